@@ -4,7 +4,6 @@ import type { LeanRows } from "../light/lean-rows.ts";
 
 type MeasuredClient = Pick<DynamoDBClient, "middlewareStack">;
 
-/** Measures every call of a DynamoDB client, including its retries. */
 export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   client.middlewareStack.add(
     (next, { commandName = "" }) =>
@@ -23,10 +22,7 @@ export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   );
 }
 
-/**
- * Measures reads without the SDK, if a reader is given. Reads that the SDK repeats are measured
- * there.
- */
+/** Measures reads without the SDK. Reads that the SDK repeats are measured there. */
 export function measuredRows(
   rows: Pick<LeanRows, "read"> | undefined,
   metrics: Metrics,
@@ -43,7 +39,6 @@ export function measuredRows(
   );
 }
 
-/** Returns the operation of a command, for example `GetItem` for `GetItemCommand`. */
 function operationOf(commandName: string): string {
   return commandName.replace(/Command$/, "");
 }

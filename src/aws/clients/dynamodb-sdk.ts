@@ -1,8 +1,6 @@
 /**
- * Parts of the DynamoDB SDK that keelson uses at run time. Always loaded by
- * `import("./dynamodb-sdk.ts")`, never with the package. A bundler keeps only these exports and
- * their dependencies. If the SDK itself were loaded by `import()`, the bundler would have to keep
- * all of it.
+ * Parts of the DynamoDB SDK that keelson uses, always loaded by `import("./dynamodb-sdk.ts")`. A
+ * bundler keeps only these exports; with `import()` of the SDK itself, it would keep all of it.
  */
 export {
   BatchGetItemCommand,

@@ -2,7 +2,6 @@ import type { Database } from "../../base/types/database.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 import type { DynamoDbSdk } from "./sdk-now.ts";
 
-/** Opens a DynamoDB document client and loads the SDK for it. */
 export async function openDatabase(options: ClientOptions): Promise<Database> {
   return createDatabase(await import("./dynamodb-sdk.ts"), options);
 }

@@ -1,4 +1,3 @@
-/** Parts of the EventBridge SDK that keelson uses; see `dynamodb-sdk.ts`. */
 export {
   CreateEventBusCommand,
   EventBridgeClient,

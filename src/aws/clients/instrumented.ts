@@ -1,7 +1,4 @@
-/**
- * Returns whether an OpenTelemetry instrumentation has wrapped the `send` of an AWS client. The
- * instrumentation marks the functions that it wraps.
- */
+/** Whether an OpenTelemetry instrumentation has wrapped and marked the `send` of an AWS client. */
 export function isInstrumented({ send }: { readonly send: object }): boolean {
   return "__wrapped" in send;
 }

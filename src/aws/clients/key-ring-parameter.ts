@@ -1,34 +1,13 @@
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 export interface StoredKeyRing {
-  /** Decrypted value. */
   readonly text: string;
-  /** Increases by one with each change. */
   readonly version: number;
-  /** Time of the last change, in milliseconds since the epoch. */
+  /** Time of the last change, in epoch milliseconds. */
   readonly changedMs: number;
 }
 
-/** SSM parameter of a key ring, for the tools that change it. */
-export interface KeyRingParameter {
-  /**
-   * Returns `undefined` if the parameter does not exist. @throws Error if it is not a SecureString.
-   */
-  read(): Promise<StoredKeyRing | undefined>;
-  /**
-   * Creates the parameter, encrypted with the given KMS key. Default: the account's default key.
-   * @throws Error if the parameter already exists.
-   */
-  create(text: string, kmsKey: string | undefined): Promise<void>;
-  /**
-   * Replaces the value, encrypted with the parameter's current KMS key, and returns the new
-   * version.
-   *
-   * @throws Error if the parameter cannot be written.
-   */
-  replace(text: string): Promise<number>;
-  close(): void;
-}
+export type KeyRingParameter = Awaited<ReturnType<typeof openKeyRingParameter>>;
 
 interface ReadParameter {
   readonly Type: string;
@@ -37,18 +16,11 @@ interface ReadParameter {
   readonly LastModifiedDate: Date;
 }
 
-/** Opens the parameter `name`, a SecureString. */
-export async function openKeyRingParameter(
-  name: string,
-  options: ClientOptions,
-): Promise<KeyRingParameter> {
+export async function openKeyRingParameter(name: string, options: ClientOptions) {
   const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
     await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
-  /**
-   * Returns the parameter's KMS key. Without it, SSM would encrypt the new version with the
-   * account's default key.
-   */
+  /** Without the key, SSM would encrypt the new version with the account's default key. */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
     const { Parameters } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
@@ -56,8 +28,11 @@ export async function openKeyRingParameter(
     const [{ KeyId }] = Parameters as [{ KeyId: string }];
     return KeyId;
   };
+  const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
+    client.send(new PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
   return {
-    read: async () => {
+    /** Returns `undefined` without such a parameter. @throws Error if it is not a SecureString. */
+    read: async (): Promise<StoredKeyRing | undefined> => {
       try {
         const { Parameter } = await client.send(
           new GetParameterCommand({ Name: name, WithDecryption: true }),
@@ -74,23 +49,13 @@ export async function openKeyRingParameter(
         `the parameter ${name} is no SecureString; delete it, and make a ring with new keys`,
       );
     },
-    create: async (text, key) => {
-      const given = key === undefined ? {} : { KeyId: key };
-      await client.send(
-        new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", ...given }),
-      );
+    /** Default key: the account's. @throws Error if the parameter already exists. */
+    create: async (text: string, KeyId: string | undefined): Promise<void> => {
+      await put(text, { KeyId });
     },
-    replace: async (text) => {
-      const KeyId = await kmsKey();
-      const command = new PutParameterCommand({
-        Name: name,
-        Value: text,
-        Type: "SecureString",
-        Overwrite: true,
-        KeyId,
-      });
-      return Number((await client.send(command)).Version);
-    },
+    /** Returns the new version, encrypted with the same KMS key. */
+    replace: async (text: string) =>
+      Number((await put(text, { Overwrite: true, KeyId: await kmsKey() })).Version),
     close: () => client.destroy(),
   };
 }

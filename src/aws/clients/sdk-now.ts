@@ -3,12 +3,9 @@ import type * as Sdk from "./dynamodb-sdk.ts";
 export type DynamoDbSdk = typeof Sdk;
 
 /**
- * Finds the module that `import("./dynamodb-sdk.ts")` loads, for callers that need it
- * synchronously. Searches the folder of `here` for the file name that a bundler gives the module,
- * with or without a hash.
- *
- * @returns a function that loads the module synchronously; `undefined` if there is no such file, or
- * more than one.
+ * Finds the module that `import("./dynamodb-sdk.ts")` loads, to load it synchronously. Searches the
+ * folder of `here` for the file name that a bundler gives the module, with or without a hash.
+ * Returns `undefined` unless there is exactly one such file.
  */
 export function findSdk(
   here: string | undefined = import.meta.url,

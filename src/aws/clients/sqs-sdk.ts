@@ -1,4 +1,3 @@
-/** Parts of the SQS SDK that keelson uses; see `dynamodb-sdk.ts`. */
 export {
   ChangeMessageVisibilityCommand,
   CreateQueueCommand,

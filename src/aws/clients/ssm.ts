@@ -10,7 +10,6 @@ export interface SsmOptions extends ClientOptions {
   readonly totalMs?: number;
 }
 
-/** Opens a reader of SSM Parameter Store and loads the SDK for it. */
 export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
   const { attemptMs = 2_000, totalMs = 10_000 } = options;
   const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import(

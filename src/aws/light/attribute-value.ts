@@ -1,13 +1,8 @@
-/** Value in DynamoDB's wire form: a single member, named after its type. */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
-/**
- * Reads an item in DynamoDB's wire form. Returns the same result as the SDK's `unmarshall`.
- *
- * @throws Error for an invalid item.
- */
+/** Reads an item with the same result as the SDK's `unmarshall`. @throws Error if it is invalid. */
 export function readItem(item: Readonly<Record<string, AttributeValue>>): Record<string, unknown> {
-  // Creates own properties, so that an attribute named `__proto__` cannot change the prototype.
+  // `fromEntries` creates own properties, so `__proto__` cannot change the prototype.
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, readValue(value)]));
 }
 
@@ -32,7 +27,7 @@ const readers: Readonly<Record<string, (given: never) => unknown>> = {
   BS: (values: readonly string[]) => new Set(values.map(readBytes)),
 };
 
-/** Returns a bigint for a whole number that a `number` cannot represent exactly. */
+/** Returns a bigint for a whole number that a `number` cannot represent. */
 function readNumber(text: string): number | bigint {
   const number = Number(text);
   return Math.abs(number) > Number.MAX_SAFE_INTEGER && Number.isFinite(number)

@@ -1,7 +1,4 @@
-/**
- * Computes the CRC-32 of bytes, which DynamoDB sends with its responses. Loading `node:zlib` for it
- * would take 5 ms of a cold start.
- */
+/** CRC-32 of DynamoDB's responses. Loading `node:zlib` would take 5 ms of a cold start. */
 export function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   // Safe: the table has an entry for every byte.

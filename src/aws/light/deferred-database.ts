@@ -1,26 +1,13 @@
 import type { Database } from "../../base/types/database.ts";
 
-/** Database that creates its client on first use. */
-export interface DeferredDatabase {
-  readonly database: Database;
-  /** Creates the client once. After a failure, the next call tries again. */
-  load(): Promise<unknown>;
-  /** Returns whether the client exists or is being created. */
-  isAsked(): boolean;
-  close(): void;
-}
-
-/** Creates a client, either after loading its modules asynchronously or synchronously. */
-export interface ClientMaker {
-  later(): Promise<() => Database>;
-  now(): Database;
-}
-
-/**
- * Defers a document client. `send` waits for the client. All other members are synchronous, so
- * accessing one creates the client immediately.
- */
-export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
+/** Defers a document client. `send` waits for it; any other member creates it immediately. */
+export function deferDatabase({
+  later,
+  now,
+}: {
+  readonly later: () => Promise<() => Database>;
+  readonly now: () => Database;
+}) {
   let client: Database | undefined;
   let loading: Promise<Database> | undefined;
 
@@ -42,8 +29,8 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
     return client;
   };
 
-  // Like the SDK's `send`, returns a promise, or nothing if the last argument is a callback. An
-  // object that inherits from the database sends with its own middlewares.
+  // Like the SDK's `send`: a promise, or nothing with a callback. An object that inherits from the
+  // database sends with its own middlewares.
   const send = function (
     this: unknown,
     ...given: [command: unknown, first?: unknown, second?: unknown]
@@ -79,6 +66,7 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
   });
   return {
     database,
+    /** Creates the client. After a failure, the next call tries again. */
     load,
     isAsked: () => client !== undefined || loading !== undefined,
     close: () => client?.destroy(),

@@ -5,31 +5,15 @@ import { crc32 } from "./crc32.ts";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
-/** Reader of rows that needs only one call and no SDK. */
-export interface LeanRows {
-  /**
-   * @returns the existing items; `undefined` for any response that is not plain and complete. From
-   * then on every call returns `undefined` and the SDK takes over, which can handle such responses.
-   */
-  read(
-    tableName: string,
-    addresses: readonly RowAddress[],
-    consistent: boolean,
-  ): Promise<Record<string, unknown>[] | undefined>;
-  close(): void;
-}
-
-/** Options for tests. */
-export interface LeanRowsOptions {
-  /** Timeout after which the SDK takes over, in milliseconds. Default 500. */
-  readonly timeoutMs?: number;
-  readonly now?: () => number;
-}
+export type LeanRows = ReturnType<typeof createLeanRows>;
 
 export function createLeanRows(
   settings: LeanSettings,
-  { timeoutMs = 500, now = Date.now }: LeanRowsOptions = {},
-): LeanRows {
+  {
+    timeoutMs = 500,
+    now = Date.now,
+  }: { readonly timeoutMs?: number; readonly now?: () => number } = {},
+) {
   const { endpoint, region, credentials } = settings;
   const http = process.getBuiltinModule(
     endpoint.protocol === "https:" ? "node:https" : "node:http",
@@ -60,7 +44,15 @@ export function createLeanRows(
     });
 
   return {
-    read: async (tableName, addresses, consistent) => {
+    /**
+     * Returns `undefined` for a response that is not plain and complete, or not in time, and from
+     * then on: the SDK takes over.
+     */
+    read: async (
+      tableName: string,
+      addresses: readonly RowAddress[],
+      consistent: boolean,
+    ): Promise<Record<string, unknown>[] | undefined> => {
       if (isOver) return undefined;
       const Keys = addresses.map(({ partition, key }) => ({
         pk: { S: partition },
@@ -90,13 +82,11 @@ export function createLeanRows(
     close: () => agent.destroy(),
   };
 }
-
 const asked = {
   "content-type": "application/x-amz-json-1.0",
   "x-amz-target": "DynamoDB_20120810.BatchGetItem",
 };
 
-/** Returns whether a response is an intact success of DynamoDB. */
 function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boolean {
   const sum = headers["x-amz-crc32"];
   return (
@@ -106,7 +96,6 @@ function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boole
   );
 }
 
-/** @throws Error if DynamoDB left keys unprocessed. */
 function itemsOf(bytes: Buffer, tableName: string): Record<string, unknown>[] {
   // Safe: any other form throws, here or in `readItem`.
   const { Responses, UnprocessedKeys } = JSON.parse(bytes.toString()) as {

@@ -1,17 +1,13 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { SigningCredentials } from "./signature.ts";
 
-/** Endpoint and credentials of DynamoDB, for requests sent without the SDK. */
 export interface LeanSettings {
   readonly endpoint: URL;
   readonly region: string;
   readonly credentials: SigningCredentials;
 }
 
-/**
- * Variables that change the SDK's endpoint, credentials or behavior. If one is set, the SDK makes
- * the calls.
- */
+/** If one of these is set, only the SDK knows the endpoint and credentials. */
 export const onlyForSdk: readonly string[] = [
   "AWS_ACCOUNT_ID",
   "AWS_ACCOUNT_ID_ENDPOINT_MODE",
@@ -30,15 +26,11 @@ export const onlyForSdk: readonly string[] = [
   "AWS_USE_FIPS_ENDPOINT",
 ];
 
-/** Regions of the partition `aws`, as defined in the SDK. */
 const plainRegion = /^(?:us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-\d+$/;
 
 /**
- * Reads the settings of a Lambda function from its environment.
- *
- * @param hasFile - returns whether a file exists.
- * @returns `undefined` if the SDK might use other settings: for variables that only the SDK
- * handles, shared configuration files, other partitions, and credentials from other sources.
+ * Reads the settings of a Lambda function. Returns `undefined` if the SDK might use others: because
+ * of {@link onlyForSdk}, configuration files, another partition or other credentials.
  */
 export function leanSettings(variables: Variables, hasFile = fileExists): LeanSettings | undefined {
   const {
@@ -63,7 +55,6 @@ export function leanSettings(variables: Variables, hasFile = fileExists): LeanSe
   };
 }
 
-/** Returns the URL if it consists only of protocol, host and port. */
 function plainEndpoint(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`

@@ -2,26 +2,12 @@ import type { Variables } from "../../base/process/environment.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
 import { createDatabase } from "../clients/dynamodb.ts";
 import { findSdk } from "../clients/sdk-now.ts";
-import { type DeferredDatabase, deferDatabase } from "./deferred-database.ts";
+import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/**
- * Database that loads the SDK with its first call, and a reader of configuration that works without
- * the SDK.
- */
-export interface LightDatabase extends DeferredDatabase {
-  readonly rows: Pick<LeanRows, "read">;
-}
-
-/**
- * Opens a {@link LightDatabase}; `undefined` if only the SDK can determine how to reach DynamoDB,
- * or if the SDK cannot be loaded synchronously.
- */
-export function openLightDatabase(
-  variables: Variables,
-  options: ClientOptions,
-): LightDatabase | undefined {
+/** Returns `undefined` if only the SDK knows how to reach DynamoDB or cannot load synchronously. */
+export function openLightDatabase(variables: Variables, options: ClientOptions) {
   const settings = leanSettings(variables);
   const loadNow = findSdk();
   if (settings === undefined || loadNow === undefined) return undefined;
@@ -36,7 +22,10 @@ export function openLightDatabase(
   return {
     ...deferred,
     // Once the SDK is loaded, it makes the reads as well.
-    rows: { read: async (...given) => (deferred.isAsked() ? undefined : rows.read(...given)) },
+    rows: {
+      read: async (...given: Parameters<LeanRows["read"]>) =>
+        deferred.isAsked() ? undefined : rows.read(...given),
+    },
     close: () => {
       rows.close();
       deferred.close();

@@ -4,20 +4,14 @@ export interface SigningCredentials {
   readonly sessionToken?: string | undefined;
 }
 
-/** Request to sign: a POST to `/` of a service. */
-export interface UnsignedRequest {
-  /** Names in lower case, including `host`. */
+interface UnsignedRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
   readonly region: string;
   readonly service: string;
 }
 
-/**
- * Signs a request with AWS Signature Version 4.
- *
- * @returns the request's headers, including the signature headers.
- */
+/** Signs with AWS Signature Version 4. Returns all headers. */
 export function signedHeaders(
   { headers, body, region, service }: UnsignedRequest,
   { accessKeyId, secretAccessKey, sessionToken }: SigningCredentials,

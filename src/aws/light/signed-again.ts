@@ -1,20 +1,14 @@
 import { type SigningCredentials, signedHeaders } from "./signature.ts";
 
-/** Parts of an SDK request that are relevant to its signature. */
 interface SignedRequest {
   readonly path: string;
   readonly body: string | Uint8Array;
   headers: Readonly<Record<string, string>>;
 }
 
-/** Headers of the signature, which are not signed themselves. */
 const ofSignature = ["authorization", "x-amz-date", "x-amz-security-token"];
 
-/**
- * Signs a request of the SDK again with other credentials, with the same headers and time.
- *
- * @throws Error for a request that is not signed like a DynamoDB request; it is not sent.
- */
+/** Signs a request of the SDK with other credentials. @throws Error for any other signature. */
 export function signAs(request: unknown, credentials: SigningCredentials): void {
   const signed = request as SignedRequest; // safe: missing members are detected below
   const { headers, body, path } = signed;

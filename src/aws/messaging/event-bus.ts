@@ -3,31 +3,27 @@ import type { EventBus, Refusal } from "../../parts/messages/outbox.ts";
 import { isInstrumented } from "../clients/instrumented.ts";
 import { callFailure, entryRefusal } from "./put-events-failure.ts";
 
-/** EventBridge limits for one call: number of entries and total size in bytes. */
 const [maxEntries, maxBytes] = [10, 262_144];
-/** Size of an entry without its detail, in bytes. */
 const entryBytes = 512;
 const maxAttempts = 4;
 /**
- * Number of consecutive calls that fail as a whole, for reasons other than their entries, after
- * which the bus counts as down.
+ * Consecutive calls that fail as a whole, but not for their entries, until the bus counts as down.
  */
 const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
 
-export interface EventBusOptions {
+interface EventBusOptions {
   readonly busName: string;
   /** `source` of every event, which rules match. */
   readonly source: string;
-  /** Waits before attempt `attempt`; the first retry has number 1. */
+  /** Waits before a retry. The first retry has number 1. */
   readonly pause: (attempt: number) => Promise<void>;
 }
 
 /**
- * Creates an EventBridge bus. It sends ten events per call and retries only the entries that
- * failed. If a whole call is refused and a single entry may be the cause, it sends the entries one
- * by one.
+ * Sends ten events per call and retries the failed entries. If a whole call is refused and one
+ * entry may be the cause, sends them one by one.
  */
 export function eventBridgeBus(
   client: EventBridgeClient,
@@ -86,7 +82,6 @@ export function eventBridgeBus(
   };
 }
 
-/** Splits the events at these indexes into batches that fit into one call. */
 function batches(events: readonly Entry[], indexes: readonly number[]): number[][] {
   const all: number[][] = [];
   let bytes = 0;

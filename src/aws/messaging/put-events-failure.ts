@@ -1,19 +1,16 @@
 import type { PutEventsResultEntry } from "@aws-sdk/client-eventbridge";
 import type { Refusal } from "../../parts/messages/outbox.ts";
 
-export interface CallFailure extends Refusal {
-  /**
-   * Whether a single entry may have caused the failure, so that the others would succeed without
-   * it.
-   */
+interface CallFailure extends Refusal {
+  /** Whether one entry may be the cause, so that the others would succeed without it. */
   readonly mayBeOneEntrys: boolean;
 }
 
 const maxReasonLength = 500;
 
 /**
- * Error codes of entries that EventBridge never accepts. Codes about permissions or the account are
- * excluded: after a fix in the deployment, the same entry succeeds.
+ * Codes of entries that EventBridge never accepts. Excludes permissions and the account: a
+ * deployment can fix them.
  * https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
  */
 const finalCodes: readonly string[] = ["InvalidArgument", "MalformedDetail", "RedactionFailure"];
@@ -25,13 +22,10 @@ const finalErrors: readonly string[] = [
 ];
 const tooLarge = 413;
 
-/**
- * Matches errors about the bus or the source. Both are the same for every event, so no single event
- * is the cause.
- */
+/** Errors about the bus or the source, which are the same for every event. */
 const ofDeployment = /event ?bus|(?:Parameter |at '[\w.]*)(?:source|endpointId)\b/i;
 
-/** Returns the reason why an entry was refused; `undefined` if it was accepted. */
+/** Returns `undefined` for an accepted entry. */
 export function entryRefusal({
   EventId,
   ErrorCode = "no answer",
@@ -43,8 +37,6 @@ export function entryRefusal({
 }
 
 /**
- * Classifies the error of a call.
- *
  * | error | final for a single entry | retried one by one |
  * |---|---|---|
  * | the payload is refused | yes | yes |
@@ -67,10 +59,7 @@ interface ServiceError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/**
- * Removes the value from `Value '…' at 'entries.1.member.detail' failed to …`: it may be the
- * payload, which must not be logged.
- */
+/** Removes the value, which may be the payload: it must not be logged. */
 function withoutValues(message: string): string {
   return message.replace(/Value '.*' at '/s, "Value at '");
 }

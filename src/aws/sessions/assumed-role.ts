@@ -14,23 +14,21 @@ import {
 import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
 import { signAs } from "../light/signed-again.ts";
 
-export interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
+interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly role: string;
-  /** Client whose credentials assume the role. */
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
 }
 
-/** {@link Isolation} through an AWS role. */
 export interface AssumedRole extends Isolation {
   close(): void;
 }
 
-/** Timeout of one attempt of a call, in milliseconds. The SDK makes three attempts. */
+/** Timeout of each of the SDK's three attempts, in milliseconds. */
 const attemptMs = 2_000;
 
-/** Opens sessions with `AssumeRole`. The first session loads the STS SDK. */
+/** The first session loads the STS SDK. */
 export function openAssumedRole({
   role,
   database,
@@ -91,7 +89,6 @@ export function assumption(role: string, { key, value }: SessionTag) {
   };
 }
 
-/** @throws Error if the package is not installed. */
 export async function loadSts() {
   // Inside a `try`, bundlers tolerate a package that is not installed.
   try {

@@ -5,19 +5,17 @@ import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
 import { type AssumedRole, openAssumedRole } from "./assumed-role.ts";
 
-export interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
+interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly database: Database;
   readonly variables: Variables;
-  /** Whether the tables belong to a deployment. An emulator's tables are created on demand. */
+  /** Whether the tables belong to a deployment, unlike an emulator's. */
   readonly isChecked: boolean;
 }
 
 /**
- * Opens the sessions that reach rows of tenants; `undefined` if the process's own credentials reach
- * them.
- *
- * @throws Error if production has no isolation role. In Lambda, each session throws this error
- * instead, because a function that does not reach rows of tenants has no role.
+ * Returns `undefined` if the process's own credentials reach the tenants' rows.
+ * @throws Error if production has no isolation role. In Lambda, each session throws it: a function
+ * without tenants' rows has no role.
  */
 export function openTenantSessions(
   runtime: Runtime,

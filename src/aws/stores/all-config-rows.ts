@@ -1,16 +1,13 @@
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
 
-export interface ConfigRowPage {
+interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
-  /** Number of items that the scan read, including history. */
   readonly scanned: number;
 }
 
 /**
- * Reads every configuration row of the table, page by page. A row that is written during the scan
- * may appear in its old or its new state.
- *
+ * Reads every row of the table. A concurrent write may appear or not.
  * @throws Error that names the table.
  */
 export async function* allConfigRows(
@@ -24,7 +21,7 @@ export async function* allConfigRows(
       TableName: tableName,
       FilterExpression: "begins_with(pk, :rows)",
       ExpressionAttributeValues: { ":rows": "config#" },
-      ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+      ExclusiveStartKey: from,
     });
     const answer = await database.send(page).catch((error: Error) => {
       throw new Error(`${tableName}: ${error.name}: ${error.message}`, { cause: error });

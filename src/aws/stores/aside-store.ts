@@ -2,17 +2,11 @@ import type { Database } from "../../base/types/database.ts";
 import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
 import { marshalled } from "./claim-form.ts";
 
-export interface AsideStore {
-  /** Returns all events, the oldest first. */
-  list(): AsyncIterable<AsideItem>;
-  /** Puts an event back into its shard, where the next sweep finds it. */
-  putBack(item: AsideItem): Promise<void>;
-  remove(item: AsideItem): Promise<void>;
-}
+export type AsideStore = ReturnType<typeof dynamoAsideStore>;
 
-export function dynamoAsideStore(database: Database, tableName: string): AsideStore {
+export function dynamoAsideStore(database: Database, tableName: string) {
   return {
-    list: async function* () {
+    list: async function* (): AsyncGenerator<AsideItem> {
       const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
       let from: Record<string, unknown> | undefined;
       do {
@@ -29,12 +23,13 @@ export function dynamoAsideStore(database: Database, tableName: string): AsideSt
         from = LastEvaluatedKey;
       } while (from !== undefined);
     },
-    putBack: async (item) => {
+    /** Puts an event back into its shard, where the next sweep finds it. */
+    putBack: async (item: AsideItem): Promise<void> => {
       const before = itemBefore(item);
       if (before === undefined)
         throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
       const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-      // Another process may put the same event back. The condition lets only one of them succeed.
+      // The condition lets only one of several processes put the event back.
       const Key = { pk: asidePartition, sk: item["sk"] };
       const away = { TableName: tableName, Key, ConditionExpression: "attribute_exists(pk)" };
       await database.send(
@@ -43,7 +38,7 @@ export function dynamoAsideStore(database: Database, tableName: string): AsideSt
         }),
       );
     },
-    remove: async (item) => {
+    remove: async (item: AsideItem): Promise<void> => {
       const { DeleteItemCommand } = await import("../clients/dynamodb-sdk.ts");
       const Key = marshalled({ pk: asidePartition, sk: String(item["sk"]) });
       await database.send(new DeleteItemCommand({ TableName: tableName, Key }));

@@ -5,29 +5,16 @@ import type { ConfigStore, RowWrite } from "../../parts/config/operate/config-st
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace } from "../../parts/config/read/rows.ts";
 
-/**
- * Additions to reading and writing rows of renamed keys. Loaded only if a key has a former name.
- */
-export interface FormerRows {
-  /** Wraps a reader to also read the rows under former keys. */
-  reader(reader: ConfigRowReader): ConfigRowReader;
-  /** Continues a key's history with the entries of its former keys. */
-  history(history: ConfigStore["history"]): ConfigStore["history"];
-  /**
-   * Returns the items that a write adds to its transaction, so that no row under a former key
-   * counts afterwards.
-   */
-  itemsOf(write: RowWrite): readonly CommitItem[];
-}
+export type FormerRows = ReturnType<typeof dynamoFormerRows>;
 
-export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry): FormerRows {
+/** Reads and writes rows of renamed keys. Loaded only if a key has a former name. */
+export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry) {
   return {
-    reader: (reader) => withFormerRows(reader, registry),
+    reader: (reader: ConfigRowReader): ConfigRowReader => withFormerRows(reader, registry),
     history:
-      (history) =>
+      (history: ConfigStore["history"]): ConfigStore["history"] =>
       async (address, { before, limit }) => {
         const entries = [...(await history(address, { before, limit }))];
-        // Versions continue across a rename, so older entries are under the former key.
         for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
           if (entries.length >= limit) break;
           const range = {
@@ -38,7 +25,8 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
         }
         return entries;
       },
-    itemsOf: ({ address, seen }) => {
+    /** Items that a write adds, so that no row under a former key counts afterwards. */
+    itemsOf: ({ address, seen }: RowWrite): readonly CommitItem[] => {
       const place = seen?.[formerPlace];
       if (seen !== undefined && place === undefined) return [];
       const definition = registry.configKeys.get(address.key)?.definition;
@@ -58,7 +46,6 @@ interface FormerItem {
   readonly Key: { readonly pk: string; readonly sk: string };
 }
 
-/** Returns a check that no row counts under the former key yet. */
 function nothing(former: FormerItem): CommitItem {
   return {
     ConditionCheck: {
@@ -70,9 +57,8 @@ function nothing(former: FormerItem): CommitItem {
 }
 
 /**
- * Marks a row as superseded. Its value stays for processes that know only the former key, during a
- * rolling deployment or after a rollback. A secret is removed, because callers that replace or
- * revoke a secret rely on its removal.
+ * The value stays for processes that know only the former key, after a rolling deployment or
+ * rollback. A secret is removed: replacing or revoking it relies on that.
  */
 function superseded(
   former: FormerItem,

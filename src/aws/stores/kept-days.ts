@@ -1,33 +1,23 @@
 import type { Database } from "../../base/types/database.ts";
 import { dayOf, type KeptStream } from "../../parts/messages/kept-events.ts";
+import { separator, tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 import { type Item, marshalled } from "./claim-form.ts";
-import { daysPartition, expiry } from "./kept-event-keys.ts";
+import { isNamed } from "./claim-store.ts";
 
 const dayMs = 86_400_000;
 /**
- * Time for which a process assumes that a day is recorded, in milliseconds. Limited because erasing
- * a tenant also erases its days.
+ * Time for which a recorded day stays known, in milliseconds. Limited because erasing a tenant
+ * erases its days.
  */
 const notedMs = 600_000;
 const mostNoted = 10_000;
 
 /**
- * Sort key of the row that is never deleted. It shows that events existed, their tenant and type,
- * and the time until which the first one was kept.
+ * Sort key of the row that is never deleted: tenant, type, and end of the first event's retention.
  */
 export const firstSort = "first";
 
-/** Records the days that have events. */
-export interface KeptDays {
-  /**
-   * Records the day of an event that is about to be committed. It runs outside the commit, where
-   * all writes of a tenant would conflict over this row. A failed commit leaves a day without
-   * events, which costs a reader one call.
-   */
-  note(stream: KeptStream, nowMs: number, keptDays: number): Promise<void>;
-}
-
-export function keptDays(database: Database, tableName: string): KeptDays {
+export function keptDays(database: Database, tableName: string) {
   const noted = new Map<string, number>();
 
   const read = async (keys: readonly Item[]): Promise<readonly Item[]> => {
@@ -37,23 +27,23 @@ export function keptDays(database: Database, tableName: string): KeptDays {
     return Responses[tableName] ?? []; // an unprocessed key counts as missing; the put is conditional
   };
 
-  /** Puts a row, unless another process has put one that lasts as long. */
+  /** Puts a row unless an existing one lasts as long. */
   const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
     const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
-    const condition = {
-      ConditionExpression,
-      ...(values === undefined ? {} : { ExpressionAttributeValues: values }),
-    };
+    const condition = { ConditionExpression, ExpressionAttributeValues: values };
     try {
       await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
     } catch (error) {
-      if (!(error instanceof Error && error.name === "ConditionalCheckFailedException"))
-        throw error;
+      if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
     }
   };
 
   return {
-    note: async (stream, nowMs, days) => {
+    /**
+     * Records the day of an event before its commit, where all writes of a tenant would conflict
+     * over this row. A failed commit leaves a day without events, which costs a reader one call.
+     */
+    note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);
       const pk = daysPartition(stream);
       const { tenantId, type } = stream;
@@ -62,8 +52,7 @@ export function keptDays(database: Database, tableName: string): KeptDays {
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
       const whose = tenantId === undefined ? {} : { tenantId };
-      // The first row must precede the day: a process that finds the day assumes that the first row
-      // exists.
+      // Goes first: a process that finds the day assumes that this row exists.
       if (found(firstSort) === undefined) {
         const keptUntil = expiry(nowMs, days);
         const until = keptUntil === undefined ? {} : { keptUntil };
@@ -91,9 +80,26 @@ export function keptDays(database: Database, tableName: string): KeptDays {
   };
 }
 
-/** Returns whether a recorded day lasts at least until `expiration`. */
 function lasts(row: Item | undefined, expiration: number | undefined): boolean {
   if (row === undefined) return false;
   const has = row["expiration"]?.N;
   return has === undefined || (expiration !== undefined && Number(has) >= expiration);
+}
+
+export function dayPartition({ tenantId, type }: KeptStream, day: string): string {
+  return `${prefixOf(tenantId)}event/${type}/${day}`;
+}
+
+export function daysPartition({ tenantId, type }: KeptStream): string {
+  return `${prefixOf(tenantId)}days/${type}`;
+}
+
+/** Rows without a tenant start with the separator, which no encoded tenant contains. */
+export function prefixOf(tenantId: string | undefined): string {
+  return tenantId === undefined ? separator : tenantPrefix(tenantId);
+}
+
+/** Expiry in epoch seconds; `undefined` for data kept forever. */
+export function expiry(fromMs: number, days: number): number | undefined {
+  return days === Infinity ? undefined : Math.ceil(fromMs / 1_000) + days * 86_400;
 }

@@ -8,13 +8,10 @@ import {
   timeOf,
   timeText,
 } from "../../parts/messages/kept-events.ts";
-import { keptDays } from "./kept-days.ts";
-import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
+import { dayPartition, daysPartition, expiry, keptDays } from "./kept-days.ts";
 
 /**
- * Creates a store of kept events in DynamoDB. The partition of a row is its tenant, type and day;
- * its sort key is the time and the event's ID. A separate partition lists the days that have
- * events.
+ * Stores events by tenant, type and day, sorted by time and ID. Another partition lists the days.
  */
 export function dynamoKeptEvents(
   database: Database,
@@ -31,17 +28,12 @@ export function dynamoKeptEvents(
       const { type, eventId, tenantId } = event;
       const key = { pk: dayPartition(event, dayOf(nowMs)), sk: `${timeText(nowMs)}#${eventId}` };
       const expiration = expiry(nowMs, forDays);
-      const facts = {
-        type,
-        ...(tenantId === undefined ? {} : { tenantId }),
-        ...(expiration === undefined ? {} : { expiration }),
-      };
-      // Stored without a proof: proofs protect events on the bus, and the stored event outlives the
-      // keys of the ring.
+
+      // Without a proof: proofs protect events on the bus, and the row outlives the ring's keys.
       return {
         Put: {
           TableName: tableName,
-          Item: { ...key, ...facts, event: envelopeText(event, { trace }) },
+          Item: { ...key, type, tenantId, expiration, event: envelopeText(event, { trace }) },
         },
       };
     },

@@ -1,30 +1,22 @@
 import type { DynamoDBRecord } from "aws-lambda";
 import { asidePartition } from "./aside-item.ts";
 
-/** Outbox row named by a stream record. */
 export interface WrittenRow {
   readonly shard: string;
   readonly sort: string;
-  /** Identifies the record in a batch response. */
   readonly sequenceNumber: string;
 }
 
-/**
- * Result of reading a stream record: the row that was written, or the reason to skip the record.
- */
-export type OutboxRecord =
+type OutboxRecord =
   | { readonly row: WrittenRow }
-  /** `isForeign`: this server's outbox never writes such a record. */
+  // `isForeign`: this server's outbox never writes such a record.
   | { readonly skipped: string; readonly isForeign: boolean };
 
 const shardKey = /^shard#\d{1,4}$/;
 const dueKey = /^due#\d{1,4}$/;
 const sortKey = /^\d{15}#[\w-]{1,128}$/;
 
-/**
- * Reads the keys of a stream record. Never throws: any caller allowed to invoke the function may
- * have sent the record.
- */
+/** Reads the keys of a stream record. Never throws: any caller may have sent it. */
 export function readOutboxRecord(
   record: DynamoDBRecord | undefined,
   tableName: string,
@@ -48,14 +40,12 @@ export function readOutboxRecord(
   return { row: { shard, sort, sequenceNumber } };
 }
 
-/** Reads the name from `arn:aws:dynamodb:<region>:<account>:table/<name>/stream/<label>`. */
 function tableOf(arn: unknown): string | undefined {
   return typeof arn === "string"
     ? /^arn:[^:]*:dynamodb:[^:]*:[^:]*:table\/([^/]+)\/stream\//.exec(arn)?.[1]
     : undefined;
 }
 
-/** Returns the name of a table that may be given as an ARN. */
 function shortName(tableName: string): string {
   return tableName.slice(tableName.lastIndexOf("/") + 1);
 }

@@ -8,19 +8,15 @@ import type {
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
-import { firstSort } from "./kept-days.ts";
-import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
+import { isNamed } from "./claim-store.ts";
+import { daysPartition, expiry, firstSort, prefixOf } from "./kept-days.ts";
 
 /**
- * Number of days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and a
- * redriven message must be counted only once as well.
+ * Days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and redriving it
+ * must not count it twice.
  */
 const moreDays = 14;
 
-/**
- * Creates a store of projection state in the table of kept events. Rows of a tenant start with the
- * tenant; rows of all tenants start with the separator, which no encoded tenant contains.
- */
 export function dynamoProjections(
   database: Database,
   tableName: string,
@@ -71,8 +67,7 @@ export function dynamoProjections(
         await database.send(command);
         return true;
       } catch (error) {
-        if (error instanceof Error && error.name === "ConditionalCheckFailedException")
-          return false;
+        if (isNamed(error, "ConditionalCheckFailedException")) return false;
         throw error;
       }
     },
@@ -82,11 +77,8 @@ export function dynamoProjections(
     },
     mark: (name, version, event, keptDays) => {
       const expiration = expiry(clock.now(), keptDays + moreDays);
-      const Item = {
-        ...markKey(name, version, event),
-        ...whose(event.tenantId),
-        ...(expiration === undefined ? {} : { expiration }),
-      };
+      const { tenantId } = event;
+      const Item = { ...markKey(name, version, event), tenantId, expiration };
       return {
         Put: { TableName: tableName, Item, ConditionExpression: "attribute_not_exists(pk)" },
       };

@@ -7,15 +7,9 @@ import { isNamed } from "./claim-store.ts";
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
-/**
- * Creates a store of schedule records in DynamoDB, in the table of claims. Records do not expire,
- * because two fires of a schedule may be a year apart.
- */
+/** Stores schedules in the table of claims. They do not expire: two fires may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
-  /**
-   * Runs a conditional update and returns the attributes that it wrote; `undefined` if the
-   * condition failed.
-   */
+  /** Returns the written attributes; `undefined` if the condition failed. */
   const update = async (
     { partition, sort }: ClaimKey,
     UpdateExpression: string,

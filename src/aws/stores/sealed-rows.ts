@@ -4,10 +4,9 @@ import type { Database } from "../../base/types/database.ts";
 import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
 import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
 
-/** Number of items per scan call. An interrupted rotation repeats at most this many. */
+/** Items per scan. An interrupted rotation repeats at most this many. */
 const pageSize = 100;
 
-/** Finds the sealed rows of the config table with a scan and replaces them one by one. */
 export function dynamoSealedRows(
   database: Database,
   tableName: string,
@@ -15,7 +14,7 @@ export function dynamoSealedRows(
   return {
     sealedRows: async (from) => {
       const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-      const start = from === undefined ? undefined : startKey(from);
+
       const {
         Items = [],
         ScannedCount = 0,
@@ -28,7 +27,7 @@ export function dynamoSealedRows(
           FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
           ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
           ExpressionAttributeValues: { ":rows": "config#" },
-          ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+          ExclusiveStartKey: from === undefined ? undefined : startKey(from),
         }),
       );
       return {
@@ -39,9 +38,9 @@ export function dynamoSealedRows(
     },
     reseal: async ({ address, version, value: { key, data } }, value) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
-      // No two sealed values have the same bytes, so equal bytes mean that the row has not been
-      // written. A row without a version must still lack one: its value would not open under a
-      // version that was added by hand.
+      // Two sealed values never have the same bytes, so equal bytes show that nothing was written.
+      // A row without a version must still lack one: its value would not open under a version added
+      // by hand.
       const seen = `#value.#key = :key AND #value.#data = :data AND ${version === undefined ? "NOT attribute_type(version, :number)" : "version = :version"}`;
       try {
         await database.send(
@@ -81,7 +80,6 @@ function cursorOf({ pk, sk }: Record<string, unknown>): string {
   return Buffer.from(JSON.stringify([pk, sk])).toString("base64url");
 }
 
-/** @throws ValidationError for a string that is not a cursor. */
 function startKey(cursor: string): Record<string, unknown> {
   try {
     const [pk, sk] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];

@@ -4,14 +4,11 @@ import type { ClaimKey, StoredResult } from "../../parts/once/claim.ts";
 import type { StepRecord } from "../../parts/once/step.ts";
 import type { ListedStep, StepFacts, StepStore } from "../../parts/once/step-store.ts";
 import { holding } from "./claim-form.ts";
+import { isNamed } from "./claim-store.ts";
 
-/** Stored attributes of a step with any status, without its key. */
 type Attributes = Readonly<Record<string, unknown>>;
 
-/**
- * Creates a store of steps in DynamoDB, in the table of claims. Each step is one row in its own
- * partition.
- */
+/** Stores steps in the table of claims, one row in a partition each. */
 export function dynamoSteps(database: Database, tableName: string): StepStore {
   const read = async (Key: Attributes) => {
     const { GetCommand } = await import("../clients/dynamodb-sdk.ts");
@@ -75,7 +72,6 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
   };
 }
 
-/** Returns the transaction that starts a step while its claim is held. */
 function startItems(
   tableName: string,
   ...[place, step, facts, ifUnknown, nowMs]: Parameters<StepStore["start"]>
@@ -88,9 +84,7 @@ function startItems(
     "#owner = :owner AND #status = :started",
   ];
   return [
-    {
-      ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner),
-    },
+    { ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner) },
     {
       Put: {
         TableName: tableName,
@@ -110,7 +104,6 @@ function startItems(
   ] satisfies TransactWriteCommandInput["TransactItems"];
 }
 
-/** Returns the update that ends a step of the owner `from`. */
 function endUpdate(tableName: string, ...[place, step, from]: Parameters<StepStore["end"]>) {
   const { status, owner, expiration, ...result } = recordAttributes(step);
   const parts = Object.keys(result);
@@ -123,8 +116,7 @@ function endUpdate(tableName: string, ...[place, step, from]: Parameters<StepSto
       "expiration = :expiration",
       ...parts.map((name) => `#${name} = :${name}`),
     ].join(", "),
-    // The second alternative covers a retry after a write that succeeded but whose response was
-    // lost.
+    // The second alternative covers a retry whose first response was lost.
     ConditionExpression:
       "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
     ExpressionAttributeNames: {
@@ -150,43 +142,20 @@ function keyOf({ partition, sort }: ClaimKey): Attributes {
   return { pk: partition, sk: sort };
 }
 
-/** Returns the key of a row with its tenant. */
 function itemKey(place: ClaimKey): Attributes {
-  return { ...keyOf(place), ...(place.tenantId === undefined ? {} : { tenantId: place.tenantId }) };
+  return { ...keyOf(place), tenantId: place.tenantId };
 }
 
 function recordAttributes(record: StepRecord): Attributes {
   const { status, owner, expiresAt } = record;
-  return {
-    status,
-    owner,
-    expiration: expiresAt,
-    ...(record.status === "DONE" ? record.result : {}),
-  };
+  const result = record.status === "DONE" ? record.result : {};
+  return { status, owner, expiration: expiresAt, ...result };
 }
 
-function factAttributes({
-  name,
-  handler,
-  requestId,
-  startedAt,
-  isSealed,
-  keepMs,
-  claim,
-}: StepFacts): Attributes {
-  return {
-    stepName: name,
-    handler,
-    requestId,
-    startedAt,
-    isSealed,
-    keepMs,
-    claimPk: claim.partition,
-    claimSk: claim.sort,
-  };
+function factAttributes({ name, claim, ...facts }: StepFacts): Attributes {
+  return { ...facts, stepName: name, claimPk: claim.partition, claimSk: claim.sort };
 }
 
-/** Stored form of a step's facts. */
 interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly pk: string;
   readonly tenantId: string | undefined;
@@ -195,10 +164,7 @@ interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly claimSk: string;
 }
 
-/**
- * Reads the record of a step. The casts here and below are safe: only this store writes rows of
- * steps.
- */
+/** The casts here and below are safe: only this store writes steps. */
 function recordOf(item: Attributes): StepRecord {
   const common = { owner: item["owner"] as string, expiresAt: item["expiration"] as number };
   const status = item["status"] as StepRecord["status"];
@@ -213,21 +179,6 @@ function listedOf(item: Attributes): ListedStep {
   const { pk, tenantId, stepName: name, claimPk, claimSk, ...facts } = item as unknown as StepRow;
   const { handler, requestId, startedAt, isSealed, keepMs } = facts;
   const claim = { partition: claimPk, sort: claimSk, tenantId };
-  const key = pk.slice(prefix.length);
-  return {
-    key,
-    tenantId,
-    name,
-    handler,
-    requestId,
-    startedAt,
-    isSealed,
-    keepMs,
-    claim,
-    record: recordOf(item),
-  };
-}
-
-function isNamed(error: unknown, name: string): boolean {
-  return error instanceof Error && error.name === name;
+  const listed = { name, handler, requestId, startedAt, isSealed, keepMs, claim };
+  return { key: pk.slice(prefix.length), tenantId, ...listed, record: recordOf(item) };
 }

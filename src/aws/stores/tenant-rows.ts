@@ -4,19 +4,15 @@ import type { TenantSource } from "../../app/tenants/tenant-source.ts";
 import type { TenantRows } from "../../app/tenants/walk.ts";
 import type { Database } from "../../base/types/database.ts";
 
-export interface TenantRowsOptions {
-  /**
-   * Maximum number of rows that a page reads. Default: as many as fit into DynamoDB's limit of 1
-   * MB.
-   */
+interface TenantRowsOptions {
+  /** Maximum number of rows per page. Default: 1 MB, DynamoDB's limit. */
   readonly pageSize?: number | undefined;
-  /** Waits before an attempt; the first retry has number 1. */
+  /** Waits before a retry. The first retry has number 1. */
   readonly wait: (attempt: number) => Promise<void>;
 }
 
 const maxAttempts = 10;
 
-/** Reads and deletes the rows of tenants in any DynamoDB table. */
 export function dynamoTenantRows(
   database: Database,
   { pageSize, wait }: TenantRowsOptions,
@@ -30,9 +26,9 @@ export function dynamoTenantRows(
         FilterExpression: source.filter.expression,
         ExpressionAttributeNames: { ...source.filter.names, ...(keysOnly ? aliases(source) : {}) },
         ExpressionAttributeValues: { ...source.filter.values },
-        ...(keysOnly ? { ProjectionExpression: Object.keys(aliases(source)).join(", ") } : {}),
-        ...(pageSize === undefined ? {} : { Limit: pageSize }),
-        ...(from === undefined ? {} : { ExclusiveStartKey: { ...from } }),
+        ProjectionExpression: keysOnly ? Object.keys(aliases(source)).join(", ") : undefined,
+        Limit: pageSize,
+        ExclusiveStartKey: from && { ...from },
       };
       const {
         Items = [],
@@ -43,8 +39,7 @@ export function dynamoTenantRows(
     },
     remove: async (source, rows) => {
       const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
-      // Unconditional: the key contains the tenant or a hash unique to it, so no other tenant can
-      // have a row there.
+      // Unconditional: the key contains the tenant or a hash unique to it.
       let left: WriteRequest[] = rows.map((row) => ({
         DeleteRequest: { Key: keyOf(source, row) },
       }));
@@ -63,10 +58,6 @@ export function dynamoTenantRows(
   };
 }
 
-/**
- * Returns placeholders for the attributes of the key and for those that decide whether a row
- * belongs to the tenant.
- */
 function aliases({ keys, looksAt }: TenantSource): Record<string, string> {
   return Object.fromEntries([...keys, ...looksAt].map((name, index) => [`#p${index}`, name]));
 }
@@ -75,7 +66,6 @@ function keyOf({ keys }: TenantSource, row: StoredItem): StoredItem {
   return Object.fromEntries(Object.entries(row).filter(([name]) => keys.includes(name)));
 }
 
-/** @throws Error that names the table. */
 async function named<Answer>(
   { tableName }: TenantSource,
   call: () => Promise<Answer>,
@@ -83,11 +73,7 @@ async function named<Answer>(
   try {
     return await call();
   } catch (error) {
-    throw new Error(
-      `${tableName}: ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`,
-      {
-        cause: error,
-      },
-    );
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw new Error(`${tableName}: ${reason}`, { cause: error });
   }
 }

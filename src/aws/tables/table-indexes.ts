@@ -4,26 +4,22 @@ import type {
   KeySchemaElement,
   TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import type { IndexDeclaration } from "../../app/handlers/table.ts";
+import type { IndexDeclaration, TableDeclaration } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
-import type { RequiredTable } from "./required-table.ts";
+export interface RequiredTable extends TableDeclaration {
+  readonly tableName: string;
+}
 
-/** Key of a table or an index. */
 export type Keyed = Pick<IndexDeclaration, "partitionKey" | "sortKey">;
 
-/** Timeout for creating all indexes of a table, and time between two checks, in milliseconds. */
+/** Timeout for all indexes of a table, and time between checks, in milliseconds. */
 const [patienceMs, pauseMs] = [60_000, 100];
 
-/**
- * Difference between an index and its declaration, with a message. An `extra` fault only costs
- * storage.
- */
-export interface IndexFault {
+interface IndexFault {
   readonly kind: "missing" | "keys" | "projection" | "extra" | "status";
   readonly message: string;
 }
 
-/** Returns the fault of a declared index in the description of its table, if it has one. */
 export function indexFault(
   index: IndexDeclaration,
   table: Keyed,
@@ -49,14 +45,12 @@ export function indexFault(
   return projection;
 }
 
-/** Formats the keys of a table or an index with their types. */
 export function shownKeys(keyed: Keyed): string {
   return attributesOf(keyed)
     .map((key) => `${key} (S)`)
     .join(", ");
 }
 
-/** Returns the key attributes, the partition key first. */
 export function attributesOf({ partitionKey, sortKey }: Keyed): readonly string[] {
   return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }
@@ -68,7 +62,6 @@ export function keySchema(keyed: Keyed): KeySchemaElement[] {
   }));
 }
 
-/** Returns the definitions of the key attributes of tables and indexes, without duplicates. */
 export function attributeDefinitions(
   ...keyed: readonly Keyed[]
 ): { AttributeName: string; AttributeType: "S" }[] {
@@ -78,15 +71,13 @@ export function attributeDefinitions(
   }));
 }
 
-/** Returns the description with which DynamoDB creates an index. */
 export function indexDescription(index: IndexDeclaration): GlobalSecondaryIndex {
   return { IndexName: index.name, KeySchema: keySchema(index), Projection: projectionOf(index) };
 }
 
 /**
- * Creates the missing indexes of a table one by one, as DynamoDB requires, and waits until all can
- * be queried, including those that another process creates. Resolves to the final description of
- * the table.
+ * Creates the missing indexes one by one, as DynamoDB requires, and waits until all can be queried,
+ * including those of another process.
  */
 export async function createIndexes(
   database: Database,
@@ -107,8 +98,7 @@ export async function createIndexes(
     const next = await describe();
     if (next === undefined) return {}; // the table was deleted, so it lacks every index
     now = next;
-    // If another process has created the index or is creating it, DynamoDB returns one of several
-    // errors. Such errors are ignored.
+    // Several errors mean that another process creates the index.
     if (failure !== undefined && !isChanging(now) && first("missing", now) === missing)
       throw failure;
   }
@@ -134,10 +124,7 @@ async function create(
   }
 }
 
-/**
- * Returns whether the table or an index is changing. DynamoDB changes one index of a table at a
- * time.
- */
+/** DynamoDB changes one index of a table at a time. */
 function isChanging({
   TableStatus,
   GlobalSecondaryIndexes: indexes = [],

@@ -1,6 +1,6 @@
 import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
-import type { RequiredTable } from "./required-table.ts";
+import type { RequiredTable } from "./table-indexes.ts";
 import {
   attributeDefinitions,
   attributesOf,
@@ -10,7 +10,6 @@ import {
   keySchema,
 } from "./table-indexes.ts";
 
-/** Fix for each kind of index fault. */
 const remedies = {
   missing: "; deploy it",
   keys: "; an index cannot be changed, so declare it under another name",
@@ -19,10 +18,8 @@ const remedies = {
 } as const;
 
 /**
- * Ensures that every table and its indexes exist. Creates them in an emulator; only checks them on
- * AWS, where tables belong to the deployment.
- *
- * @throws Error naming every table that is missing or has other keys or indexes.
+ * Creates tables and indexes in an emulator; checks them on AWS, where the deployment creates them.
+ * @throws Error that names every wrong table.
  */
 export async function ensureTables(
   database: Database,
@@ -56,7 +53,7 @@ async function ensureTable(
     return `table ${tableName} does not exist; deploy it, or set KEELSON_TABLE_${table.name.toUpperCase().replaceAll("-", "_")}`;
   if (mode === "create" && found?.TableStatus !== "ACTIVE") {
     await createTable(database, table, found === undefined);
-    // The new table is checked as well, because another process may have created it.
+    // Checked as well: another process may have created it.
     found = await describe();
   }
   const has = (found?.KeySchema ?? []).map(({ AttributeName }) => AttributeName).join(", ");
@@ -77,9 +74,6 @@ async function ensureTable(
     : undefined;
 }
 
-/**
- * Creates a table if it is missing, and waits until it exists, even if another process creates it.
- */
 async function createTable(
   database: Database,
   table: RequiredTable,
@@ -94,12 +88,11 @@ async function createTable(
     KeySchema: keySchema(table),
     AttributeDefinitions: attributeDefinitions(table, ...table.indexes),
     BillingMode: "PAY_PER_REQUEST",
-    ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: indexes }),
+    GlobalSecondaryIndexes: indexes.length === 0 ? undefined : indexes,
   });
   try {
     if (isMissing) await database.send(command);
   } catch (error) {
-    // Another process created it first.
     if (!(error instanceof ResourceInUseException)) throw error;
   }
   await waitUntilTableExists(
@@ -108,10 +101,7 @@ async function createTable(
   );
 }
 
-/**
- * Enables the time to live of a table if it is disabled: the process that created the table may
- * have died before enabling it.
- */
+/** The process that created the table may have died before it enabled this. */
 async function ensureTimeToLive(
   database: Database,
   tableName: string,
@@ -135,8 +125,8 @@ async function ensureTimeToLive(
       );
       return undefined;
     } catch (error) {
-      // Another process enabled it first. DynamoDB reports that as a ValidationException, like most
-      // errors, so only the state shows it.
+      // Another process enabled it first. DynamoDB reports a ValidationException, as for most
+      // errors.
       has = await enabled();
       if (has === undefined) throw error;
     }

@@ -1,14 +1,13 @@
-/** A reason why a server cannot be built. */
+/** Reason why a server cannot be built. */
 export interface BootProblem {
   /** The feature that declares the key; `""` for an option of the server. */
   readonly feature: string;
-  /** The key, handler, route or option with the problem. */
+  /** The key, handler, route or option. */
   readonly key: string;
-  /** The broken rule, in kebab case: `bounds-order`, `duplicate-handler`. */
+  /** Broken rule, in kebab case: `bounds-order`, `duplicate-handler`. */
   readonly rule: string;
-  /** The problem, including the wrong value. */
   readonly message: string;
-  /** The suggested fix. */
+  /** Suggested fix. */
   readonly fix: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * HTTP statuses of keelson's error codes (specification 7). A `ConflictError` defines its own code,
- * a `PipelineError` its own status.
+ * HTTP statuses of keelson's error codes (specification 7). A `ConflictError` has its own code, a
+ * `PipelineError` its own status.
  */
 export const errorCodes = Object.freeze({
   malformed_request: 400,
@@ -25,5 +25,4 @@ export const errorCodes = Object.freeze({
   timeout: 504,
 });
 
-/** A code of {@link errorCodes}. */
 export type ErrorCode = keyof typeof errorCodes;

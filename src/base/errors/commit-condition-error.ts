@@ -1,8 +1,8 @@
 import { ConflictError } from "./errors.ts";
 
 /**
- * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`). In that case,
- * nothing is written.
+ * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`). The transaction
+ * writes no item.
  */
 export class CommitConditionError extends ConflictError {
   /** Index of the item, from 0. */

@@ -2,7 +2,7 @@ import { errorCodes } from "./codes.ts";
 import { type FieldError, isTypedError } from "./errors.ts";
 
 /** The uniform body of an error response (specification 2.7). */
-export interface ErrorBody {
+interface ErrorBody {
   readonly error: string;
   readonly message: string;
   readonly requestId: string;
@@ -12,16 +12,14 @@ export interface ErrorBody {
   readonly stack?: string;
 }
 
-/** The response and the log record for an error. */
 export interface ErrorDescription {
   readonly status: number;
-  /** Header names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ErrorBody;
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
-export interface ErrorSituation {
+interface ErrorSituation {
   readonly requestId: string;
   readonly environment: "development" | "test" | "production";
 }
@@ -33,10 +31,9 @@ const maxFields = 100;
 const maxCauses = 10;
 
 /**
- * Describes an error (specification 7): its status, the uniform body, and its log record. A status
- * of 500 or above is logged as `error` with stack and causes, a lower one as `warn` without them.
- * An untyped error becomes a 500 whose message stays on the server. Never throws, regardless of the
- * thrown value.
+ * Describes any thrown value (specification 7); never throws. From status 500 the log level is
+ * `error`, with stack and causes; below it is `warn`. The message of an untyped error stays on the
+ * server.
  */
 export function describeError(
   error: unknown,
@@ -83,7 +80,7 @@ interface Typed {
   readonly fields: readonly FieldError[] | undefined;
 }
 
-/** Reads and checks the members of a typed error. The brand does not guarantee their types. */
+/** Checks the members of a typed error: the brand does not guarantee their types. */
 function typed(error: unknown): Typed | undefined {
   try {
     if (!isTypedError(error)) return undefined;
@@ -135,11 +132,11 @@ function headersOf(headers: unknown): Record<string, string> {
   return safe;
 }
 
-/** Lists the causes with name, message and stack. Stops at a limit or a cycle. */
+/** Stops at a limit or a cycle. */
 function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];
-  let cause = causeOf(error);
+  let cause = memberOf(error, "cause");
   while (cause !== undefined && !seen.has(cause) && causes.length < maxCauses) {
     seen.add(cause);
     const name = textOf(cause, "name", 200);
@@ -150,38 +147,26 @@ function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
       message,
       ...(stack === undefined ? {} : { stack }),
     });
-    cause = causeOf(cause);
+    cause = memberOf(cause, "cause");
   }
   return causes.length === 0 ? {} : { causes };
 }
 
-function causeOf(error: unknown): unknown {
+function memberOf(error: unknown, member: "cause" | "message" | "stack" | "name"): unknown {
   try {
     return typeof error === "object" && error !== null
-      ? (error as { cause?: unknown }).cause
+      ? (error as Record<string, unknown>)[member]
       : undefined;
   } catch {
     return undefined;
   }
 }
 
-function textOf(
-  error: unknown,
-  member: "message" | "stack" | "name",
-  limit: number,
-): string | undefined {
-  try {
-    const value =
-      typeof error === "object" && error !== null
-        ? (error as Record<string, unknown>)[member]
-        : undefined;
-    return typeof value === "string" ? bounded(value, limit) : undefined;
-  } catch {
-    return undefined;
-  }
+function textOf(error: unknown, member: "message" | "stack" | "name", limit: number) {
+  const value = memberOf(error, member);
+  return typeof value === "string" ? bounded(value, limit) : undefined;
 }
 
-/** Describes a thrown value that is not an error. */
 function thrownText(thrown: unknown): string {
   try {
     return thrown === null

@@ -6,44 +6,38 @@ export interface FieldError {
   readonly error: string;
 }
 
-/** Options of typed errors. */
 export interface ErrorDetails {
-  /** The underlying error. Logged with its whole chain of causes, never sent to a client. */
+  /** Underlying error. Logged with all its causes, never sent to a client. */
   readonly cause?: unknown;
   /** Headers of the response, such as `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Options of errors that have a default message. */
 export interface MessageDetails extends ErrorDetails {
-  /** Replaces the default message sent to the client. The code does not change. */
+  /** Replaces the default message. The code does not change. */
   readonly message?: string;
 }
 
-/** Brand of every typed error. Lets two copies of the package recognize each other's errors. */
+/** Brand by which two copies of the package recognize each other's errors. */
 export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
 
 /**
- * Base class of typed errors, with an HTTP status from 400 to 599 (specification 7). Its message is
- * sent to the client.
+ * Base class of typed errors, whose message is sent to the client (specification 7).
  *
  * @throws RangeError if the status is not a whole number from 400 to 599.
  * @example
  * throw new PipelineError("The archive is being rebuilt", 503);
  */
 export class PipelineError extends Error {
-  // Explicit, here and below, because bundlers that shorten class names would also shorten them in
-  // the log.
+  // Explicit, here and below: bundlers that shorten class names would shorten them in the log.
   static override readonly name: string = "PipelineError";
-  /** The `error` member of the response body. */
+  /** `error` member of the response body. */
   readonly code: string;
-  /** The HTTP status. */
   readonly status: number;
-  /** Headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The status for error handlers that follow `http-errors`, such as Middy's. */
+  /** Status for error handlers that follow `http-errors`, such as Middy's. */
   declare readonly statusCode: number;
-  /** Allows the same error handlers to send the message. `true` for every status. */
+  /** Allows those handlers to send the message: always `true`. */
   declare readonly expose: boolean;
 
   constructor(
@@ -74,9 +68,8 @@ export class PipelineError extends Error {
 
 /**
  * 404 `not_found`, "<resource> <id> not found": a resource does not exist, or the caller must not
- * learn that it does (specification 7).
+ * learn that it does (specification 7). `details` may be another message.
  *
- * @param details Another message, or an object that contains it.
  * @example
  * throw new NotFoundError("file", input.id);
  */
@@ -89,9 +82,9 @@ export class NotFoundError extends PipelineError {
 }
 
 /**
- * 403 `access_denied`: the caller lacks a permission (specification 7).
+ * 403 `access_denied`: the caller lacks a permission (specification 7). `details` may be another
+ * message.
  *
- * @param details Another message, or an object that contains it.
  * @example
  * throw new AccessDeniedError("files.delete");
  */
@@ -104,16 +97,16 @@ export class AccessDeniedError extends PipelineError {
 }
 
 /**
- * 422 `validation_error`, "Validation failed": the input is invalid. `fields` lists the invalid
- * fields (specification 7).
+ * 422 `validation_error`, "Validation failed": the input is invalid (specification 7). `details`
+ * may
+ * be another message.
  *
- * @param details Another message, or an object that contains it.
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
 export class ValidationError extends PipelineError {
   static override readonly name: string = "ValidationError";
-  /** The problems, one per field. */
+  /** One problem per field. */
   readonly fields: readonly FieldError[];
 
   constructor(fields: readonly FieldError[], details: MessageDetails | string = {}) {
@@ -125,9 +118,8 @@ export class ValidationError extends PipelineError {
 
 /**
  * 409 with an application code, "Conflict: <code>": the state of a resource forbids the request
- * (specification 7).
+ * (specification 7). `details` may be the message.
  *
- * @param details The message, or an object that contains it.
  * @example
  * throw new ConflictError("file_locked", "Ann is editing the file");
  */
@@ -140,8 +132,7 @@ export class ConflictError extends PipelineError {
 }
 
 /**
- * Error raised by keelson. Its code determines the status; see {@link errorCodes} (specification
- * 7).
+ * Error raised by keelson. Its code determines the status: {@link errorCodes} (specification 7).
  *
  * @example
  * if (error instanceof FrameworkError && error.code === "config_unavailable") retryLater();
@@ -153,20 +144,16 @@ export class FrameworkError extends PipelineError {
   }
 }
 
-/**
- * Defines a member that does not appear in log lines. It stays writable for older code that sets
- * these members itself.
- */
+/** Hides a member from log lines. Writable, because older code sets these members itself. */
 function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
 }
 
-/** Treats a plain string as the message. */
 function detailsOf(details: MessageDetails | string): MessageDetails {
   return typeof details === "string" ? { message: details } : details;
 }
 
-/** Reports whether `error` is a typed error, from this copy of the package or another. */
+/** Whether `error` is a typed error, from this copy of the package or another. */
 export function isTypedError(error: unknown): error is PipelineError {
   return (
     typeof error === "object" &&

@@ -1,11 +1,9 @@
 import { quoted } from "./quoted.ts";
 
 /**
- * Checks that options are an object without unknown members. Otherwise, a misspelled option would
- * be ignored.
- *
- * @param call Name of the call for the message, such as `ctx.enqueue`.
- * @throws TypeError that names the wrong option and lists the known ones.
+ * Checks that options have no unknown member, such as a misspelled one. `call` names the call in
+ * the message.
+ * @throws TypeError
  */
 export function assertKnownOptions(call: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;

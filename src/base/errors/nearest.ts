@@ -1,10 +1,7 @@
-/** Maximum number of characters compared. The cost is the product of both lengths. */
+/** Maximum number of characters compared: the cost is the product of both lengths. */
 const longest = 256;
 
-/**
- * Returns the candidate that `name` most likely misspells: the one with the fewest single-character
- * changes, at most a third of the name. Returns `undefined` if no candidate is that close.
- */
+/** The candidate that `name` most likely misspells: at most a third of the name differs. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let fewest = Math.floor(Math.min(name.length, longest) / 3) + 1;
@@ -18,7 +15,6 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Computes the Levenshtein distance row by row. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length }, (_, column) => column + 1);
   let changes = to.length;

@@ -1,20 +1,15 @@
 import type { BootProblem } from "./boot.ts";
 
-/** Returns what an option takes, if the value is something else. */
-export type OptionCheck = (value: unknown) => string | undefined;
+/** Returns the accepted form if the value does not have it. */
+type OptionCheck = (value: unknown) => string | undefined;
 
-/** A check for each option of a group, by name. */
 export type OptionTable = Readonly<Record<string, OptionCheck>>;
 
-/** Problem of an option, without the feature. */
 export type OptionProblem = Pick<BootProblem, "key" | "rule" | "message" | "fix">;
 
 /**
- * Checks a group of options by its table. An absent group, and absent options, have no problem.
- * Never throws.
- *
- * @param path Name of the group, such as `cache`; empty for the options of the call itself.
- * @param call Name of the call, in a problem of the options themselves.
+ * Checks a group of options, which may be absent. `path` is empty for the options of the call
+ * itself. Never throws.
  */
 export function tableProblems(
   path: string,
@@ -37,30 +32,27 @@ export function tableProblems(
     }
     const wanted = given === undefined ? undefined : check(given);
     if (wanted === undefined) return [];
-    // A secret is named by its type only.
+    // A secret shows only its type.
     const shown = name === "secret" ? `a value of type ${typeof given}` : describe(given);
     const message = `${shown} is not allowed`;
     return [{ key, rule: "option-type", message, fix: `use ${wanted}` }];
   });
 }
 
-/** Accepts any value: another check covers the option. */
+/** For an option that another check covers. */
 export const unchecked: OptionCheck = () => undefined;
 
 export const flag: OptionCheck = (value) =>
   typeof value === "boolean" ? undefined : "true or false";
 
-/** Accepts the values of a list. */
 export function oneOf(values: readonly unknown[], wanted: string): OptionCheck {
   return (value) => (values.includes(value) ? undefined : wanted);
 }
 
-/** Accepts strings that match the pattern. */
 export function text(pattern: RegExp, wanted: string): OptionCheck {
   return (value) => (typeof value === "string" && pattern.test(value) ? undefined : wanted);
 }
 
-/** Accepts safe integers from `least` to `most`. */
 export function whole(least: number, most: number, wanted: string): OptionCheck {
   return (value) =>
     Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
@@ -68,7 +60,6 @@ export function whole(least: number, most: number, wanted: string): OptionCheck 
       : wanted;
 }
 
-/** Accepts values that `accepts` accepts. */
 export function kind(accepts: (value: unknown) => boolean, wanted: string): OptionCheck {
   return (value) => (accepts(value) ? undefined : wanted);
 }

@@ -1,8 +1,8 @@
-/** Brand of every permanent error. Lets two copies of the package recognize each other's errors. */
+/** Brand by which two copies of the package recognize each other's errors. */
 export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**
- * Signals from a consumer, a job or a channel that a retry is pointless. The message goes to the
+ * Thrown by a consumer, a job or a channel if a retry is pointless: the message goes to the
  * dead-letter queue immediately.
  *
  * @example
@@ -19,7 +19,7 @@ export class PermanentError extends Error {
   }
 }
 
-/** Reports whether `error` is permanent, from this copy of the package or another. */
+/** Whether `error` is permanent, from this copy of the package or another. */
 export function isPermanent(error: unknown): error is PermanentError {
   return (
     typeof error === "object" &&

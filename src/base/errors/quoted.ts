@@ -1,7 +1,7 @@
 /** Maximum length of a value in a message, in UTF-16 code units. */
 const longest = 80;
 
-/** Formats any value for a message, on one line and bounded. Never throws. */
+/** Formats any value on one bounded line. Never throws. */
 export function quoted(value: unknown): string {
   return Array.isArray(value)
     ? shortened(`[${value.slice(0, longest).map(quotedItem).join(", ")}]`)

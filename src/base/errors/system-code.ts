@@ -1,6 +1,6 @@
 /**
- * Returns the code of a Node error, such as `ENOENT`, or `undefined` for any other value. Does not
- * check the class: in a separate context, as under Jest, Node's errors extend a different `Error`.
+ * Code of a Node error, such as `ENOENT`. Without `instanceof`: under Jest, Node's errors extend
+ * another `Error`.
  */
 export function systemCode(error: unknown): unknown {
   return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;

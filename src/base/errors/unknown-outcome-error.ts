@@ -3,16 +3,15 @@ import { PipelineError } from "./errors.ts";
 import { permanentBrand } from "./permanent-error.ts";
 
 /**
- * 409 `unknown_outcome`: an earlier run started a step, and its outcome is unknown. `ctx.step`
- * throws it with `ifUnknown: "refuse"` until an operator resolves the step (`keelson steps
- * resolve`). In a consumer, a job or a schedule it is permanent: the message goes to the
- * dead-letter queue immediately.
+ * 409 `unknown_outcome`, thrown by `ctx.step` with `ifUnknown: "refuse"`: an earlier run started
+ * the step, and its outcome is unknown until an operator resolves it (`keelson steps resolve`). In
+ * a consumer, a job or a schedule it is permanent: the message goes to the dead-letter queue
+ * immediately.
  */
 export class UnknownOutcomeError extends PipelineError {
   static override readonly name: string = "UnknownOutcomeError";
-  /** Name of the step. */
   readonly step: string;
-  /** Key of the step, which `keelson steps resolve` takes as its ID. */
+  /** Key of the step, the ID for `keelson steps resolve`. */
   readonly key: string;
 
   constructor(step: string, key: string) {

@@ -3,11 +3,9 @@ import { type AccessRule, allows, describeRule } from "./access.ts";
 import type { User } from "./user.ts";
 
 /**
- * Checks that a rule allows a user, for an internal call. The error message names the called
- * handler.
- *
- * @throws FrameworkError `unauthenticated` (401) if the user or tenant that the rule requires is
- * missing, AccessDeniedError (403) if the user lacks access.
+ * Checks an internal call to `handler`.
+ * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
+ * AccessDeniedError (403) without access.
  */
 export function assertAllowed(rule: AccessRule, user: User, handler: string): void {
   if (allows(rule, user)) return;

@@ -1,6 +1,7 @@
 import type { BootProblem } from "../errors/boot.ts";
+import { isRecord } from "../errors/option-table.ts";
 
-/** Claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
+/** Claims that become `ctx.user`. Names are not paths: `custom:tenantId` is one name. */
 export interface ClaimNames {
   /** Claim of the user ID. Default `sub`. */
   readonly user?: string;
@@ -10,88 +11,79 @@ export interface ClaimNames {
   readonly roles?: string;
 }
 
-/** Options for verifying tokens, with either `jwks` or `secret` (specification 5). */
+/** Options for verifying tokens: `jwks` or `secret` (specification 5). */
 export interface AuthOptions {
-  /**
-   * URL of a JSON Web Key Set: `https`, or `http` on this machine. Requires tokens with asymmetric
-   * signatures.
-   */
+  /** URL of a JSON Web Key Set: `https`, or `http` on this machine. Signatures are asymmetric. */
   readonly jwks?: string;
-  /** Secret shared with the token issuer, at least 32 bytes. Requires tokens signed with HS256. */
+  /** Secret shared with the token issuer, at least 32 bytes. Signatures are HS256. */
   readonly secret?: string;
   /**
-   * The only accepted `iss`. Default: not checked. In production, a key set requires `issuer` or
+   * The only accepted `iss`. Default: not checked. In production, `jwks` requires `issuer` or
    * `audience`.
    */
   readonly issuer?: string;
-  /** Accepted `aud` values. A token needs one of them. Default: not checked. */
+  /** Accepted `aud` values; a token needs one. Default: not checked. */
   readonly audience?: string | readonly string[];
-  /** Names of the claims that identify the caller. */
   readonly claims?: ClaimNames;
-  /** Allowed clock difference for `exp` and `nbf`, in seconds, 0 to 300. Default 0. */
+  /** Allowed clock difference for `exp` and `nbf`, in seconds, from 0 to 300. Default 0. */
   readonly clockToleranceSeconds?: number;
 }
 
-export type AuthProblem = Omit<BootProblem, "feature">;
+type AuthProblem = Omit<BootProblem, "feature">;
 
-/** Minimum length of a secret, in bytes. RFC 7518 forbids keys shorter than the output of HS256. */
+/** RFC 7518 forbids keys shorter than the output of HS256. */
 export const minSecretBytes = 32;
 
-/** Finds every problem with the `auth` options. Never throws, and never repeats a secret. */
+/** Never throws, and never repeats a secret. */
 export function authProblems(options: unknown): AuthProblem[] {
   try {
-    if (!isRecord(options)) {
-      return [
-        problem(
-          "auth",
-          "not-an-object",
-          `auth is ${shown(options)}`,
-          "pass { jwks } or { secret }",
-        ),
-      ];
-    }
+    if (!isRecord(options))
+      return problem(
+        "auth",
+        "not-an-object",
+        `is ${shown(options)}`,
+        "pass { jwks } or { secret }",
+      );
+    const { issuer, audience, claims, clockToleranceSeconds: seconds } = options;
+    const known = ["jwks", "secret", "issuer", "audience", "claims", "clockToleranceSeconds"];
     return [
-      ...unknownMembers("auth", options, [
-        "jwks",
-        "secret",
-        "issuer",
-        "audience",
-        "claims",
-        "clockToleranceSeconds",
-      ]),
+      ...unknownMembers("auth", options, known),
       ...sourceProblems(options),
-      ...issuerProblems(options["issuer"]),
-      ...audienceProblems(options["audience"]),
-      ...claimProblems(options["claims"]),
-      ...toleranceProblems(options["clockToleranceSeconds"]),
+      ...(issuer === undefined || isName(issuer)
+        ? []
+        : notAString("auth.issuer", issuer, "set the exact iss of the tokens, or leave it out")),
+      ...audienceProblems(audience),
+      ...claimProblems(claims),
+      ...(seconds === undefined || (typeof seconds === "number" && seconds >= 0 && seconds <= 300)
+        ? []
+        : problem(
+            "auth.clockToleranceSeconds",
+            "out-of-bounds",
+            `is ${shown(seconds)}`,
+            "set a number of seconds from 0 to 300, or leave it out",
+          )),
     ];
   } catch {
-    return [
-      problem(
-        "auth",
-        "unreadable",
-        "auth cannot be read, one of its members throws",
-        "pass a plain object",
-      ),
-    ];
+    const message = "cannot be read, one of its members throws";
+    return problem("auth", "unreadable", message, "pass a plain object");
   }
 }
 
 /**
- * Reports whether the server would accept tokens of other applications. An issuer may use one key
- * set for many applications, but shares a secret with only one.
+ * Whether the server would accept tokens of other applications: an issuer shares a secret with one
+ * application only.
  */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }
 
-function sourceProblems({ jwks, secret }: Record<string, unknown>): AuthProblem[] {
+function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): AuthProblem[] {
   if ((jwks === undefined) === (secret === undefined)) {
     const message =
       jwks === undefined
         ? "neither auth.jwks nor auth.secret is set"
         : "both auth.jwks and auth.secret are set";
-    return [problem("auth", "jwks-or-secret", message, "set exactly one of them")];
+    return [{ key: "auth", rule: "jwks-or-secret", message, fix: "set exactly one of them" }];
   }
   return jwks === undefined ? secretProblems(secret) : jwksProblems(jwks);
 }
@@ -99,140 +91,89 @@ function sourceProblems({ jwks, secret }: Record<string, unknown>): AuthProblem[
 function secretProblems(secret: unknown): AuthProblem[] {
   const fix = `set a string of at least ${minSecretBytes} random bytes, for example from openssl rand -base64 32`;
   if (typeof secret !== "string")
-    return [problem("auth.secret", "not-a-string", `auth.secret is a ${typeof secret}`, fix)];
+    return problem("auth.secret", "not-a-string", `is a ${typeof secret}`, fix);
   const bytes = Buffer.byteLength(secret);
   if (bytes >= minSecretBytes) return [];
-  return [
-    problem(
-      "auth.secret",
-      "secret-length",
-      `auth.secret has ${bytes} bytes, below the minimum of ${minSecretBytes}`,
-      fix,
-    ),
-  ];
+  const message = `has ${bytes} bytes, below the minimum of ${minSecretBytes}`;
+  return problem("auth.secret", "secret-length", message, fix);
 }
 
 function jwksProblems(jwks: unknown): AuthProblem[] {
+  const wrong = (rule: string, message: string, fix: string) =>
+    problem("auth.jwks", rule, message, fix);
   const fix = "set the https URL of the issuer's JSON Web Key Set";
   const url = typeof jwks === "string" ? URL.parse(jwks) : null;
-  if (url === null) return [problem("auth.jwks", "not-a-url", `auth.jwks is ${shown(jwks)}`, fix)];
+  if (url === null) return wrong("not-a-url", `is ${shown(jwks)}`, fix);
   if (url.username !== "" || url.password !== "") {
-    return [
-      problem(
-        "auth.jwks",
-        "url-credentials",
-        "auth.jwks carries a user name or password",
-        "remove them; key sets are public",
-      ),
-    ];
+    const message = "carries a user name or password";
+    return wrong("url-credentials", message, "remove them; key sets are public");
   }
   if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)))
     return [];
-  return [
-    problem(
-      "auth.jwks",
-      "not-https",
-      `auth.jwks ${shown(jwks)} is not https, so its keys could be replaced on the way`,
-      fix,
-    ),
-  ];
+  const message = `${shown(jwks)} is not https, so its keys could be replaced on the way`;
+  return wrong("not-https", message, fix);
 }
 
 function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
-function issuerProblems(issuer: unknown): AuthProblem[] {
-  if (issuer === undefined || isName(issuer)) return [];
-  return [
-    problem(
-      "auth.issuer",
-      "not-a-string",
-      `auth.issuer is ${shown(issuer)}`,
-      "set the exact iss of the tokens, or leave it out",
-    ),
-  ];
-}
-
 function audienceProblems(audience: unknown): AuthProblem[] {
   const list: readonly unknown[] = Array.isArray(audience) ? audience : [audience];
   if (audience === undefined || (list.length > 0 && list.every(isName))) return [];
   const fix = "set a non-empty string or a non-empty list of them, or leave it out";
-  return [problem("auth.audience", "not-a-string", `auth.audience is ${shown(audience)}`, fix)];
+  return notAString("auth.audience", audience, fix);
 }
 
 function claimProblems(claims: unknown): AuthProblem[] {
   if (claims === undefined) return [];
   if (!isRecord(claims)) {
-    return [
-      problem(
-        "auth.claims",
-        "not-an-object",
-        `auth.claims is ${shown(claims)}`,
-        "pass { user, tenant, roles }, or leave it out",
-      ),
-    ];
+    const fix = "pass { user, tenant, roles }, or leave it out";
+    return problem("auth.claims", "not-an-object", `is ${shown(claims)}`, fix);
   }
   const known = ["user", "tenant", "roles"];
-  const wrong = known.filter((member) => claims[member] !== undefined && !isName(claims[member]));
   return [
     ...unknownMembers("auth.claims", claims, known),
-    ...wrong.map((member) => {
-      const message = `auth.claims.${member} is ${shown(claims[member])}`;
-      return problem(
-        `auth.claims.${member}`,
-        "not-a-string",
-        message,
-        "set the name of a claim, or leave it out",
-      );
-    }),
-  ];
-}
-
-function toleranceProblems(seconds: unknown): AuthProblem[] {
-  if (seconds === undefined || (typeof seconds === "number" && seconds >= 0 && seconds <= 300))
-    return [];
-  const message = `auth.clockToleranceSeconds is ${shown(seconds)}`;
-  return [
-    problem(
-      "auth.clockToleranceSeconds",
-      "out-of-bounds",
-      message,
-      "set a number of seconds from 0 to 300, or leave it out",
+    ...known.flatMap((member) =>
+      claims[member] === undefined || isName(claims[member])
+        ? []
+        : notAString(
+            `auth.claims.${member}`,
+            claims[member],
+            "set the name of a claim, or leave it out",
+          ),
     ),
   ];
 }
 
 function unknownMembers(
   path: string,
-  value: Record<string, unknown>,
+  value: Readonly<Record<string, unknown>>,
   known: readonly string[],
 ): AuthProblem[] {
-  const unknown = Object.keys(value).filter((member) => !known.includes(member));
-  return unknown.map((member) => {
-    const message = `${path} has no option ${shown(member)}`;
-    return problem(
-      `${path}.${member}`,
-      "unknown-option",
-      message,
-      `remove it; known are ${known.join(", ")}`,
-    );
-  });
+  const fix = `remove it; known are ${known.join(", ")}`;
+  return Object.keys(value)
+    .filter((member) => !known.includes(member))
+    .map((member) => ({
+      key: `${path}.${member}`,
+      rule: "unknown-option",
+      message: `${path} has no option ${shown(member)}`,
+      fix,
+    }));
 }
 
-function problem(key: string, rule: string, message: string, fix: string): AuthProblem {
-  return { key, rule, message, fix };
+function notAString(key: string, value: unknown, fix: string): AuthProblem[] {
+  return problem(key, "not-a-string", `is ${shown(value)}`, fix);
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function problem(key: string, rule: string, message: string, fix: string): AuthProblem[] {
+  return [{ key, rule, message: `${key} ${message}`, fix }];
 }
 
 function isName(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
-/** Formats a wrong value, short and on one line. Never receives a secret. */
 function shown(value: unknown): string {
   if (typeof value === "string")
     return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);

@@ -1,7 +1,6 @@
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../process/clock.ts";
 
-/** Limits on fetching and caching a key set. */
 export interface RemoteKeyLimits {
   /** Timeout of one fetch. Default 2,000 ms. */
   readonly timeoutMs: number;
@@ -11,19 +10,19 @@ export interface RemoteKeyLimits {
   readonly maxAgeMs: number;
   /** Maximum age for use while the endpoint is down. Default 1 hour. */
   readonly maxStaleMs: number;
-  /** Minimum time between a successful fetch and a fetch for an unknown key. Default 10 s. */
+  /** Minimum time from a successful fetch to one for an unknown key. Default 10 s. */
   readonly cooldownMs: number;
-  /** Minimum time between a failed fetch and the next one. Default 2 s. */
+  /** Minimum time from a failed fetch to the next one. Default 2 s. */
   readonly retryMs: number;
 }
 
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
-  /** Finds a key among those already fetched. Never fetches. */
+  /** Never fetches. */
   readonly findAtHand: JWTVerifyGetKey;
 }
 
-/** Thrown if the key set is unavailable, so the token can be neither accepted nor rejected. */
+/** The token can be neither accepted nor rejected. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
     super(
@@ -44,9 +43,8 @@ const defaults: RemoteKeyLimits = Object.freeze({
 });
 
 /**
- * Finds the key of a token in a remote key set. Differs from jose's implementation in three ways:
- * known keys survive an outage, tokens cannot cause more fetches than `cooldownMs` and `retryMs`
- * allow even while the endpoint is down, and `clock` provides the time.
+ * Finds keys in a remote key set. Unlike jose's: known keys survive an outage, tokens cannot cause
+ * more fetches than `cooldownMs` and `retryMs` allow, and `clock` provides the time.
  *
  * | known keys | token's key | endpoint | outcome |
  * |---|---|---|---|
@@ -89,10 +87,7 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /**
-   * Fetches the key set, one fetch at a time and within the limits. Records a failure instead of
-   * throwing it.
-   */
+  /** Fetches once for all callers, within the limits. Records a failure instead of throwing it. */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
@@ -132,6 +127,6 @@ async function fetchKeySet(url: URL, timeoutMs: number, maxBytes: number): Promi
     if (bytes > maxBytes) throw new Error(`the endpoint's answer is longer than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
-  // Safe: createLocalJWKSet checks the shape and throws if it is wrong.
+  // Safe: createLocalJWKSet checks the shape.
   return JSON.parse(text + decoder.decode()) as JSONWebKeySet;
 }

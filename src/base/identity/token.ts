@@ -2,20 +2,16 @@ import type { Clock } from "../process/clock.ts";
 import { authProblems, type ClaimNames } from "./auth-options.ts";
 import { identify, withDefaults } from "./claims.ts";
 
-/** Contents and secret of a token. */
 export interface TokenOptions {
-  /** The secret of the server's `auth` option, at least 32 bytes. */
+  /** Secret of the server's `auth`, at least 32 bytes. */
   readonly secret: string;
   readonly userId: string;
   readonly tenantId: string;
   readonly roles: readonly string[];
-  /** Lifetime in whole seconds, at most ten years. Default 86,400, a day. */
+  /** Lifetime in whole seconds, at most ten years. Default 86,400. */
   readonly expiresInSeconds?: number;
-  /** The server's `auth.issuer`. */
   readonly issuer?: string;
-  /** The server's `auth.audience`, or one of its values. */
   readonly audience?: string | readonly string[];
-  /** The server's `auth.claims`. */
   readonly claims?: ClaimNames;
 }
 
@@ -24,9 +20,10 @@ const maxExpirySeconds = 10 * 365 * 86_400;
 /**
  * Signs a token with HS256, for development, tests and scripts (specification 5).
  *
- * @throws TypeError if the server would reject the token's secret, claims or expiry.
+ * @throws TypeError if the server would reject the token.
  * @example
- * const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: ["admin"] }, systemClock);
+ * const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: ["admin"] },
+ * systemClock);
  */
 export async function signToken(options: TokenOptions, clock: Clock): Promise<string> {
   const {

@@ -1,9 +1,6 @@
 import type { LogLevel } from "./logger.ts";
 
-/**
- * Names and numbers of all Powertools levels. Copied, because importing the Powertools Logger adds
- * a millisecond to a cold start.
- */
+/** Powertools' levels, copied because importing its Logger adds a millisecond to a cold start. */
 export const powertoolsNumbers = Object.freeze({
   TRACE: 6,
   DEBUG: 8,
@@ -14,7 +11,6 @@ export const powertoolsNumbers = Object.freeze({
   SILENT: 28,
 });
 
-/** Maps keelson's levels to Powertools' numbers. */
 export const levelNumbers: Readonly<Record<LogLevel, number>> = Object.freeze({
   debug: powertoolsNumbers.DEBUG,
   info: powertoolsNumbers.INFO,
@@ -25,8 +21,8 @@ export const levelNumbers: Readonly<Record<LogLevel, number>> = Object.freeze({
 export type LevelName = keyof typeof powertoolsNumbers;
 
 /**
- * Reads the level of a Powertools Logger. Returns `otherwise` if the read throws, which happens
- * outside Lambda if `AWS_LAMBDA_MAX_CONCURRENCY` is set.
+ * Returns `otherwise` if the read throws, for example outside Lambda with
+ * `AWS_LAMBDA_MAX_CONCURRENCY`.
  */
 export function levelOf(powertools: { readonly level: number }, otherwise: number): number {
   try {
@@ -36,18 +32,14 @@ export function levelOf(powertools: { readonly level: number }, otherwise: numbe
   }
 }
 
-/** The lowest level that is printed, as determined by Powertools. */
 export interface LogThreshold {
-  /** Powertools' number of the level: debug 8, info 12, warn 16, error 20. */
+  /** debug 8, info 12, warn 16, error 20. */
   readonly current: number;
   /**
-   * Makes Powertools decide again whether to sample this invocation. As in Powertools, the first
-   * call does nothing.
+   * Has Powertools decide again whether to sample. The first call does nothing, as in Powertools.
    */
   refreshSampling(): void;
-  /** Whether `refreshSampling` has any effect. */
   readonly isSampling: boolean;
 }
 
-/** Prints a line on behalf of the logger itself. */
 export type Notify = (level: LogLevel, msg: string, data?: Record<string, unknown>) => void;

@@ -2,15 +2,14 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 export type PowertoolsThreshold = typeof import("./powertools-threshold.ts");
 
-/** Loads Powertools if it affects the level of a server's logger. */
 export async function loadPowertools(env: Variables): Promise<PowertoolsThreshold | undefined> {
   return isLeftToPowertools(env) ? import("./powertools-threshold.ts") : undefined;
 }
 
 /**
- * Reports whether Powertools affects the level. Without any of the variables that Powertools reads,
- * the level is the one passed to it. Skipping Powertools saves 2 ms of a cold start
- * (`lambda-cold`), because creating a Logger opens both standard streams.
+ * Whether Powertools may change the level that it receives: only with its variables. Skipping it
+ * saves 2 ms of a cold start (`lambda-cold`), because creating a Logger opens both standard
+ * streams.
  */
 export function isLeftToPowertools(env: Variables): boolean {
   const platformLevel = "AWS_LAMBDA_LOG_LEVEL";

@@ -1,38 +1,32 @@
+import { isRecord } from "../errors/option-table.ts";
 import type { LogLevel } from "./logger.ts";
 import type { PowertoolsLogger } from "./powertools-logger.ts";
 
 /**
- * Selects the requests, events, jobs, deliveries, schedules and runs that write a line when they
- * end.
+ * Selects the requests, events, jobs, deliveries, schedules and runs that log a line at their end.
  *
  * | value | lines |
  * |---|---|
  * | `true` | all |
  * | `false` | none |
  * | `"failed"` | failures: for requests, a status from 400 up or an incomplete response |
- * | `{ slowerThanMs }` | failures, and everything that takes longer than this, in milliseconds |
+ * | `{ slowerThanMs }` | failures, and everything that takes longer, in milliseconds |
  */
 export type RequestLines = boolean | "failed" | { readonly slowerThanMs: number };
 
 /** Log options of a server (`log` of `buildServer`). */
 export interface LogOptions {
-  /**
-   * The lowest level to print. Default: `debug` in development, otherwise `info`. `LOG_LEVEL` takes
-   * precedence.
-   */
+  /** Lowest printed level. Default: `debug` in development, otherwise `info`. `LOG_LEVEL` wins. */
   readonly level?: LogLevel;
-  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
+  /** Dotted paths to redact, besides the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
-  /** Your own Powertools Logger. Its level, sampling, buffering and formatter apply. */
+  /** Your Powertools Logger, whose level, sampling, buffering and formatter apply. */
   readonly powertools?: PowertoolsLogger;
-  /**
-   * Selects the requests, events, jobs, deliveries, schedules and runs that write a line when they
-   * end. Default `true`.
-   */
+  /** Selects what logs a line at its end. Default `true`. */
   readonly requests?: RequestLines;
 }
 
-/** Validates each option. A check returns the expected form if the value does not have it. */
+/** Each check returns the expected form of a wrong value. */
 export const logChecks: Readonly<Record<keyof LogOptions, (value: unknown) => string | undefined>> =
   {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
@@ -52,7 +46,6 @@ function isPath(value: unknown): boolean {
   return typeof value === "string" && /^[^.]+(\.[^.]+)*$/.test(value);
 }
 
-/** Checks the members that the logger uses of an application's Powertools Logger. */
 function isPowertoolsLogger(value: unknown): boolean {
   if (!isRecord(value) || typeof value["level"] !== "number") return false;
   return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every(
@@ -64,8 +57,4 @@ function isRequestLines(value: unknown): boolean {
   if (!isRecord(value)) return typeof value === "boolean" || value === "failed";
   const { slowerThanMs, ...others } = value;
   return typeof slowerThanMs === "number" && slowerThanMs >= 0 && Object.keys(others).length === 0;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,18 +2,15 @@ import { type LevelName, type LogThreshold, type Notify, powertoolsNumbers } fro
 import type { PowertoolsThreshold } from "./load-powertools.ts";
 import type { LogLevel } from "./logger.ts";
 
-/** Inputs that determine the level. */
 export interface ThresholdOptions {
   readonly environment: "development" | "test" | "production";
   readonly level?: LogLevel;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The module that `loadPowertools` returned. */
   readonly powertools?: PowertoolsThreshold | undefined;
 }
 
 /**
- * Creates the threshold. If `loadPowertools` returned a module, a Powertools Logger that never
- * prints determines the level.
+ * Creates the threshold. With Powertools, a Logger that never prints determines it.
  *
  * | `LOG_LEVEL` | `AWS_LAMBDA_LOG_LEVEL` | level |
  * |---|---|---|
@@ -22,11 +19,9 @@ export interface ThresholdOptions {
  * | | set | the platform's; no sampling, as in Powertools |
  * | | | `options.level`, default `debug` in development, otherwise `info`; or sampled |
  *
- * `POWERTOOLS_LOG_LEVEL` applies if `LOG_LEVEL` is not set. Powertools defines the level names.
- * Their case does not matter.
+ * `POWERTOOLS_LOG_LEVEL` applies without `LOG_LEVEL`. The case of names does not matter.
  *
- * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
- * malformed.
+ * @throws TypeError or Error from Powertools for a malformed `POWERTOOLS_LOGGER_*` variable.
  */
 export function createThreshold(options: ThresholdOptions, notify: Notify): LogThreshold {
   const { env } = options;
@@ -80,8 +75,8 @@ function levelNamed(name: string | undefined): LevelName | undefined {
 }
 
 /**
- * Reads the platform's level. Its FATAL is Powertools' CRITICAL. Unlike keelson's variables, the
- * platform's names count only in upper case, as in Powertools.
+ * The platform's FATAL is Powertools' CRITICAL. Its names count only in upper case, as in
+ * Powertools.
  */
 function platformName(env: ThresholdOptions["env"]): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();

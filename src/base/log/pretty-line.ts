@@ -2,14 +2,11 @@ import type { LogLevel } from "./logger.ts";
 import { visible } from "./quoted-text.ts";
 
 /**
- * Writes a record for people: time, level, message, then the fields as `name=value`. Stacks follow
- * on indented lines. Only records start at the beginning of a line, so outside text cannot imitate
- * one.
- *
- * @param record A line of JSON as `recordText` writes it.
+ * Writes a record for people: time, level, message, `name=value`, then indented stacks. Only
+ * records start a line, so outside text cannot imitate one.
  */
 export function prettyLine(record: string, colour: boolean): string {
-  // Safe: recordText writes these three, and no other field can have their names.
+  // Safe: recordText writes these three, and no field has their names.
   const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> &
     PrettyRecord;
   const paint = colour ? painted : plain;
@@ -44,17 +41,14 @@ function plain(_code: number, text: string): string {
   return text;
 }
 
-/** Distinguishes a stack from a single word in a field with the name `stack`. */
+/** Tells a stack from a word in a field named `stack`. */
 function isStack(value: unknown): value is string {
   return typeof value === "string" && !bareWord.test(value);
 }
 
 const bareWord = /^[\w.:/@+-]+$/;
 
-/**
- * Writes a value, and moves its stacks below the line. Single words stay unquoted, everything else
- * is JSON.
- */
+/** Writes a word unquoted, anything else as JSON, and moves stacks below the line. */
 function fieldText(value: unknown, stacks: string[]): string {
   if (typeof value === "string" && bareWord.test(value)) return value;
   return JSON.stringify(value, (name, inner: unknown) => {

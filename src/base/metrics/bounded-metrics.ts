@@ -7,39 +7,33 @@ import {
 } from "./metric-list.ts";
 import type { MetricLabels, Metrics } from "./metrics.ts";
 
-/** Labels of a series, limited to allowed values. Each series reuses one object. */
 export type SeriesLabels = Readonly<Record<string, string>>;
 
-/** Destination of measured values. */
 export interface MetricSink {
   record(metric: MetricDeclaration, value: number, labels: SeriesLabels): void;
 }
 
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-export interface BoundedMetricsOptions {
-  /** Metrics declared by features, with full names. */
+interface BoundedMetricsOptions {
   readonly own: Iterable<MetricDeclaration>;
   readonly declared: DeclaredLabels;
   readonly sinks: readonly MetricSink[];
 }
 
-/** Maximum number of series per metric. Further series share one, whose labels are all `other`. */
+/** Maximum number of series per metric. The others share one, labelled `other`. */
 export const maxSeries = 2_000;
 
 /**
- * The largest value that CloudWatch accepts. Also keeps sums finite, because a counter never
- * recovers from infinity.
+ * The largest value that CloudWatch accepts. Keeps sums finite: no counter recovers from infinity.
  */
 const maxValue = 2 ** 360;
 
-/** Maximum number of metrics for which a rejected value is reported. */
 const maxTold = 100;
 
 /**
- * Creates metrics that check each value against its declaration before any sink receives it. Labels
- * only take declared values, so outside input can neither fill the memory nor identify a user or
- * tenant.
+ * Checks each value against its declaration. Labels only take declared values, so outside input can
+ * neither fill the memory nor identify a user or tenant.
  */
 export function createMetrics({
   own,
@@ -53,7 +47,6 @@ export function createMetrics({
   const theirs = new Map<string, Series>(
     [...own].map((metric) => [metric.name, new Series(metric, allowed)]),
   );
-  /** Passes a value to all sinks, even if one fails. Returns the last error. */
   const give = (
     metric: MetricDeclaration,
     value: number,
@@ -70,7 +63,6 @@ export function createMetrics({
     return failure;
   };
   const told = new Set<string>();
-  /** Returns the reason on the first rejection of this metric, otherwise `undefined`. */
   const refused = (name: string, reason: string): string | undefined => {
     const key = typeof name === "string" ? `=${name}` : typeof name; // plain JavaScript may pass any value
     if (told.has(key) || told.size >= maxTold) return undefined;
@@ -100,10 +92,7 @@ export function createMetrics({
   };
 }
 
-/**
- * Suggests the full name, because callers easily forget the feature: `r.metric` takes a name
- * without it.
- */
+/** `r.metric` takes a name without the feature, which callers easily forget. */
 function undeclared(known: Iterable<string>, name: unknown): string {
   const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
   return whole === undefined
@@ -150,7 +139,7 @@ class Series {
   of(labels: MetricLabels): SeriesLabels {
     let given = "";
     for (const [name] of this.#labels) given += part(labelOf(labels, name));
-    // Safe to look up first: the map only contains allowed labels.
+    // Safe before the check: the map only contains allowed labels.
     return this.#known.get(given) ?? this.#bounded(labels);
   }
 
@@ -176,7 +165,7 @@ class Series {
   }
 }
 
-/** Describes an error of an application's own reader, which may throw anything. */
+/** An application's own reader may throw anything. */
 function textOf(error: unknown): string {
   return error instanceof Error
     ? `${error.name}: ${error.message}`

@@ -1,23 +1,19 @@
 import { isEventType, type RawOptions, type Report, unknownOptions } from "../errors/declared.ts";
 import type { MetricDeclaration } from "./metric-list.ts";
 
-/** Options of a metric. */
 export interface MetricOptions {
-  /**
-   * Kind of metric: a `counter` sums values, a `histogram` counts them per bucket. Default
-   * `counter`.
-   */
+  /** A `counter` sums values, a `histogram` counts them per bucket. Default `counter`. */
   readonly kind?: "counter" | "histogram";
-  /** UCUM unit: `s`, `ms`, `By`, `%`, or the counted thing, such as `{order}`. Default `1`. */
+  /** UCUM unit: `s`, `ms`, `By`, `%` or a thing, such as `{order}`. Default `1`. */
   readonly unit?: string;
   /**
-   * Up to four labels, named with letters, digits and `_`, each with up to 50 allowed values. Any
-   * other value becomes `other`. CloudWatch requires ASCII values. Default: none.
+   * Up to four labels of letters, digits and `_`, each with up to 50 allowed ASCII values. Any
+   * other value becomes `other`. Default: none.
    */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
-  /** Upper bounds of a histogram's buckets. Default: from 5 ms to 10 s. */
+  /** Upper bounds of buckets. Default: from 5 ms to 10 s. */
   readonly buckets?: readonly number[];
-  /** Description, in one sentence. */
+  /** One sentence. */
   readonly text?: string;
 }
 
@@ -25,10 +21,7 @@ export interface OwnMetricDeclaration extends MetricDeclaration {
   readonly feature: string;
 }
 
-/**
- * Registers a metric. All faults share one problem to keep this code small: every cold start loads
- * it.
- */
+/** All faults are one problem, to keep this code small: every cold start loads it. */
 export function metric(
   feature: string,
   name: string,
@@ -46,7 +39,7 @@ export function metric(
     /^(counter|histogram)$/.test(String(kind)) &&
     isTexts([unit, text]) &&
     entries.length <= 4 &&
-    // CloudWatch and Prometheus accept these names and values. Three names are reserved.
+    // CloudWatch and Prometheus accept these, except for three names.
     entries.every(
       ([label, values]) =>
         /^(?!(?:le|quantile|service)$)[a-z]\w{0,62}$/i.test(label) &&
@@ -61,7 +54,7 @@ export function metric(
       'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels, each a word with up to 50 texts of ASCII and none of le, quantile or service, and ascending buckets';
     report({ key, rule: "metric", message: "it cannot be taken", fix });
   }
-  // Safe: wrong types are already reported, and a server with problems is never built.
+  // Safe: wrong types are reported, and a server with problems is never built.
   const given = { kind, unit, labels, text, ...(buckets === undefined ? {} : { buckets }) } as Omit<
     MetricDeclaration,
     "name"

@@ -1,6 +1,5 @@
 import type { MetricName } from "./metric-list.ts";
 
-/** Feature that a server must use for an alarm to apply. */
 export type AlarmSubject =
   | "anything"
   | "outbox"
@@ -10,23 +9,22 @@ export type AlarmSubject =
   | "tenants"
   | "config";
 
-/** An alarm on one of keelson's metrics. Each alarm requires an operator to act. */
-export interface MetricAlarm {
-  /** End of the alarm's name, in kebab case. */
+/** Alarm that requires an operator to act. */
+interface MetricAlarm {
   readonly name: string;
   readonly metric: MetricName;
-  /** The alarm's dimensions. Must contain every dimension of the metric. */
+  /** Dimensions: all of the metric's. */
   readonly labels: Readonly<Record<string, string>>;
   readonly statistic: "Sum" | "Maximum";
   readonly threshold: number;
-  /** Number of minutes that must exceed the threshold, out of the most recent minutes. */
+  /** How many of the latest minutes have to exceed the threshold. */
   readonly minutes: readonly [above: number, of: number];
   readonly of: AlarmSubject;
   readonly says: string;
 }
 
 const once = [1, 1] as const;
-/** Several minutes, so that one failure among many calls does not raise an alarm. */
+/** One failure among many calls raises no alarm. */
 const lasting = [3, 5] as const;
 
 const counted = (

@@ -1,94 +1,56 @@
-/** Kind of a metric: a count, a distribution of values, or a current value. */
 export type MetricKind = "counter" | "histogram" | "gauge";
 
-/** Declarations of a server that provide the values of a label. */
+/** Declarations of a server that give the values of a label. */
 export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
 
-/**
- * Allowed values of a label: a fixed list or names that the server declares. Any other value
- * becomes {@link otherOf}.
- */
+/** Any other value becomes {@link otherOf}. */
 export type LabelValues = readonly string[] | LabelSource;
 
-/** Declaration of a metric. Exporters, documentation, the dashboard and alarms derive from it. */
+/** Exporters, documentation, the dashboard and alarms derive from these declarations. */
 export interface MetricDeclaration {
-  /** Name in OpenTelemetry. */
   readonly name: string;
   readonly kind: MetricKind;
   /** UCUM: `s` is seconds, `{claim}` a number of claims. */
   readonly unit: string;
   readonly labels: Readonly<Record<string, LabelValues>>;
   /**
-   * Labels that are dimensions in CloudWatch, where each combination costs money. The log line
-   * carries the other labels. Default none.
+   * Labels that are dimensions in CloudWatch, where each combination costs money; its log line
+   * carries the others. Default none.
    */
   readonly dimensions?: readonly string[];
-  /** Labels with integer values, for exporters that distinguish them from strings. Default none. */
+  /** Labels with integer values. Default none. */
   readonly integers?: readonly string[];
-  /** Upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];
-  /** The only host that measures the metric. Default: every host. */
+  /** The only host that measures it. Default: every host. */
   readonly host?: "container";
-  /** Description in one sentence. */
   readonly text: string;
 }
 
-/**
- * Returns the replacement for a label value that is not allowed. The OpenTelemetry conventions
- * define a special name for two labels.
- */
+/** Replacement of a label value that is not allowed. OpenTelemetry names it for two labels. */
 export function otherOf(label: string): string {
   return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
 }
 
-/** Buckets of the OpenTelemetry convention for `http.server.request.duration`. */
+/** Convention of OpenTelemetry for `http.server.request.duration`. */
 const seconds = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;
 const longSeconds = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400] as const;
 
-const methods = [
-  "CONNECT",
-  "DELETE",
-  "GET",
-  "HEAD",
-  "OPTIONS",
-  "PATCH",
-  "POST",
-  "PUT",
-  "QUERY",
-  "TRACE",
-] as const;
-const operations = [
-  "BatchExecuteStatement",
-  "BatchGetItem",
-  "BatchWriteItem",
-  "DeleteItem",
-  "DescribeTable",
-  "ExecuteStatement",
-  "GetItem",
-  "PutItem",
-  "Query",
-  "Scan",
-  "TransactGetItems",
-  "TransactWriteItems",
-  "UpdateItem",
-] as const;
-const storeErrors = [
-  "AbortError",
-  "ConditionalCheckFailedException",
-  "InternalServerError",
-  "ProvisionedThroughputExceededException",
-  "RequestLimitExceeded",
-  "ResourceNotFoundException",
-  "ThrottlingException",
-  "TimeoutError",
-  "TransactionCanceledException",
-  "TransactionConflictException",
-  "ValidationException",
-] as const;
+const words = (text: string): readonly string[] => text.split(" ");
+const methods = words("CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE");
+const operations = words(
+  "BatchExecuteStatement BatchGetItem BatchWriteItem DeleteItem DescribeTable ExecuteStatement " +
+    "GetItem PutItem Query Scan TransactGetItems TransactWriteItems UpdateItem",
+);
+const storeErrors = words(
+  "AbortError ConditionalCheckFailedException InternalServerError " +
+    "ProvisionedThroughputExceededException RequestLimitExceeded ResourceNotFoundException " +
+    "ThrottlingException TimeoutError TransactionCanceledException TransactionConflictException " +
+    "ValidationException",
+);
 
-/** All of keelson's metrics. A label never identifies a tenant, a user, a key or an ID. */
+/** Labels never identify a tenant, a user, a key or an ID. */
 export const metricList = [
   {
     name: "http.server.request.duration",
@@ -270,7 +232,7 @@ export const metricList = [
 
 export type MetricName = (typeof metricList)[number]["name"];
 
-/** Labels whose values come from outside and can be any string. */
+/** Labels that take any string from outside. */
 type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
 
 type ValueOf<Label, Values> = Label extends OpenLabel
@@ -283,10 +245,7 @@ type LabelsOf<Labels> = {
   readonly [Label in keyof Labels]: ValueOf<Label, Labels[Label]> | undefined;
 };
 
-/**
- * Labels of one of keelson's metrics, all of them, with their allowed values: an alarm only matches
- * that exact set. A label that is `undefined` is left out.
- */
+/** All labels of a metric: an alarm only matches that exact set. `undefined` leaves one out. */
 export type MetricLabelsOf<Name extends MetricName> = LabelsOf<
   Extract<(typeof metricList)[number], { name: Name }>["labels"]
 >;

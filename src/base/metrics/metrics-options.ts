@@ -1,17 +1,13 @@
 import { type AccessRule, isAccessRule } from "../identity/access.ts";
 
-/** Options of metrics. */
 export interface MetricsOptions {
-  /**
-   * Access rule of `GET /metrics`, which containers serve with `prom-client`. Default: no access,
-   * and the route is a 404.
-   */
+  /** Access to `GET /metrics`, which containers serve with `prom-client`. Default: none, a 404. */
   readonly access?: AccessRule;
-  /** The `service` dimension in CloudWatch. Default: `dynamodb.prefix`. */
+  /** `service` dimension in CloudWatch. Default: `dynamodb.prefix`. */
   readonly service?: string;
 }
 
-/** Checks of the options. Each returns the accepted form if a value is invalid. */
+/** Each check returns the accepted form of a wrong value. */
 export const metricsChecks = {
   access: (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`"),
   service: (value: unknown) =>

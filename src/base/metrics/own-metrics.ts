@@ -1,16 +1,15 @@
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Records values of the application's metrics. */
+/** Metrics of the application. */
 export interface MetricsAccessor {
   /**
-   * Adds to a counter declared with `r.metric`, or records a value in a histogram. The value is
-   * exported along with keelson's metrics, or discarded if no exporter is configured. Never throws:
-   * invalid calls are logged once as `metrics.ignored`.
+   * Adds to a counter declared with `r.metric`, or samples a histogram. Exported with keelson's
+   * metrics. Never throws: a wrong call logs `metrics.ignored` once.
    *
-   * @param name - the full name: `<feature>.<entity>.<name>`.
-   * @param value - a number from 0 to 2^360.
-   * @param labels - an undeclared value becomes `other`, and an undeclared label is dropped.
+   * @param name - the full name, `<feature>.<entity>.<name>`.
+   * @param value - from 0 to 2^360.
+   * @param labels - an undeclared value becomes `other`; an undeclared label is dropped.
    */
   readonly add: (
     name: string,
@@ -21,7 +20,6 @@ export interface MetricsAccessor {
 
 const nobodyListens: MetricsAccessor = Object.freeze({ add: () => undefined });
 
-/** Creates the `ctx.metrics` of a run. */
 export function ownMetrics(metrics: Metrics | undefined, log: Logger): MetricsAccessor {
   if (metrics === undefined) return nobodyListens;
   return {

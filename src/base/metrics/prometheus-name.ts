@@ -7,10 +7,7 @@ const unitEnds = new Map([
   ["%", "_percent"],
 ]);
 
-/**
- * Returns the Prometheus name of a metric, following OpenTelemetry's compatibility rules. Does not
- * repeat a suffix.
- */
+/** Follows OpenTelemetry's compatibility rules, without repeating a suffix. */
 export function prometheusName({
   name,
   kind,

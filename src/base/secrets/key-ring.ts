@@ -1,41 +1,33 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
+import { isRecord } from "../errors/option-table.ts";
 
-/** Keys that open sealed values. The active key also seals new values. */
+/** Keys that open values. The active key seals. */
 export interface KeyRing {
-  /** Name of the key that seals. */
   readonly active: string;
   readonly keys: ReadonlyMap<string, KeyObject>;
-  /** Removed keys, kept to verify messages that they signed. */
+  /** Removed keys, which verify the messages that they signed. */
   readonly retired?: ReadonlyMap<string, RetiredKey>;
 }
 
-/** Remainder of a removed key. It verifies message proofs but cannot open values. */
-export interface RetiredKey {
-  /** The key derived by {@link proofKey}. */
+/** Verifies message proofs but cannot open values. */
+interface RetiredKey {
   readonly proof: KeyObject;
-  /** Time after which the key no longer verifies, in milliseconds since the epoch. */
   readonly untilMs: number;
 }
 
-/** A key ring as stored in its parameter: key names, each with 32 bytes in Base64. */
+/** Key ring in its parameter. Each key is 32 bytes in Base64. */
 export interface KeyRingText {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
   readonly retired?: Readonly<Record<string, RetiredKeyText>> | undefined;
 }
 
-/** A retired key as stored in the parameter. */
-export interface RetiredKeyText {
-  /** The derived key, 32 bytes in Base64. */
+interface RetiredKeyText {
   readonly proof: string;
-  /** Expiry in ISO 8601. */
   readonly until: string;
 }
 
-/**
- * Time for which a retired key verifies, in milliseconds: a job waits up to a year until it is due,
- * then up to 14 days in a queue.
- */
+/** A job waits up to a year until it is due, then up to 14 days in a queue. */
 const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;
@@ -43,9 +35,8 @@ const keyName = /^[A-Za-z0-9._-]{1,64}$/;
 const shape = '{ "active": "<name>", "keys": { "<name>": "<32 bytes in Base64>" } }';
 
 /**
- * Reads a ring: `{ "active": "2026", "keys": { "2025": "…", "2026": "…" } }`.
- *
- * @throws TypeError that describes the problem without quoting the text.
+ * Reads `{ "active": "2026", "keys": { "2025": "…", "2026": "…" } }`.
+ * @throws TypeError without the text.
  */
 export function parseKeyRing(text: string): KeyRing {
   const { active, keys, retired = {} } = parseKeyRingText(text);
@@ -62,13 +53,13 @@ export function parseKeyRing(text: string): KeyRing {
   };
 }
 
-/** Reads and checks a ring without decoding its keys. For tools that edit a ring. */
+/** Checks a ring without decoding its keys, for tools that edit it. */
 export function parseKeyRingText(text: string): KeyRingText {
   let ring: unknown;
   try {
     ring = JSON.parse(text);
   } catch {
-    // The original error message would quote the text, which is secret.
+    // The original error would quote the secret text.
     throw new TypeError(`the key ring is not JSON; it has to be ${shape}`);
   }
   if (!isRecord(ring) || !isRecord(ring["keys"]) || typeof ring["active"] !== "string") {
@@ -77,7 +68,7 @@ export function parseKeyRingText(text: string): KeyRingText {
   const { active, keys, retired = {} } = ring;
   if (!isRecord(retired)) throw new TypeError("`retired` of the key ring is not an object");
   for (const name of [...Object.keys(keys), ...Object.keys(retired)]) {
-    // The message omits an invalid name, because it may be a misplaced secret.
+    // Not named: it may be a misplaced secret.
     if (!isKeyName(name))
       throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
   }
@@ -101,14 +92,13 @@ export function parseKeyRingText(text: string): KeyRingText {
     : { ...read, retired: retired as Record<string, RetiredKeyText> };
 }
 
-/** Generates a key in the form that a ring stores. */
 export function newRingKey(): string {
   return randomBytes(keyBytes).toString("base64");
 }
 
 /**
- * Derives the key that signs messages from a key of the ring. The derived key cannot open sealed
- * values. Rings store it for retired keys, so the derivation must never change.
+ * Key that signs messages and opens no values. Rings store it for retired keys, so its derivation
+ * must never change.
  */
 export function proofKey(ringKey: KeyObject): KeyObject {
   return createSecretKey(
@@ -116,7 +106,6 @@ export function proofKey(ringKey: KeyObject): KeyObject {
   );
 }
 
-/** Creates the retired form of a key that is removed at `nowMs`. */
 export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
   const proof = proofKey(createSecretKey(Buffer.from(secret, "base64")))
     .export()
@@ -124,7 +113,6 @@ export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
   return { proof, until: new Date(nowMs + retiredMs).toISOString() };
 }
 
-/** Returns the ring without expired retired keys. */
 export function pruned(ring: KeyRingText, nowMs: number): KeyRingText {
   const { retired = {}, ...rest } = ring;
   const left = Object.entries(retired).filter(([, { until }]) => Date.parse(until) > nowMs);
@@ -135,7 +123,7 @@ export function isKeyName(name: string): boolean {
   return keyName.test(name);
 }
 
-/** Derives a development key ring from a secret. Processes that share the secret share the ring. */
+/** Processes that share the secret share the ring. */
 export function developmentKeyRing(secret: string): KeyRing {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "keelson development key ring", keyBytes));
   return { active: "development", keys: new Map([["development", createSecretKey(key)]]) };
@@ -144,7 +132,7 @@ export function developmentKeyRing(secret: string): KeyRing {
 function isKey(value: unknown): boolean {
   if (typeof value !== "string") return false;
   const bytes = Buffer.from(value, "base64");
-  // Encoded again for the comparison, because Buffer skips characters that are not Base64.
+  // Encoded again, because Buffer skips characters that are not Base64.
   return bytes.byteLength === keyBytes && bytes.toString("base64") === value.trim();
 }
 
@@ -155,8 +143,4 @@ function isRetiredKey(value: unknown): boolean {
     typeof value["until"] === "string" &&
     !Number.isNaN(Date.parse(value["until"]))
   );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

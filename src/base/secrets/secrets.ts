@@ -4,78 +4,66 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-/** Seals and opens values with a key ring that may change while the process runs. */
+/** Seals and opens values with a ring that may change while the process runs. */
 export interface Secrets {
-  /** Starts with a ring that was requested at `askedMs`, or without one. */
+  /** Starts with a ring, or without one, that was requested at `askedMs`. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
-   * Returns the name of the key that seals, from a ring that is at most 10 s old. A value sealed
-   * with a retired key would soon be impossible to open.
-   *
+   * Name of the sealing key, from a ring at most 10 s old: soon nothing could open a value sealed
+   * with a retired key.
    * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
-   * the ring cannot be read.
+   * it cannot be read.
    */
   active(): Promise<string>;
-  /** Reads the ring again, regardless of its age. @throws The errors of {@link Secrets.active}. */
+  /** Reads the ring again. @throws The errors of {@link Secrets.active}. */
   refresh(): Promise<void>;
-  /** Seals text with the active key. @throws The errors of {@link Secrets.active}. */
+  /** @throws The errors of {@link Secrets.active}. */
   seal(text: string, place: Place): Promise<Sealed>;
-  /** Opens a sealed value, or returns the reason why the known keys cannot open it. */
+  /** Opens a value, or returns why the known keys cannot. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again if the key is unknown, at most every 10 s. Returns `undefined` if the
-   * caller does not need to wait. Waits 2 s at most and never fails: `open` reports values that
-   * remain locked.
+   * Reads the ring again for an unknown key, at most every 10 s. Returns `undefined` if there is
+   * nothing to wait for; waits 2 s at most. Never fails: `open` reports locked values.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
-   * Returns the ring for frequent operations that may use any of its keys. Reads it again if it is
-   * older than five minutes or lacks the key `name`, at most every 10 s. Waits 2 s at most and
-   * never fails: if the read fails, the previous ring remains.
+   * Ring for frequent operations with any of its keys. Read again after five minutes or without the
+   * key `name`, at most every 10 s. Waits 2 s at most; a failure keeps the ring.
    */
   recent(name?: string): Promise<RecentRing>;
-  /** Reports whether a ring exists or a later read may provide one. */
   mayHaveRing(): boolean;
 }
 
 export interface RecentRing {
   readonly ring: KeyRing | undefined;
-  /**
-   * Whether the latest read failed or is still in flight. If so, an unknown key may have been added
-   * since.
-   */
+  /** Whether the latest read failed or is in flight, so that an unknown key may be a new one. */
   readonly isStale: boolean;
 }
 
-export interface SecretsOptions {
-  /** Reads the ring. Absent if the ring cannot change. */
+interface SecretsOptions {
+  /** Absent if the ring cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
   readonly clock: Clock;
-  /** Called if a read of the ring fails. */
   readonly onFailure?: (error: unknown) => void;
 }
 
-/**
- * Maximum age of a ring for sealing, and the minimum time between reads for an unknown key, in
- * milliseconds.
- */
+/** Maximum age of a ring that seals, and time between reads for an unknown key, in milliseconds. */
 const reloadMs = 10_000;
-/** Delay before a write retries a failed read of the ring, in milliseconds. */
+/** Delay before a write repeats a failed read, in milliseconds. */
 const retryMs = 1_000;
 /**
- * Maximum age of a ring for messages, in milliseconds. Operators must wait at least these five
- * minutes between activating one key and removing another.
+ * Maximum age of a ring for messages, in milliseconds. Operators wait as long between activating
+ * one key and removing another.
  */
 const recentMs = 300_000;
-/** Maximum time that a caller waits for a read of the ring, in milliseconds. */
 const patienceMs = 2_000;
 
 export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
-  /** Every key ever seen in the ring. Cached or recently read values may need a removed key. */
+  /** All keys ever seen: cached values may need a removed one. */
   const known = new Map<string, KeyObject>();
-  let askedMs = Number.NEGATIVE_INFINITY;
-  let endedMs = Number.NEGATIVE_INFINITY;
+  let askedMs = -Infinity;
+  let endedMs = -Infinity;
   let loading: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
 
@@ -90,7 +78,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     for (const [name, key] of given?.keys ?? []) known.set(name, key);
   };
 
-  /** Reads the ring once for all concurrent callers. A failure keeps the known ring. */
+  /** Reads the ring once for all callers. A failure keeps it. */
   const reload = (): Promise<void> => {
     loading ??= (async () => {
       const startMs = clock.now();
@@ -155,7 +143,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       const isUnknown =
         name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
       if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
-        // A caller whose key is known does not wait for a read in flight.
+        // With a known key, a caller does not wait for a read in flight.
         if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
           await withPatience(reload());
       }
@@ -194,7 +182,7 @@ function missing(key: string, failure: object | undefined): string {
   return `the key ring has no key ${shown(key)}${again}`;
 }
 
-/** Quotes the stored name of a key, which may come from an untrusted writer. */
+/** An untrusted writer may have stored the name. */
 function shown(key: string): string {
   return JSON.stringify(key.slice(0, 64));
 }

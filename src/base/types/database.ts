@@ -1,7 +1,7 @@
 // biome-ignore lint/style/noRestrictedImports: a type only; `ctx.db` is a document client
 import type { DynamoDBDocumentClient, TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 
-/** The type of `ctx.db`: a DynamoDB document client whose calls abort with `ctx.signal`. */
+/** Type of `ctx.db`: a DynamoDB document client whose calls abort with `ctx.signal`. */
 export type Database = DynamoDBDocumentClient;
 
 /** An action of `ctx.commit`: one of `Put`, `Update`, `Delete` and `ConditionCheck`. */

@@ -4,7 +4,7 @@ type Listener = (event: {
   readonly reason?: unknown;
 }) => void;
 
-/** The members of a page that the logger uses. A worker lacks some of them. */
+/** Members of a page that the logger uses. A worker lacks some. */
 interface Page {
   readonly console?: Record<
     "debug" | "info" | "warn" | "error",
@@ -15,13 +15,9 @@ interface Page {
   removeEventListener?(type: string, listener: Listener): void;
 }
 
-/**
- * The page. Its types are declared here, because the browser's types would also apply to the
- * server's sources.
- */
+/** Declared here: the browser's own types would also apply to the server's sources. */
 export const page = globalThis as unknown as Page; // safe: each member is checked before use
 
-/** Listens to an event of the page. Returns a function that stops listening. */
 export function listen(type: string, listener: Listener): () => void {
   page.addEventListener?.(type, listener);
   return () => page.removeEventListener?.(type, listener);

@@ -1,27 +1,27 @@
 import type { Logger, LogLevel } from "../../base/log/logger.ts";
-import { page } from "./browser-page.ts";
-import { captureErrors } from "./capture.ts";
+import { metricNames, renaming } from "../../base/log/record-names.ts";
+import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
-import { recordFields } from "./record-fields.ts";
 import { recordText } from "./record-text.ts";
 import { createSendQueue } from "./send-queue.ts";
 
 /** The browser logger (specification 2.5). */
 export interface ClientLogger extends Logger {
   /**
-   * Sends the queued records and resolves when no request is in flight. Records that could not be
-   * sent remain queued.
+   * Sends the queued records and resolves once no request is in flight. Unsent records stay queued.
    */
   flush(): Promise<void>;
   /** Sends the queued records and stops listening to the page. */
   close(): Promise<void>;
 }
 
+/** Names that context and data cannot use, as on the server. */
+const fixed: readonly string[] = ["level", "msg", "time", "clientTime", ...metricNames];
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /**
- * Creates a page's logger. It sends records in batches to `POST /log` (specification 4.2), and uses
- * `keepalive` when the page is hidden. Logging never throws, even if sending fails.
+ * Creates a page's logger. It sends batches to `POST /log` (specification 4.2), with `keepalive`
+ * when the page is hidden. Logging never throws.
  *
  * @example
  * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });
@@ -74,5 +74,35 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
       release();
       await queue?.close();
     },
+  };
+}
+
+function recordFields(
+  context: Record<string, unknown>,
+  given: Record<string, unknown> | null | undefined,
+) {
+  const data = given ?? {}; // plain JavaScript may pass null
+  const present = Object.entries(context).filter(([, value]) => value !== undefined);
+  const contextName = renaming("context", Object.keys(context), (name) => fixed.includes(name));
+  const written = present.map(([name, value]) => [contextName(name), value] as const);
+  const taken = new Set([...fixed, ...written.map(([name]) => name)]);
+  const dataName = renaming("data", Object.keys(data), (name) => taken.has(name));
+  return Object.fromEntries([
+    ...written,
+    ...Object.entries(data).map(([name, value]) => [dataName(name), value] as const),
+  ]);
+}
+
+/** Returns a function that stops the capture. */
+function captureErrors(log: Logger): () => void {
+  const stopErrors = listen("error", ({ error, message }) =>
+    log.error("uncaught.error", { error: error ?? message }),
+  );
+  const stopRejections = listen("unhandledrejection", ({ reason }) =>
+    log.error("unhandled.rejection", { error: reason }),
+  );
+  return () => {
+    stopErrors();
+    stopRejections();
   };
 }

@@ -1,16 +1,15 @@
-/** Limits of a record: string length, list and object size, record length, nesting depth. */
+/** Limits: string length, members of a list or object, record length, depth. */
 const [maxText, maxMembers, maxRecord, maxDepth] = [2_000, 50, 8_000, 6];
 
-/** Number of values read from a record. Each takes two characters or more, the rest cannot fit. */
+/** Maximum number of values in a record: each takes two characters or more. */
 const maxValues = maxRecord / 2;
 
-/** The objects that enclose a value, and the number of values that the record may still contain. */
+/** Objects around a value, and how many values still fit. */
 interface Walk {
   readonly within: readonly unknown[];
   readonly budget: { left: number };
 }
 
-/** Writes a record as bounded JSON, regardless of its contents. */
 export function recordText(level: string, msg: string, fields: Record<string, unknown>): string {
   const head = { level, msg: msg.slice(0, maxText) };
   const text = JSON.stringify({
@@ -43,7 +42,7 @@ function plainMembers(source: object, walk: Walk): Record<string, unknown> {
   for (const name of Object.keys(source).slice(0, maxMembers)) {
     walk.budget.left -= 1;
     try {
-      // Safe: any object allows reading any name.
+      // Safe: any object has any name to read.
       members[name.slice(0, 100)] = plain((source as Record<string, unknown>)[name], walk);
     } catch {
       members[name.slice(0, 100)] = "[unreadable]"; // keeps the record if a getter throws

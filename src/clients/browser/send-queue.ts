@@ -1,22 +1,15 @@
 import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
 
-export interface SendQueue {
-  add(record: string): void;
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Number of records per request. The server accepts one more. */
 const maxBatch = 99; // leaves room for one record about dropped records
-/** Stays below 64 KiB, the limit on all `keepalive` requests that a page has in flight. */
+/** Below 64 KiB, the limit of all `keepalive` requests of a page in flight. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
-/** Timeout of a request or of a token lookup, in milliseconds. */
 const timeoutMs = 30_000;
 /** First and longest backoff after failures, in milliseconds. */
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
-/** Longest wait that a server can request with `retry-after`, in milliseconds. */
+/** Longest `retry-after` that is honored, in milliseconds. */
 const longestWaitMs = 3_600_000;
 
 export function createSendQueue({
@@ -24,7 +17,7 @@ export function createSendQueue({
   token,
   flushAfterMs = 2_000,
   maxQueued = 500,
-}: ClientLoggerOptions): SendQueue {
+}: ClientLoggerOptions) {
   const waiting = createWaiting(maxQueued);
   const tokens = createTokens(token);
   const sender = createSender(url, waiting, tokens);
@@ -42,13 +35,13 @@ export function createSendQueue({
   const again = (pauseMs: number) => {
     failures += 1;
     const backOffMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1));
-    // Replaces a timer that a newly logged record has set without regard to the backoff.
+    // Replaces the timer of a newly logged record, which ignores the backoff.
     clearTimeout(timer);
     timer = undefined;
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
   };
 
-  /** Sends a batch. Puts it back and returns `false` if it has to be sent again. */
+  /** Puts the batch back and returns `false` if it has to be sent again. */
   const isSent = async (batch: readonly string[]): Promise<boolean> => {
     const pauseMs = await sender.post(batch);
     if (pauseMs === undefined) return true;
@@ -61,7 +54,7 @@ export function createSendQueue({
     if (waiting.size() === 0) return;
     await tokens.refresh();
     while (waiting.size() > 0) {
-      // The server rejects records without a token. The next attempt may obtain one.
+      // The server rejects records without a token. A later attempt may get one.
       if (tokens.last() === undefined) return void again(0);
       if (!(await isSent(waiting.take(batchBytes)))) return;
       failures = 0;
@@ -75,28 +68,24 @@ export function createSendQueue({
     return sending;
   };
 
-  /**
-   * Sends everything that fits immediately, with the last known token, because the page may be
-   * about to close.
-   */
+  /** Sends what fits with the last known token: the page may be about to close. */
   const sendNow = () => {
     if (sender.isPaused()) return;
     while (waiting.size() > 0 && tokens.last() !== undefined && sender.room() > 1_000)
       void isSent(waiting.take(Math.min(batchBytes, sender.room())));
   };
-  // Provides a token in case the page closes before the first send.
+  // The page may close before the first send.
   void tokens.refresh();
   const stops = [
     listen("pagehide", sendNow),
     listen("visibilitychange", () => {
       if (page.document?.visibilityState === "hidden") sendNow();
     }),
-    // A page that was offline skips the rest of its backoff.
     listen("online", () => void flush()),
   ];
 
   return {
-    add: (record) => {
+    add: (record: string) => {
       waiting.add(record);
       if (waiting.size() >= maxBatch && failures === 0) void flush();
       else schedule(flushAfterMs);
@@ -110,7 +99,6 @@ export function createSendQueue({
   };
 }
 
-/** Records that wait, and the number of those that were dropped. */
 function createWaiting(maxQueued: number) {
   let queue: string[] = [];
   let dropped = 0;
@@ -144,7 +132,6 @@ function createWaiting(maxQueued: number) {
     drop: (count: number) => {
       dropped += count;
     },
-    /** Returns the number of dropped records, and counts from 0 again. */
     takeDropped: () => {
       const count = dropped;
       dropped = 0;
@@ -153,7 +140,7 @@ function createWaiting(maxQueued: number) {
   };
 }
 
-/** The last known token. A function is asked again by `refresh`, which never rejects. */
+/** Last known token, which `refresh` asks for again. Never rejects. */
 function createTokens(token: ClientLoggerOptions["token"]) {
   let last = typeof token === "string" ? token : undefined;
   const refresh = async (): Promise<void> => {
@@ -179,16 +166,12 @@ function createSender(
   tokens: ReturnType<typeof createTokens>,
 ) {
   let inFlightBytes = 0;
-  /** Time before which the server asked for no requests, in milliseconds since the epoch. */
+  /** End of the pause that the server requested, in epoch milliseconds. */
   let notBeforeMs = 0;
 
-  /**
-   * Sends a batch. Returns `undefined` if the batch is finished, otherwise the minimum delay before
-   * a retry, in milliseconds.
-   */
+  /** Returns the minimum delay before a retry, in milliseconds, or `undefined`. */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
-    // Only this batch reports the dropped records, not a concurrent one. If it fails, a later batch
-    // reports them.
+    // Only one batch at a time reports the dropped records. If it fails, a later one does.
     const told = waiting.takeDropped();
     let arrived = false;
     const notice = JSON.stringify({ level: "warn", msg: "client_log.dropped", count: told });
@@ -206,8 +189,7 @@ function createSender(
       const { status } = response;
       arrived = status < 300;
       if (arrived) return undefined;
-      // The server would reject these records again. Drops them so that the rest of the queue can
-      // be sent.
+      // The server would reject these records again, and block the rest of the queue.
       if (status < 500 && ![401, 408, 429].includes(status)) {
         waiting.drop(batch.length);
         return undefined;
@@ -227,7 +209,6 @@ function createSender(
   return {
     post,
     isPaused: () => Date.now() < notBeforeMs,
-    /** Bytes that further `keepalive` requests may have. */
     room: () => keepaliveBytes - inFlightBytes,
   };
 }

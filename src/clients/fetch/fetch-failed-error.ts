@@ -1,18 +1,14 @@
 /**
- * Thrown if every attempt of a call fails without a response. It is a `TypeError`, like the network
- * errors of `fetch`. `cause` is the last attempt's error, or a `TimeoutError`.
+ * Thrown if no attempt of a call gets a response. A `TypeError`, like network errors of `fetch`.
+ * `cause` is the last attempt's error, or a `TimeoutError`.
  *
  * @example
  * if (error instanceof FetchFailedError) show(`The server cannot be reached (${error.requestId})`);
  */
 export class FetchFailedError extends TypeError {
   static override readonly name: string = "FetchFailedError";
-  /**
-   * The `X-Request-ID` of all attempts. Identifies the server's log lines if an attempt reached the
-   * server.
-   */
+  /** `X-Request-ID` of all attempts, by which to find the server's log lines. */
   readonly requestId: string;
-  /** Number of attempts sent. */
   readonly attempts: number;
 
   constructor(

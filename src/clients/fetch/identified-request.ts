@@ -3,20 +3,17 @@ const reads: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 
 type Input = Parameters<typeof globalThis.fetch>;
 
-/** A call that can be sent more than once. */
-export interface IdentifiedRequest {
+interface IdentifiedRequest {
   readonly request: Request;
-  /** Whether another attempt has the same effect as the first and can send the same body. */
+  /** Whether another attempt has the same effect, and its body can be sent again. */
   readonly repeatable: boolean;
-  /** Properties of the call that a `Request` does not keep, such as runtime-specific options. */
+  /** Properties of the call that a `Request` drops, such as options of a runtime. */
   readonly more: RequestInit;
 }
 
 /**
- * Adds an `X-Request-ID` to a call, and an `Idempotency-Key` to a write, unless the caller has set
- * them.
- *
- * @throws TypeError if `fetch` would throw one immediately, for example for an invalid URL.
+ * Adds an `X-Request-ID`, and an `Idempotency-Key` to a write, if they are missing.
+ * @throws TypeError like `fetch`, for example for an invalid URL.
  */
 export function identifiedRequest(input: Input[0], init: Input[1] = {}): IdentifiedRequest {
   const request = new Request(input, init);
@@ -28,8 +25,8 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}): Identif
   return {
     request,
     repeatable: (reads.includes(method) || headers.has("idempotency-key")) && isRepeatable(body),
-    // If any option is set, `fetch` ignores the referrer and referrer policy of the request.
-    // Clients set framework options on their own `Request`.
+    // With any option, `fetch` ignores the request's referrer and its policy. Clients set options
+    // of frameworks on their own `Request`.
     more: {
       referrer,
       referrerPolicy,
@@ -39,10 +36,7 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}): Identif
   };
 }
 
-/**
- * Reports whether a body can be sent again. The first attempt consumes a stream. The body of a
- * `Request` is cloned.
- */
+/** A stream can be sent once. The body of a `Request` is cloned. */
 function isRepeatable(body: unknown): boolean {
   return !(
     typeof body === "object" &&
@@ -51,7 +45,7 @@ function isRepeatable(body: unknown): boolean {
   );
 }
 
-/** Returns 128 random bits. `crypto.randomUUID` is missing in pages without TLS. */
+/** 128 random bits. Pages without TLS lack `crypto.randomUUID`. */
 function randomId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))

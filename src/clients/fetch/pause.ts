@@ -1,19 +1,18 @@
-/** Maximum jitter of the first pause, in milliseconds. It doubles with each attempt. */
+/** Maximum jitter of the first pause, in milliseconds. Doubles with each attempt. */
 const firstMs = 250;
 const longestMs = 10_000;
 
 /**
- * Computes the pause after an attempt, in milliseconds: the server's `Retry-After` plus exponential
- * backoff with full jitter.
+ * Pause after an attempt, in milliseconds: `Retry-After` plus exponential backoff with full jitter.
  */
 export function pauseAfter(attempt: number, retryAfterMs: number, random: () => number): number {
   return Math.round(retryAfterMs + random() * Math.min(longestMs, firstMs * 2 ** (attempt - 1)));
 }
 
 /**
- * Returns the delay that `Retry-After` requests, in milliseconds, or 0 if the header is missing or
- * invalid. Compares a date with the response's `Date` header, which uses the same clock. A
- * cross-origin page cannot read that header and compares with its own clock.
+ * Delay of `Retry-After`, in milliseconds; 0 without a valid one. Compares a date with the
+ * response's `Date`, by the same clock. A cross-origin page cannot read that header and uses its
+ * own.
  */
 export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): number {
   const value = headers.get("retry-after")?.trim() ?? "";
@@ -23,7 +22,7 @@ export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): numb
   return Math.max(0, until - (httpDate(headers.get("date") ?? "") ?? nowMs));
 }
 
-/** Waits for a number of milliseconds. Rejects with the signal's reason as soon as it aborts. */
+/** Rejects with the signal's reason as soon as it aborts. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {

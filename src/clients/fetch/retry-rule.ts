@@ -1,8 +1,8 @@
 import type { errorCodes } from "../../base/errors/codes.ts";
 
 /**
- * keelson's error codes that a later attempt may avoid. Excludes `unknown_outcome`, because a retry
- * might repeat completed work.
+ * Codes that a later attempt may avoid. Without `unknown_outcome`: a retry might repeat completed
+ * work.
  */
 const passing: ReadonlyMap<string, number> = new Map(
   Object.entries({
@@ -15,20 +15,15 @@ const passing: ReadonlyMap<string, number> = new Map(
   } satisfies Partial<typeof errorCodes>),
 );
 
-/** Statuses that a load balancer or gateway returns if the server is unreachable or too slow. */
+/** Statuses of a load balancer or gateway if the server is unreachable or too slow. */
 const ofGateways: readonly number[] = [429, 502, 503, 504];
 
-/**
- * Reports whether the body's code determines if a response of this status is retried. All other
- * responses are final.
- */
+/** Whether the body's code decides about a retry. */
 export function mayBeRetried(status: number): boolean {
   return status === 409 || ofGateways.includes(status);
 }
 
 /**
- * Reports whether another attempt may get a better response.
- *
  * | code of the body | retried |
  * |---|---|
  * | in {@link passing}, with its own status | yes |

@@ -5,37 +5,36 @@ import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
 /** Options of {@link retryingFetch}. */
 export interface RetryingFetchOptions {
-  /** Sends an attempt. Default: the global `fetch`, looked up for each attempt. */
+  /** Sends an attempt. Default: the current global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Maximum number of attempts, including the first. Default 5; 1 disables retries. */
+  /** Maximum number of attempts. Default 5; 1 disables retries. */
   readonly attempts?: number;
   /**
-   * Timeout of an attempt until its response starts, in milliseconds. Default 30,000, because
-   * gateways time out after 29 s.
+   * Timeout until an attempt's response starts, in milliseconds. Default 30,000: gateways give up
+   * after 29 s.
    */
   readonly attemptMs?: number;
   /**
-   * Timeout of the whole call until its response starts, in milliseconds. Default 60,000. Keep it
-   * below 300 s, the time for which a server remembers an idempotency key.
+   * Timeout until the call's response starts, in milliseconds. Default 60,000. Keep it below 300 s,
+   * for which a server remembers an idempotency key.
    */
   readonly totalMs?: number;
-  /** Called before the pause of each retry, for example to log it. */
+  /** Called before the pause of each retry. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
-/** A retry, before its pause. */
 export interface Retry {
-  /** Number of the failed attempt, from 1. */
+  /** Failed attempt, from 1. */
   readonly attempt: number;
-  /** Pause until the next attempt, in milliseconds. */
+  /** Pause, in milliseconds. */
   readonly waitMs: number;
-  /** The `X-Request-ID` of all attempts of the call. */
+  /** `X-Request-ID` of all attempts. */
   readonly requestId: string;
-  /** Status of the response. Absent without a response. */
+  /** Absent without a response. */
   readonly status?: number;
-  /** Code in the response body, such as `overloaded`. Absent if the body does not contain one. */
+  /** Code in the response body, such as `overloaded`. */
   readonly code?: string;
-  /** Error of an attempt without a response. */
+  /** Error without a response. */
   readonly error?: unknown;
 }
 
@@ -43,30 +42,29 @@ type Outcome =
   | { readonly response: Response; readonly code?: string | undefined; readonly retried: boolean }
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
-/** Time and randomness, which tests replace. */
-export interface Machine {
+interface Machine {
   readonly now: () => number;
   readonly random: () => number;
   readonly wait: typeof wait;
 }
 
 /**
- * Creates a `fetch` that retries calls if a retry is safe, for `openapi-fetch` or any client that
- * accepts a `fetch`. All attempts of a call share one `X-Request-ID`. The attempts of a write also
- * share one `Idempotency-Key`, so keelson runs the write once (specification 6.6). Retries network
- * errors and temporary failures, such as 503 `overloaded`; see `docs/client.md`.
+ * Creates a `fetch` that retries calls where it is safe, for `openapi-fetch` or any client that
+ * takes a `fetch`. The attempts of a call share one `X-Request-ID`, those of a write also one
+ * `Idempotency-Key`, so keelson runs the write once (specification 6.6). Retries network errors and
+ * temporary failures, such as 503 `overloaded`; see `docs/client.md`.
  *
- * The returned function throws the reason of the call's `signal` as soon as it aborts, and
- * `FetchFailedError` if no attempt gets a response.
+ * It throws the reason of the call's `signal` as soon as it aborts, and `FetchFailedError` if no
+ * attempt gets a response.
  *
  * @example
- * const client = createClient<paths>({ baseUrl: "https://api.example.com", fetch: retryingFetch() });
+ * const client = createClient<paths>({ baseUrl: "https://api.example.com", fetch: retryingFetch()
+ * });
  */
 export function retryingFetch(options: RetryingFetchOptions = {}): typeof globalThis.fetch {
   return createRetryingFetch(options, { now: () => Date.now(), random: () => Math.random(), wait });
 }
 
-/** Creates the same `fetch` with replaceable time and randomness, for tests. */
 export function createRetryingFetch(
   options: RetryingFetchOptions,
   machine: Machine,
@@ -92,8 +90,7 @@ export function createRetryingFetch(
       if (response === undefined && !retried) throw outcome.error;
       const askedMs = response === undefined ? 0 : retryAfterMs(response.headers, machine.now());
       const waitMs = pauseAfter(attempt, askedMs, machine.random);
-      // If the server's requested delay exceeds the remaining time, the caller gets its response
-      // without a retry.
+      // With a requested delay beyond the remaining time, the caller gets the response.
       if (isLast || machine.now() + waitMs >= untilMs) {
         if (response !== undefined) return response;
         throw new FetchFailedError(request, attempt, outcome.error);
@@ -105,10 +102,7 @@ export function createRetryingFetch(
   };
 }
 
-/**
- * Sends an attempt and waits for the response to start. If the code decides about a retry, waits
- * for the whole body.
- */
+/** Waits for the response to start, or for its whole body if its code decides about a retry. */
 async function sendOnce(
   send: typeof globalThis.fetch,
   request: Request,
@@ -142,7 +136,6 @@ async function sendOnce(
   }
 }
 
-/** Reads the code in a response body, which stays readable. */
 async function codeOf(response: Response): Promise<string | undefined> {
   if (!/^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? ""))
     return undefined;

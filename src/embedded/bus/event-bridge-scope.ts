@@ -1,10 +1,8 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
-import { validationError } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { detected } from "../service/operation.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import type { EventBus, EventBusStore, Rule } from "./event-bus-store.ts";
-
-export type Input = Readonly<Record<string, unknown>>;
 
 export interface EventBridgeScope {
   readonly store: EventBusStore;
@@ -13,36 +11,26 @@ export interface EventBridgeScope {
   readonly reportFault: (error: unknown) => void;
 }
 
-/**
- * Returns the bus that an input names, or the default bus. Throws ResourceNotFoundException if it
- * does not exist.
- */
 export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
   const name = nameOf(optionalText(input, member) ?? "default");
   const bus = store.bus(name);
-  if (bus === undefined)
-    throw eventsError(
-      "ResourceNotFoundException",
-      `Event bus ${name.slice(0, 256)} does not exist.`,
-    );
+  if (bus === undefined) throw notFound(`Event bus ${name.slice(0, 256)} does not exist.`);
   return bus;
 }
 
-/** Returns the rule that an input names. Throws ResourceNotFoundException if it does not exist. */
 export function ruleIn(scope: EventBridgeScope, input: Input, member: string): Rule {
   const bus = busIn(scope, input, "EventBusName").name;
   const name = text(input, member);
   const rule = scope.store.rule(bus, name);
-  if (rule === undefined) {
-    throw eventsError(
-      "ResourceNotFoundException",
-      `Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`,
-    );
-  }
+  if (rule === undefined)
+    throw notFound(`Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`);
   return rule;
 }
 
-/** Returns the name of a bus from its name or ARN. */
+function notFound(message: string): ServiceError {
+  return eventsError("ResourceNotFoundException", message);
+}
+
 export function nameOf(nameOrArn: string): string {
   return nameOrArn.slice(nameOrArn.lastIndexOf("/") + 1);
 }
@@ -62,24 +50,17 @@ export function eventsError(type: string, message: string): ServiceError {
   return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
 }
 
-/** Returns an optional string member of an input. Throws ValidationException for any other type. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
-    throw validationError(`1 validation error detected: '${member}' has to be a text`);
+    throw detected(`'${member}' has to be a text`);
   return value;
 }
 
-/**
- * Returns a required string member of an input. Throws ValidationException if it is missing or
- * empty.
- */
 export function text(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {
-    throw validationError(
-      `1 validation error detected: Value at '${member}' failed to satisfy constraint: Member must not be null`,
-    );
+    throw detected(`Value at '${member}' failed to satisfy constraint: Member must not be null`);
   }
   return value;
 }

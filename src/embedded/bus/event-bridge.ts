@@ -1,13 +1,17 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
-import { validationError } from "../service/operation.ts";
-import { type AwsJsonService, type CallContext, unknownOperation } from "../service/service.ts";
+import { detected, validationError } from "../service/operation.ts";
+import {
+  type AwsJsonService,
+  type CallContext,
+  type Input,
+  unknownOperation,
+} from "../service/service.ts";
 import {
   busArn,
   busIn,
   type EventBridgeScope,
   eventsError,
-  type Input,
   nameOf,
   optionalText,
   ruleArn,
@@ -16,7 +20,7 @@ import {
 } from "./event-bridge-scope.ts";
 import { type EventBus, openEventBusStore, type Rule, type RuleTarget } from "./event-bus-store.ts";
 import { fieldOf } from "./event-pattern.ts";
-import { type BusEvent, type RefusedEntry, readEntries } from "./put-events.ts";
+import { type BusEvent, type RefusedEntry, readEntries, refused } from "./put-events.ts";
 import { listTargets, putTargets, removeTargets } from "./rule-targets.ts";
 
 const busName = /^[\w.-]{1,256}$/;
@@ -46,30 +50,22 @@ const operations: Readonly<Record<string, Operation>> = {
   PutEvents: putEvents,
 };
 
-/** Local implementation of EventBridge. */
 export interface EventBridge extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
   close(): void;
 }
 
-export interface EventBridgeOptions {
-  /** Queues that receive the events. */
+interface EventBridgeOptions {
   readonly sqs: Pick<Sqs, "call">;
-  /** File of buses and rules. Default: in memory. */
-  readonly path?: string;
-  /** Region in ARNs and events. Default `us-east-1`. */
+  readonly path?: string | undefined;
   readonly region?: string;
-  /**
-   * Receives an error for each event that a target did not accept, because PutEvents does not
-   * report it.
-   */
+  /** Receives what PutEvents does not report: events that a target did not accept. */
   readonly reportFault?: (error: unknown) => void;
 }
 
 /**
- * Opens EventBridge with buses, pattern rules and queue targets. Delivers matching events to their
- * queues before PutEvents returns.
- *
+ * Opens EventBridge with buses, pattern rules and queue targets, which have the events when
+ * PutEvents returns.
  * @throws Error if the file is corrupt.
  */
 export function openEventBridge({
@@ -96,17 +92,12 @@ export function openEventBridge({
 function createEventBus(scope: EventBridgeScope, input: Input, { nowMs }: CallContext): object {
   const name = text(input, "Name");
   const description = optionalText(input, "Description");
-  if (!busName.test(name))
-    throw validationError(`1 validation error detected: 'name' has to match ${busName.source}`);
+  if (!busName.test(name)) throw detected(`'name' has to match ${busName.source}`);
   if (scope.store.bus(name) !== undefined) {
     throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
   }
-  const bus = { name, createdAt: nowMs, ...(description === undefined ? {} : { description }) };
-  scope.store.putBus(bus);
-  return {
-    EventBusArn: busArn(scope, name),
-    ...(description === undefined ? {} : { Description: description }),
-  };
+  scope.store.putBus({ name, createdAt: nowMs, description });
+  return { EventBusArn: busArn(scope, name), Description: description };
 }
 
 function deleteEventBus({ store }: EventBridgeScope, input: Input): object {
@@ -130,14 +121,13 @@ function putRule(scope: EventBridgeScope, input: Input): object {
   const pattern = optionalText(input, "EventPattern");
   const state = input["State"] ?? "ENABLED";
   const description = optionalText(input, "Description");
-  if (!ruleName.test(name))
-    throw validationError(`1 validation error detected: 'name' has to match ${ruleName.source}`);
+  if (!ruleName.test(name)) throw detected(`'name' has to match ${ruleName.source}`);
   if (input["ScheduleExpression"] !== undefined)
     throw validationError("The embedded stack has no ScheduleExpression");
   if (pattern === undefined)
     throw validationError("Parameter(s) EventPattern or ScheduleExpression must be specified.");
   if (state !== "ENABLED" && state !== "DISABLED") {
-    throw validationError("1 validation error detected: 'state' has to be ENABLED or DISABLED");
+    throw detected("'state' has to be ENABLED or DISABLED");
   }
   const targets = scope.store.rule(bus, name)?.targets ?? [];
   scope.store.putRule({
@@ -146,7 +136,7 @@ function putRule(scope: EventBridgeScope, input: Input): object {
     pattern,
     enabled: state === "ENABLED",
     targets,
-    ...(description === undefined ? {} : { description }),
+    description,
   });
   return { RuleArn: ruleArn(scope, { bus, name }) };
 }
@@ -188,12 +178,9 @@ async function route(
   event: BusEvent,
   context: CallContext,
 ): Promise<RefusedEntry | { readonly EventId: string }> {
-  // AWS accepts such an event and drops it. This implementation reports the wrong name instead.
+  // AWS accepts and drops such an event. This reports the wrong name instead.
   if (store.bus(bus) === undefined) {
-    return {
-      ErrorCode: "ResourceNotFoundException",
-      ErrorMessage: `Event bus ${bus} does not exist.`,
-    };
+    return refused("ResourceNotFoundException", `Event bus ${bus} does not exist.`);
   }
   for (const { enabled, fits, targets } of store.rules(bus)) {
     if (!enabled || !fits(event)) continue;
@@ -219,7 +206,7 @@ function messageOf(
   return {
     QueueUrl: `${endpoint}/${embeddedAccount}/${arn.slice(arn.lastIndexOf(":") + 1)}`,
     MessageBody: JSON.stringify(part ?? null),
-    ...(messageGroupId === undefined ? {} : { MessageGroupId: messageGroupId }),
+    MessageGroupId: messageGroupId,
   };
 }
 
@@ -228,7 +215,7 @@ function shownBus(scope: EventBridgeScope, { name, createdAt, description }: Eve
     Name: name,
     Arn: busArn(scope, name),
     CreationTime: createdAt / 1000,
-    ...(description === undefined ? {} : { Description: description }),
+    Description: description,
   };
 }
 
@@ -239,6 +226,6 @@ function shownRule(scope: EventBridgeScope, rule: Rule): object {
     EventPattern: rule.pattern,
     State: rule.enabled ? "ENABLED" : "DISABLED",
     EventBusName: rule.bus,
-    ...(rule.description === undefined ? {} : { Description: rule.description }),
+    Description: rule.description,
   };
 }

@@ -1,66 +1,40 @@
 import { openJournal } from "../service/journal.ts";
 import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
-/** Target of a rule. */
 export interface RuleTarget {
   readonly id: string;
-  /** ARN of a queue. */
   readonly arn: string;
-  /** Message group in a FIFO queue. */
-  readonly messageGroupId?: string;
-  /** Path of the part of the event to send, for example `$.detail`. Default: the whole event. */
-  readonly inputPath?: string;
+  readonly messageGroupId?: string | undefined;
+  /** Part of the event to send, for example `$.detail`. Default: all. */
+  readonly inputPath?: string | undefined;
 }
 
-export interface StoredRule {
+interface StoredRule {
   readonly bus: string;
   readonly name: string;
-  /** JSON. */
   readonly pattern: string;
   readonly enabled: boolean;
-  readonly description?: string;
+  readonly description?: string | undefined;
   readonly targets: readonly RuleTarget[];
 }
 
-/** Rule with its parsed pattern. */
 export interface Rule extends StoredRule {
   readonly fits: EventPattern;
 }
 
-/** Event bus in its stored form. */
 export interface EventBus {
   readonly name: string;
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  readonly description?: string;
+  readonly description?: string | undefined;
 }
 
-/** Store of buses and their rules, in memory or in a file. */
-export interface EventBusStore {
-  bus(name: string): EventBus | undefined;
-  /** Returns all buses, sorted by name. */
-  buses(): readonly EventBus[];
-  putBus(bus: EventBus): void;
-  deleteBus(name: string): void;
-  rule(bus: string, name: string): Rule | undefined;
-  /** Returns the rules of a bus, sorted by name. */
-  rules(bus: string): readonly Rule[];
-  /** Stores a rule. Throws if its pattern is invalid. */
-  putRule(rule: StoredRule): void;
-  deleteRule(rule: StoredRule): void;
-  /** Persists all changes since the last flush atomically. */
-  flush(): void;
-  close(): void;
-}
+export type EventBusStore = ReturnType<typeof openEventBusStore>;
 
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
-/**
- * Opens the store. The bus `default` always exists.
- *
- * @throws Error if the file is corrupt.
- */
-export function openEventBusStore(path?: string): EventBusStore {
+/** The bus `default` always exists. @throws Error if the file is corrupt. */
+export function openEventBusStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
   const rules = new Map<string, Rule>();
@@ -73,31 +47,24 @@ export function openEventBusStore(path?: string): EventBusStore {
   }
 
   return {
-    bus: (name) => buses.get(name),
+    bus: (name: string) => buses.get(name),
     buses: () => [...buses.values()].sort(byName),
-    putBus(bus) {
+    putBus(bus: EventBus) {
       buses.set(bus.name, bus);
       journal.put(busKey(bus.name), { bus });
     },
-    deleteBus(name) {
+    deleteBus(name: string) {
       buses.delete(name);
       journal.delete(busKey(name));
     },
-    rule: (bus, name) => rules.get(ruleKey({ bus, name })),
-    rules: (bus) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
-    putRule({ bus, name, pattern, enabled, description, targets }) {
-      const rule = {
-        bus,
-        name,
-        pattern,
-        enabled,
-        ...(description === undefined ? {} : { description }),
-        targets,
-      };
+    rule: (bus: string, name: string) => rules.get(ruleKey({ bus, name })),
+    rules: (bus: string) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
+    putRule({ bus, name, pattern, enabled, description, targets }: StoredRule) {
+      const rule = { bus, name, pattern, enabled, description, targets };
       read(rule);
       journal.put(ruleKey(rule), { rule });
     },
-    deleteRule(rule) {
+    deleteRule(rule: StoredRule) {
       rules.delete(ruleKey(rule));
       journal.delete(ruleKey(rule));
     },

@@ -1,14 +1,12 @@
-import { ServiceError } from "../service/service.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 
-/** Predicate that matches an event or a part of it. */
 export type EventPattern = (event: unknown) => boolean;
 
 type Condition = (values: readonly unknown[]) => boolean;
 
 /**
- * Parses the pattern of a rule. Supports exact values, `prefix`, `anything-but` and `exists` on any
- * field of an event.
- *
+ * Supports exact values, `prefix`, `anything-but` and `exists` on any field.
  * @throws ServiceError InvalidEventPatternException
  */
 export function readEventPattern(text: string): EventPattern {
@@ -18,22 +16,15 @@ export function readEventPattern(text: string): EventPattern {
   } catch {
     throw invalidPattern("It is not JSON");
   }
-  if (!isObject(pattern)) throw invalidPattern("Filter is not an object");
+  if (!isRecord(pattern)) throw invalidPattern("Filter is not an object");
   return readFields(pattern, "");
 }
 
-/** Returns `true` for an object that is neither null nor an array. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Returns an own member of an object; `undefined` if it does not exist. */
 export function fieldOf(value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Matches if every field of the pattern matches. */
-function readFields(pattern: Readonly<Record<string, unknown>>, place: string): EventPattern {
+function readFields(pattern: Input, place: string): EventPattern {
   const fields = Object.entries(pattern).map(([name, expected]): EventPattern => {
     const path = place === "" ? name : `${place}.${name}`;
     const fits = readField(expected, path);
@@ -45,11 +36,11 @@ function readFields(pattern: Readonly<Record<string, unknown>>, place: string): 
 }
 
 /**
- * Parses the pattern of one field: a list contains the accepted values, an object contains the
- * patterns of nested fields. A field with a list matches if one of its items matches.
+ * A list contains the accepted values, an object the patterns of nested fields. A field with a list
+ * matches if one of its items does.
  */
 function readField(expected: unknown, place: string): EventPattern {
-  if (isObject(expected)) {
+  if (isRecord(expected)) {
     const fits = readFields(expected, place);
     return (value) => (Array.isArray(value) && value.length > 0 ? value.some(fits) : fits(value));
   }
@@ -64,7 +55,7 @@ function readField(expected: unknown, place: string): EventPattern {
 
 function readCondition(condition: unknown, place: string): Condition {
   if (isLeaf(condition)) return (values) => values.includes(condition);
-  const [[operator, operand] = [], ...more] = isObject(condition) ? Object.entries(condition) : [];
+  const [[operator, operand] = [], ...more] = isRecord(condition) ? Object.entries(condition) : [];
   if (more.length === 0) {
     if (operator === "prefix" && typeof operand === "string") return beginsWith(operand);
     if (operator === "exists" && typeof operand === "boolean")

@@ -1,26 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { validationError } from "../service/operation.ts";
-import { fieldOf, isObject } from "./event-pattern.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
+import { detected, validationError } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
+import { fieldOf } from "./event-pattern.ts";
 
 const most = 10;
 const longestBytes = 262_144;
 
-/** Event in the form that targets receive. */
 export interface BusEvent {
   readonly version: "0";
   readonly id: string;
   readonly "detail-type": string;
   readonly source: string;
   readonly account: string;
-  /** ISO 8601 in whole seconds. */
+  /** ISO 8601, in whole seconds. */
   readonly time: string;
   readonly region: string;
   readonly resources: readonly string[];
-  readonly detail: Readonly<Record<string, unknown>>;
+  readonly detail: Input;
 }
 
-/** Accepted entry with its bus, a name or an ARN. */
-export interface TakenEntry {
+interface TakenEntry {
   readonly bus: string;
   readonly event: BusEvent;
 }
@@ -30,16 +30,14 @@ export interface RefusedEntry {
   readonly ErrorMessage: string;
 }
 
-/** Fields that all events of a call share. */
-export interface EventOrigin {
+interface EventOrigin {
   readonly account: string;
   readonly region: string;
   readonly nowMs: number;
 }
 
 /**
- * Validates the entries of PutEvents. An invalid entry does not affect the others.
- *
+ * An invalid entry does not affect the others.
  * @throws ServiceError ValidationException for zero or more than ten entries, or more than 262,144
  * bytes.
  */
@@ -51,11 +49,9 @@ export function readEntries(
     !Array.isArray(entries) ||
     entries.length === 0 ||
     entries.length > most ||
-    !entries.every(isObject)
+    !entries.every(isRecord)
   ) {
-    throw validationError(
-      `1 validation error detected: 'entries' has to be a list of 1 to ${most} entries`,
-    );
+    throw detected(`'entries' has to be a list of 1 to ${most} entries`);
   }
   const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
   if (bytes > longestBytes)
@@ -64,7 +60,7 @@ export function readEntries(
 }
 
 function readEntry(
-  entry: Readonly<Record<string, unknown>>,
+  entry: Input,
   { account, region, nowMs }: EventOrigin,
 ): TakenEntry | RefusedEntry {
   for (const member of ["Source", "DetailType", "Detail"]) {
@@ -76,7 +72,7 @@ function readEntry(
     }
   }
   const detail = parsed(String(entry["Detail"]));
-  if (!isObject(detail)) return refused("MalformedDetail", "Detail is malformed.");
+  if (!isRecord(detail)) return refused("MalformedDetail", "Detail is malformed.");
   const { Time, Resources, EventBusName = "default" } = entry;
   const time = new Date(typeof Time === "number" ? Time * 1000 : nowMs);
   if (Number.isNaN(time.getTime()))
@@ -97,11 +93,8 @@ function readEntry(
   };
 }
 
-/**
- * Returns the size of an entry by EventBridge's rules: 14 bytes for a time, plus the bytes of its
- * strings.
- */
-function bytesOf(entry: Readonly<Record<string, unknown>>): number {
+/** EventBridge counts the strings, and 14 bytes for a time. */
+function bytesOf(entry: Input): number {
   const resources = fieldOf(entry, "Resources");
   return [
     entry["Source"],
@@ -122,6 +115,6 @@ function parsed(text: string): unknown {
   }
 }
 
-function refused(ErrorCode: string, ErrorMessage: string): RefusedEntry {
+export function refused(ErrorCode: string, ErrorMessage: string): RefusedEntry {
   return { ErrorCode, ErrorMessage };
 }

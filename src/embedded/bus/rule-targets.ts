@@ -1,13 +1,9 @@
-import { validationError } from "../service/operation.ts";
-import {
-  type EventBridgeScope,
-  type Input,
-  optionalText,
-  ruleIn,
-  text,
-} from "./event-bridge-scope.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
+import { detected, validationError } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
+import { type EventBridgeScope, optionalText, ruleIn, text } from "./event-bridge-scope.ts";
 import type { RuleTarget } from "./event-bus-store.ts";
-import { fieldOf, isObject } from "./event-pattern.ts";
+import { fieldOf } from "./event-pattern.ts";
 
 const queueArn = /^arn:aws:sqs:[^:]+:[^:]+:[\w-]+(\.fifo)?$/;
 const inputPath = /^\$(\.[\w-]+)*$/;
@@ -16,12 +12,10 @@ export function listTargets(scope: EventBridgeScope, input: Input): object {
   return { Targets: ruleIn(scope, input, "Rule").targets.map(shownTarget) };
 }
 
-/** Adds targets to a rule. Replaces a target that has the same ID. */
 export function putTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const given = input["Targets"];
-  if (!Array.isArray(given) || given.length === 0)
-    throw validationError("1 validation error detected: 'targets' has to be a list");
+  if (!Array.isArray(given) || given.length === 0) throw detected("'targets' has to be a list");
   const targets = new Map(rule.targets.map((target) => [target.id, target]));
   const FailedEntries: object[] = [];
   for (const one of given) {
@@ -43,15 +37,13 @@ export function putTargets(scope: EventBridgeScope, input: Input): object {
 export function removeTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const ids = input["Ids"];
-  if (!Array.isArray(ids) || ids.length === 0)
-    throw validationError("1 validation error detected: 'ids' has to be a list");
+  if (!Array.isArray(ids) || ids.length === 0) throw detected("'ids' has to be a list");
   scope.store.putRule({ ...rule, targets: rule.targets.filter(({ id }) => !ids.includes(id)) });
   return { FailedEntryCount: 0, FailedEntries: [] };
 }
 
 function readTarget(target: unknown): RuleTarget {
-  if (!isObject(target))
-    throw validationError("1 validation error detected: a target has to be a structure");
+  if (!isRecord(target)) throw detected("a target has to be a structure");
   const id = text(target, "Id");
   const arn = text(target, "Arn");
   const path = optionalText(target, "InputPath");
@@ -70,8 +62,8 @@ function readTarget(target: unknown): RuleTarget {
   return {
     id,
     arn,
-    ...(typeof messageGroupId === "string" ? { messageGroupId } : {}),
-    ...(path === undefined ? {} : { inputPath: path }),
+    messageGroupId: typeof messageGroupId === "string" ? messageGroupId : undefined,
+    inputPath: path,
   };
 }
 
@@ -79,7 +71,7 @@ function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget): 
   return {
     Id: id,
     Arn: arn,
-    ...(messageGroupId === undefined ? {} : { SqsParameters: { MessageGroupId: messageGroupId } }),
-    ...(path === undefined ? {} : { InputPath: path }),
+    SqsParameters: messageGroupId && { MessageGroupId: messageGroupId },
+    InputPath: path,
   };
 }

@@ -1,36 +1,40 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
-import { type Dynalite, openDynalite } from "../service/dynalite.ts";
+import { type Dynalite, type Item, openDynalite } from "../service/dynalite.ts";
 import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
-import { type AwsJsonService, ServiceError } from "../service/service.ts";
+import { type AwsJsonService, type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
-import { createSweeper } from "./sweeper.ts";
 import { changeTable, settleTables } from "./table-changes.ts";
 import { changeIndexes, changesIndexes } from "./table-indexes.ts";
-import { describeTimeToLive, updateTimeToLive } from "./time-to-live.ts";
+import {
+  describeTimeToLive,
+  sweepExpired,
+  tablesWithTimeToLive,
+  updateTimeToLive,
+} from "./time-to-live.ts";
 import { transactGet } from "./transact-get.ts";
 import { transactWrite } from "./transact-write.ts";
+import { dropOldTokens } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** Local implementation of DynamoDB. */
+/** Time between two sweeps. */
+const pauseMs = 10_000;
+const limits = { tables: 20, items: 100, tokens: 1000 };
+
 export interface DynamoDb extends AwsJsonService {
-  /** Fails all requests in flight, after an exception that cannot be attributed to one of them. */
+  /** Fails all requests in flight, after an exception that names none of them. */
   abandon(error: unknown): void;
-  /** Closes the store after the pending requests finish. */
   close(): Promise<void>;
 }
 
-export interface DynamoDbOptions {
-  /** Directory of the store. Default: in memory. */
+interface DynamoDbOptions {
   readonly path?: string;
-  /** Clock for tokens and expiry. Default: the system clock. */
   readonly clock?: Clock;
-  /** Receives errors that no response carries. */
   readonly reportFault?: (error: unknown) => void;
 }
 
 /**
- * Opens DynamoDB: dynalite plus the features it lacks. Writes run one at a time, and each is
- * atomic. keelson implements transactions, time to live and the item on a failed condition.
+ * Opens dynalite and adds transactions, time to live and the item on a failed condition. Writes are
+ * atomic and run one at a time.
  */
 export async function openDynamoDb({
   path,
@@ -40,10 +44,8 @@ export async function openDynamoDb({
   const dynalite = await openDynalite(path);
   await settleTables(dynalite);
   const lock = createReadWriteLock();
-  const sweeper = createSweeper(dynalite, lock, clock);
-  const sweepLater = () => {
-    sweeper.sweep().catch(reportFault);
-  };
+  const sweep = createSweep(dynalite, lock, clock);
+  const sweepLater = () => void sweep().catch(reportFault);
   return {
     targetPrefix: "DynamoDB_20120810.",
     async call(operation, input) {
@@ -76,7 +78,7 @@ async function writeItem(
   dynalite: Dynalite,
   lock: ReadWriteLock,
   name: "PutItem" | "UpdateItem" | "DeleteItem",
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const operation = prepareOperation(dynalite, name, input);
   return lock.write(async () => {
@@ -98,7 +100,7 @@ async function callDynalite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
   operation: string,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const kind = dynalite.kindOf(operation);
   const prepared = dynalite.prepare(operation, input);
@@ -110,4 +112,27 @@ async function callDynalite(
     await batch.commit();
     return answer;
   });
+}
+
+/** Deletes expired items and tokens. Holds the write lock for one page of one table at a time. */
+function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
+  const starts = new Map<string, Item>();
+  let tokenCursor = "";
+  let dueAtMs = 0;
+  return async () => {
+    const nowMs = clock.now();
+    if (nowMs < dueAtMs) return;
+    dueAtMs = nowMs + pauseMs;
+    await lock.write(async () => {
+      tokenCursor = await dropOldTokens(dynalite.store, nowMs, limits.tokens, tokenCursor);
+    });
+    for (const table of await tablesWithTimeToLive(dynalite.store, limits.tables)) {
+      await lock.write(async () => {
+        const page = { table, limit: limits.items, start: starts.get(table) };
+        const next = await sweepExpired(dynalite, page, nowMs);
+        if (next === undefined) starts.delete(table);
+        else starts.set(table, next);
+      });
+    }
+  };
 }

@@ -1,25 +1,18 @@
-/** Lock for concurrent readers or one writer, in the order of their requests. */
-export interface ReadWriteLock {
-  read<Result>(work: () => Promise<Result>): Promise<Result>;
-  write<Result>(work: () => Promise<Result>): Promise<Result>;
-}
+export type ReadWriteLock = ReturnType<typeof createReadWriteLock>;
 
-/**
- * Creates a {@link ReadWriteLock}. A reader waits for all earlier writers, a writer for all earlier
- * readers and writers.
- */
-export function createReadWriteLock(): ReadWriteLock {
+/** A reader waits for all earlier writers, a writer for all earlier readers and writers. */
+export function createReadWriteLock() {
   let lastWrite: Promise<unknown> = Promise.resolve();
   const readers = new Set<Promise<unknown>>();
   return {
-    read(work) {
+    read<Result>(work: () => Promise<Result>): Promise<Result> {
       const run = lastWrite.then(work);
       const settled = run.then(nothing, nothing);
       readers.add(settled);
       void settled.then(() => readers.delete(settled));
       return run;
     },
-    write(work) {
+    write<Result>(work: () => Promise<Result>): Promise<Result> {
       const run = Promise.all([lastWrite, ...readers]).then(work);
       lastWrite = run.then(nothing, nothing);
       return run;

@@ -9,8 +9,8 @@ import {
 import { forgetTimeToLive } from "./time-to-live.ts";
 
 /**
- * Runs an operation on a table and waits until the table reaches its new state. dynalite's late
- * writes therefore never overlap with another operation.
+ * Waits until the table has its new state, so that dynalite's late writes never overlap with
+ * another operation.
  */
 export async function changeTable(
   dynalite: Dynalite,
@@ -25,10 +25,7 @@ export async function changeTable(
   return answer;
 }
 
-/**
- * Completes table changes that a killed process left unfinished. Activates a table that was being
- * created or updated, and removes a table that was being deleted with all its data.
- */
+/** Completes changes of a killed process: activates tables, or removes them with their data. */
 export async function settleTables(dynalite: Dynalite): Promise<void> {
   for (const name of await tableNames(dynalite)) {
     const table = await tableRecord(dynalite, name);

@@ -8,15 +8,10 @@ import {
   type Table,
 } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 
-type Input = Readonly<Record<string, unknown>>;
-
-/**
- * Returns `true` if an `UpdateTable` creates or deletes an index. dynalite answers such a request
- * but does not apply it.
- */
+/** dynalite answers such an `UpdateTable` but does not apply it. */
 export function changesIndexes(input: Input): boolean {
   return indexUpdates(input).some(
     (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
@@ -24,9 +19,8 @@ export function changesIndexes(input: Input): boolean {
 }
 
 /**
- * Runs an `UpdateTable` that creates or deletes an index. The caller holds the write lock. The new
- * index is complete when the request returns, because one atomic batch writes the table's new
- * description and the index's entries.
+ * The caller holds the write lock. One atomic batch writes the new description and the index's
+ * entries, so the index is complete when the request returns.
  */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
@@ -51,7 +45,6 @@ export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<o
       );
 }
 
-/** Fields of dynalite's table record that this module uses. */
 interface StoredTable extends Table {
   readonly TableArn: string;
   readonly KeySchema: KeySchema;
@@ -94,7 +87,7 @@ async function createIndex(
   if (before.some(({ IndexName }) => IndexName === create["IndexName"])) {
     throw validationError("Attempting to create an index which already exists");
   }
-  // The same rules apply as to a table that is created with the index.
+  // The same rules apply to a new table with the index.
   const whole = dynalite.prepare("CreateTable", {
     TableName,
     KeySchema,
@@ -124,15 +117,14 @@ async function createIndex(
   for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
     entries.push(...entriesOf(dynalite, after, index, item as Item)); // dynalite stores the table's items under this prefix
   }
-  // An interrupted deletion can leave entries.
+  // An interrupted deletion leaves entries.
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
   return store(dynalite, after, entries);
 }
 
 /**
- * Returns the entries of an existing item in a new index. An item without one of the keys, or with
- * an empty key, has no entries. DynamoDB leaves out an item whose key attribute has another type;
- * this function rejects it, because dynalite could not even delete it afterwards.
+ * An item without one of the keys, or with an empty one, has no entries. DynamoDB leaves out items
+ * whose key has another type; dynalite could not even delete them afterwards.
  */
 function entriesOf(
   dynalite: Dynalite,
@@ -194,10 +186,7 @@ function described({ IndexName, KeySchema, Projection }: Input | StoredIndex): o
   return { IndexName, KeySchema, Projection };
 }
 
-/**
- * Merges the definitions of the table and of the request. A request does not have to repeat the
- * table's.
- */
+/** A request need not repeat the table's definitions. */
 function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw invalidMember(null, "attributeDefinitions", "not be null");
@@ -213,7 +202,6 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
   return [...known, ...added];
 }
 
-/** Removes the definitions of attributes that are not part of any key. */
 function usedDefinitions(table: StoredTable): StoredTable {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
   const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>

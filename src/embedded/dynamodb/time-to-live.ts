@@ -1,31 +1,24 @@
 import { type Change, type Dynalite, type Item, rangeOf, type Store } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";
-/** DynamoDB does not delete items that expired more than five years ago. */
+/** DynamoDB keeps what expired over five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
-export async function updateTimeToLive(
-  dynalite: Dynalite,
-  input: Readonly<Record<string, unknown>>,
-): Promise<object> {
+export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
   const table = await existingTable(dynalite, input);
-  const { Enabled: enabled, AttributeName: attribute } = asStructure(
-    input["TimeToLiveSpecification"],
-    "timeToLiveSpecification",
-  );
-  if (typeof enabled !== "boolean")
-    throw invalidMember(null, "timeToLiveSpecification.enabled", "not be null");
+  const path = "timeToLiveSpecification";
+  const given = asStructure(input["TimeToLiveSpecification"], path);
+  const { Enabled: enabled, AttributeName: attribute } = given;
+  if (typeof enabled !== "boolean") throw invalidMember(null, `${path}.enabled`, "not be null");
   if (typeof attribute !== "string")
-    throw invalidMember(null, "timeToLiveSpecification.attributeName", "not be null");
+    throw invalidMember(null, `${path}.attributeName`, "not be null");
   if (attribute.length < 1 || attribute.length > 255) {
-    throw invalidMember(
-      attribute.slice(0, 100),
-      "timeToLiveSpecification.attributeName",
-      "have length from 1 to 255",
-    );
+    const shown = attribute.slice(0, 100);
+    throw invalidMember(shown, `${path}.attributeName`, "have length from 1 to 255");
   }
   const current = await timeToLiveOf(dynalite.store, table);
   if (!enabled && current === undefined) throw validationError("TimeToLive is already disabled");
@@ -42,10 +35,7 @@ export async function updateTimeToLive(
   return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
 }
 
-export async function describeTimeToLive(
-  dynalite: Dynalite,
-  input: Readonly<Record<string, unknown>>,
-): Promise<object> {
+export async function describeTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
   const attribute = await timeToLiveOf(dynalite.store, await existingTable(dynalite, input));
   return {
     TimeToLiveDescription:
@@ -55,12 +45,10 @@ export async function describeTimeToLive(
   };
 }
 
-/** Returns the change that deletes a table's time to live together with the table. */
 export function forgetTimeToLive(table: string): Change {
   return { type: "del", key: prefix + table };
 }
 
-/** Returns at most `limit` tables that have time to live. */
 export async function tablesWithTimeToLive(
   store: Store,
   limit: number,
@@ -72,15 +60,14 @@ export async function tablesWithTimeToLive(
 }
 
 /**
- * Deletes the expired items of one page, which has at most `limit` items after `start`. The caller
- * holds the write lock. Returns the start of the next page; `undefined` to start over.
+ * Deletes expired items among the first `limit` after `start`. Returns the next start; `undefined`
+ * is the beginning. The caller holds the write lock.
  */
 export async function sweepExpired(
   dynalite: Dynalite,
-  sweep: { readonly table: string; readonly limit: number; readonly start: Item | undefined },
+  { table, limit, start }: { table: string; limit: number; start: Item | undefined },
   nowMs: number,
 ): Promise<Item | undefined> {
-  const { table, limit, start } = sweep;
   const attribute = await timeToLiveOf(dynalite.store, table);
   if (attribute === undefined) return undefined; // disabled, or the table was deleted, since it was listed
   const scan = {
@@ -94,17 +81,10 @@ export async function sweepExpired(
     KeySchema: { AttributeName: string }[];
   }; // every table has one
   const batch = openWriteBatch(dynalite.store);
-  for (const item of Items.filter((candidate) =>
-    isExpired(candidate[attribute]?.["N"], nowMs / 1000),
-  )) {
-    const key = Object.fromEntries(
-      KeySchema.map(({ AttributeName }) => [AttributeName, item[AttributeName]]),
-    );
-    await dynalite.run(
-      "DeleteItem",
-      dynalite.prepare("DeleteItem", { TableName: table, Key: key }),
-      batch.store,
-    );
+  for (const item of Items.filter((one) => isExpired(one[attribute]?.["N"], nowMs / 1000))) {
+    const Key = Object.fromEntries(KeySchema.map(({ AttributeName: name }) => [name, item[name]]));
+    const deletion = dynalite.prepare("DeleteItem", { TableName: table, Key });
+    await dynalite.run("DeleteItem", deletion, batch.store);
   }
   await batch.commit();
   return LastEvaluatedKey;
@@ -115,10 +95,7 @@ function isExpired(value: unknown, nowSeconds: number): boolean {
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 
-async function existingTable(
-  dynalite: Dynalite,
-  { TableName }: Readonly<Record<string, unknown>>,
-): Promise<string> {
+async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<string> {
   const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as {
     TableName: string;
   }; // checked by prepare

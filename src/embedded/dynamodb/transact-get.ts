@@ -1,5 +1,6 @@
 import type { Dynalite, Item } from "../service/dynalite.ts";
 import { invalidMember } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import {
   asStructure,
@@ -11,25 +12,19 @@ import {
   validationReason,
 } from "./transaction-items.ts";
 
-/** Runs `TransactGetItems` under the read lock, so that no write falls between its reads. */
+/** The read lock keeps writes out between the reads. */
 export async function transactGet(
   dynalite: Dynalite,
   lock: ReadWriteLock,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const gets = transactItems(input).map((item, index) => {
     const path = `transactItems.${index + 1}.member.get`;
-    const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = asStructure(
-      item["Get"],
-      path,
-    );
+    const get = asStructure(item["Get"], path);
+    const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = get;
     if (TableName === undefined) throw invalidMember(null, `${path}.tableName`, "not be null");
-    const prepared = dynalite.prepare("GetItem", {
-      TableName,
-      Key,
-      ProjectionExpression,
-      ExpressionAttributeNames,
-    });
+    const expression = { ProjectionExpression, ExpressionAttributeNames };
+    const prepared = dynalite.prepare("GetItem", { TableName, Key, ...expression });
     const checked = prepared as { TableName: string; Key: Item }; // checked by prepare
     return { prepared, table: checked.TableName, of: { key: checked.Key } };
   });

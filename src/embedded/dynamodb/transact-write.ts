@@ -8,7 +8,7 @@ import {
   prepareOperation,
   validationError,
 } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import {
   asStructure,
@@ -27,7 +27,7 @@ import {
 } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** Operations of a transaction. A condition check runs as a deletion whose effect is discarded. */
+/** A condition check runs as a deletion whose effect is discarded. */
 const kinds = {
   Put: "PutItem",
   Update: "UpdateItem",
@@ -38,20 +38,18 @@ type Kind = keyof typeof kinds;
 
 interface TransactOperation extends ItemOperation {
   readonly kind: Kind;
-  /** Size of the request that counts toward the 4 MB limit. */
   readonly bytes: number;
 }
 
 /**
- * Runs `TransactWriteItems` under the write lock. dynalite runs every operation against one write
- * batch. If all succeed, the batch is committed atomically together with the request's token;
- * otherwise it is discarded.
+ * dynalite runs all operations against one write batch, which is committed atomically with the
+ * request's token, or discarded.
  */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
   clock: Clock,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const items = transactItems(input);
   const token = requestToken(input["ClientRequestToken"], items); // hashed first, because preparing changes the input
@@ -72,20 +70,14 @@ function requestToken(value: unknown, items: readonly unknown[]): TransactionTok
   const token = String(value);
   if (token.length < 1)
     throw invalidMember(token, "clientRequestToken", "have length greater than or equal to 1");
-  if (token.length > 36)
-    throw invalidMember(
-      token.slice(0, 100),
-      "clientRequestToken",
-      "have length less than or equal to 36",
-    );
+  if (token.length > 36) {
+    const shown = token.slice(0, 100);
+    throw invalidMember(shown, "clientRequestToken", "have length less than or equal to 36");
+  }
   return transactionToken(token, items);
 }
 
-function prepareItem(
-  dynalite: Dynalite,
-  item: Readonly<Record<string, unknown>>,
-  path: string,
-): TransactOperation {
+function prepareItem(dynalite: Dynalite, item: Input, path: string): TransactOperation {
   const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
     (name) => item[name] !== undefined,
   );
@@ -113,11 +105,10 @@ function prepareItem(
   };
 }
 
-/** Prepares an operation. Prefixes the path of an invalid member with the path of its item. */
 function prepareMember(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
-  request: Readonly<Record<string, unknown>>,
+  request: Input,
   path: string,
 ): ItemOperation {
   try {
@@ -151,7 +142,6 @@ async function commit(
     );
   }
   if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
-  // A small request can update large items.
   refuseLargeTransaction(batch.items().reduce((sum, item) => sum + dynalite.sizeOf(item), 0));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
 }

@@ -1,8 +1,8 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { Dynalite } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 
-/** Failure of one item of a transaction. `None` marks an item that did not fail. */
 export interface CancellationReason {
   readonly Code: "None" | "ConditionalCheckFailed" | "ValidationError";
   readonly Message?: string;
@@ -12,10 +12,7 @@ export interface CancellationReason {
 const maxItems = 100;
 const maxBytes = 4 * 1024 * 1024;
 
-/** Returns the `TransactItems` of a request: 1 to 100 objects. */
-export function transactItems(
-  input: Readonly<Record<string, unknown>>,
-): readonly Readonly<Record<string, unknown>>[] {
+export function transactItems(input: Input): readonly Input[] {
   const items = input["TransactItems"];
   if (!Array.isArray(items)) throw invalidMember(null, "transactItems", "not be null");
   if (items.length < 1)
@@ -32,14 +29,11 @@ export function transactItems(
   );
 }
 
-/** Returns a member that must be an object. */
-export function asStructure(value: unknown, path: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalidMember(null, path, "not be null");
-  return value as Record<string, unknown>; // an object that is neither null nor an array has string keys
+export function asStructure(value: unknown, path: string): Input {
+  if (!isRecord(value)) throw invalidMember(null, path, "not be null");
+  return value;
 }
 
-/** Rejects a transaction with more than one operation on the same item. */
 export async function refuseSharedItems(
   dynalite: Dynalite,
   operations: readonly Parameters<typeof placeOf>[1][],
@@ -59,7 +53,6 @@ export function refuseLargeTransaction(bytes: number): void {
     throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
 }
 
-/** Creates the error of a cancelled transaction, with a reason for each item in order. */
 export function transactionCancelled(reasons: readonly CancellationReason[]): ServiceError {
   const codes = reasons.map(({ Code }) => Code).join(", ");
   return new ServiceError(
@@ -69,15 +62,13 @@ export function transactionCancelled(reasons: readonly CancellationReason[]): Se
   );
 }
 
-/**
- * Converts a validation error that only the table or the stored item could reveal into a reason.
- */
+/** Only the table or the stored item could reveal such an error. */
 export function validationReason(error: unknown): CancellationReason {
   if (!(error instanceof ServiceError) || !error.type.endsWith("#ValidationException")) throw error;
   return { Code: "ValidationError", Message: error.message };
 }
 
-/** Returns the place of an item; `undefined` for an invalid key, which its operation reports. */
+/** Returns `undefined` for an invalid key, which its operation reports. */
 async function placeOf(
   dynalite: Dynalite,
   { table, of }: { readonly table: string; readonly of: Parameters<Dynalite["placeOf"]>[1] },

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
+import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
 import { ServiceError } from "../service/service.ts";
 
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
 
-/** Hash of a ClientRequestToken together with the hash of its transaction. */
 export interface TransactionToken {
   readonly key: string;
   readonly payload: string;
@@ -16,16 +16,14 @@ interface StoredToken {
   readonly at: number;
 }
 
-/** Hashes a token and its transaction. The order of members in `items` does not affect the hash. */
+/** The order of members does not affect the hash. */
 export function transactionToken(token: string, items: readonly unknown[]): TransactionToken {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
 /**
- * Returns `true` if the token's transaction was committed within the last 10 minutes.
- *
- * @throws ServiceError `IdempotentParameterMismatchException` if the token belongs to another
- * transaction.
+ * Whether the transaction was committed within 10 minutes.
+ * @throws ServiceError if the token belongs to another transaction.
  */
 export async function isCommitted(
   store: Store,
@@ -41,17 +39,14 @@ export async function isCommitted(
   );
 }
 
-/**
- * Creates the record of a committed token. The transaction's own batch contains it, so it cannot be
- * lost.
- */
+/** Part of the transaction's own batch, so it cannot be lost. */
 export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): Change {
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
 /**
- * Deletes expired tokens among at most `limit` records after `cursor`. Returns the next cursor;
- * `""` to start over.
+ * Deletes expired tokens among the first `limit` after `cursor`. Returns the next cursor; `""` is
+ * the start.
  */
 export async function dropOldTokens(
   store: Store,
@@ -82,9 +77,7 @@ function sha256(text: string): string {
 
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(byName))
-      : member,
+    isRecord(member) ? Object.fromEntries(Object.entries(member).sort(byName)) : member,
   );
 }
 

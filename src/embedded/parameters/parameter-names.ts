@@ -4,11 +4,7 @@ import { ServiceError } from "../service/service.ts";
 const longestName = 1011;
 const deepest = 15;
 
-/**
- * Validates the name of a new parameter by Parameter Store's rules.
- *
- * @throws ServiceError with Parameter Store's message.
- */
+/** Parameter Store's rules for new names. @throws ServiceError */
 export function checkName(name: string): void {
   if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//")) {
     throw validationError(
@@ -35,7 +31,7 @@ export function checkName(name: string): void {
   }
 }
 
-/** Returns `true` if a parameter is directly below a path, or at any depth with `isRecursive`. */
+/** Whether a parameter is directly below a path, or at any depth. */
 export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
   const qualified = name.startsWith("/") ? name : `/${name}`;
   const prefix = path.endsWith("/") ? path : `${path}/`;

@@ -1,37 +1,25 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { readIfPresent } from "../service/data-directory.ts";
 
 export interface StoredParameter {
   readonly name: string;
   readonly type: ParameterType;
-  /** Sealed for a SecureString, plain for any other type. */
   readonly value: string;
   readonly version: number;
   /** Epoch seconds. */
   readonly modifiedAt: number;
-  readonly description?: string;
-  /** KMS key named in PutParameter. */
-  readonly keyId?: string;
+  readonly description?: string | undefined;
+  readonly keyId?: string | undefined;
 }
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/** Store of parameters by name, in memory or in a file. */
-export interface ParameterStore {
-  get(name: string): StoredParameter | undefined;
-  /** Returns all parameters, sorted by name. */
-  all(): readonly StoredParameter[];
-  put(parameter: StoredParameter): void;
-  delete(name: string): void;
-}
-
 /**
- * Opens the store. Each change is on disk before the call returns. The file is replaced as a whole,
- * so a crash leaves either the old or the new version.
- *
+ * Each change is on disk when the call returns. Replaces the whole file, so a crash leaves the old
+ * or the new one.
  * @throws Error if the file is corrupt.
  */
-export function openParameterStore(path?: string): ParameterStore {
+export function openParameterStore(path?: string) {
   const parameters = new Map(
     path === undefined ? [] : read(path).map((parameter) => [parameter.name, parameter]),
   );
@@ -40,13 +28,13 @@ export function openParameterStore(path?: string): ParameterStore {
     if (path !== undefined) replace(path, JSON.stringify(all(), undefined, 2));
   };
   return {
-    get: (name) => parameters.get(name),
+    get: (name: string): StoredParameter | undefined => parameters.get(name),
     all,
-    put(parameter) {
+    put(parameter: StoredParameter) {
       parameters.set(parameter.name, parameter);
       save();
     },
-    delete(name) {
+    delete(name: string) {
       parameters.delete(name);
       save();
     },
@@ -54,13 +42,8 @@ export function openParameterStore(path?: string): ParameterStore {
 }
 
 function read(path: string): StoredParameter[] {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return [];
-    throw error;
-  }
+  const text = readIfPresent(path);
+  if (text === undefined) return [];
   try {
     return JSON.parse(text) as StoredParameter[]; // only this module writes the file
   } catch (cause) {

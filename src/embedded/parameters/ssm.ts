@@ -1,17 +1,16 @@
-import { randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
-import { validationError } from "../service/operation.ts";
-import { type AwsJsonService, ServiceError, unknownOperation } from "../service/service.ts";
-import { checkName, isUnder } from "./parameter-names.ts";
+import { detected, validationError } from "../service/operation.ts";
 import {
-  openParameterStore,
-  type ParameterStore,
-  type ParameterType,
-  type StoredParameter,
-} from "./parameter-store.ts";
-import { createSealer, type Sealer } from "./sealed-text.ts";
+  type AwsJsonService,
+  type Input,
+  ServiceError,
+  unknownOperation,
+} from "../service/service.ts";
+import { checkName, isUnder } from "./parameter-names.ts";
+import { openParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
 
 const types: readonly unknown[] = [
   "String",
@@ -21,27 +20,22 @@ const types: readonly unknown[] = [
 const longestValue = 4096;
 const largestPage = 10;
 
-type Input = Readonly<Record<string, unknown>>;
-
 interface Ssm {
-  readonly store: ParameterStore;
-  readonly sealer: Sealer;
+  readonly store: ReturnType<typeof openParameterStore>;
+  readonly sealer: ReturnType<typeof createSealer>;
   readonly clock: Clock;
   readonly region: string;
 }
 
 export interface SsmOptions {
-  /** Data directory. Default: in memory. */
-  readonly directory?: string;
-  /** Default: the system clock. */
+  readonly directory?: string | undefined;
   readonly clock?: Clock;
-  /** Region in ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 
 /**
- * Opens Parameter Store with parameters by name and by path, in their latest version only. A
- * SecureString is sealed on disk and in responses without `WithDecryption`.
+ * Opens Parameter Store with the latest versions. A SecureString is sealed on disk and in responses
+ * without `WithDecryption`.
  */
 export function openSsm({
   directory,
@@ -61,13 +55,7 @@ export function openSsm({
     async call(operation, input) {
       switch (operation) {
         case "GetParameter":
-          return {
-            Parameter: shown(
-              ssm,
-              existing(ssm, text(input, "Name")),
-              flag(input, "WithDecryption"),
-            ),
-          };
+          return { Parameter: shown(ssm, existing(ssm, text(input, "Name")), input) };
         case "GetParameters":
           return getParameters(ssm, input);
         case "GetParametersByPath":
@@ -94,12 +82,12 @@ function getParameters(ssm: Ssm, input: Input): object {
     names.length > largestPage ||
     names.some((name) => typeof name !== "string")
   ) {
-    throw validationError("1 validation error detected: 'names' has to be a list of 1 to 10 names");
+    throw detected("'names' has to be a list of 1 to 10 names");
   }
   const wanted = [...new Set<string>(names)];
   const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
   return {
-    Parameters: found.map((parameter) => shown(ssm, parameter, flag(input, "WithDecryption"))),
+    Parameters: found.map((parameter) => shown(ssm, parameter, input)),
     InvalidParameters: wanted.filter((name) => ssm.store.get(name) === undefined),
   };
 }
@@ -111,9 +99,7 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   }
   const size = input["MaxResults"] ?? largestPage;
   if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage) {
-    throw validationError(
-      "1 validation error detected: 'maxResults' has to be a whole number from 1 to 10",
-    );
+    throw detected("'maxResults' has to be a whole number from 1 to 10");
   }
   if (Array.isArray(input["ParameterFilters"]) && input["ParameterFilters"].length > 0) {
     throw validationError("The embedded stack has no ParameterFilters");
@@ -125,15 +111,12 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   const page = rest.slice(0, size);
   const last = page.at(-1);
   return {
-    Parameters: page.map((parameter) => shown(ssm, parameter, flag(input, "WithDecryption"))),
-    ...(last !== undefined && rest.length > page.length ? { NextToken: tokenOf(last.name) } : {}),
+    Parameters: page.map((parameter) => shown(ssm, parameter, input)),
+    NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
   };
 }
 
-/**
- * Describes parameters by name only. The KMS key is stored but not used, so that tools can be
- * tried.
- */
+/** By name only. The KMS key is stored but not used, to try tools. */
 function describeParameters({ store }: Ssm, input: Input): object {
   const [filter, ...more] = Array.isArray(input["ParameterFilters"])
     ? (input["ParameterFilters"] as Input[])
@@ -154,8 +137,8 @@ function describeParameters({ store }: Ssm, input: Input): object {
       const found = store.get(String(wanted));
       if (found === undefined) return [];
       const { name, type, version, modifiedAt, keyId = "alias/aws/ssm" } = found;
-      const key = type === "SecureString" ? { KeyId: keyId } : {};
-      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, ...key }];
+      const KeyId = type === "SecureString" ? keyId : undefined;
+      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, KeyId }];
     }),
   };
 }
@@ -179,10 +162,7 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
   }
   if (type === undefined)
     throw validationError("A parameter type is required when you create a parameter.");
-  if (!isType(type))
-    throw validationError(
-      "1 validation error detected: 'type' has to be String, StringList or SecureString",
-    );
+  if (!isType(type)) throw detected("'type' has to be String, StringList or SecureString");
   if (before !== undefined && before.type !== type) {
     throw new ServiceError(
       "HierarchyTypeMismatchException",
@@ -197,8 +177,8 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
     value: type === "SecureString" ? sealer.seal(value, placeOf(name, version)) : value,
     version,
     modifiedAt: clock.now() / 1000,
-    ...(typeof description === "string" ? { description } : {}),
-    ...(typeof keyId === "string" ? { keyId } : {}),
+    description: typeof description === "string" ? description : undefined,
+    keyId: typeof keyId === "string" ? keyId : undefined,
   });
   return { Version: version, Tier: "Standard" };
 }
@@ -213,12 +193,13 @@ function existing({ store }: Ssm, name: string): StoredParameter {
 function shown(
   { sealer, region }: Ssm,
   { name, type, value, version, modifiedAt }: StoredParameter,
-  decrypts: boolean,
+  input: Input,
 ): object {
+  const isOpened = type === "SecureString" && flag(input, "WithDecryption");
   return {
     Name: name,
     Type: type,
-    Value: type === "SecureString" && decrypts ? sealer.open(value, placeOf(name, version)) : value,
+    Value: isOpened ? sealer.open(value, placeOf(name, version)) : value,
     Version: version,
     LastModifiedDate: modifiedAt,
     ARN: `arn:aws:ssm:${region}:000000000000:parameter${name.startsWith("/") ? "" : "/"}${name}`,
@@ -226,10 +207,7 @@ function shown(
   };
 }
 
-/**
- * Returns the place that a sealed value is bound to. Under another name or version it does not
- * open.
- */
+/** A sealed value does not open under another name or version. */
 function placeOf(name: string, version: number): string {
   return `${name}:${version}`;
 }
@@ -248,9 +226,7 @@ function nameOf(token: unknown): string {
 function text(input: Input, member: string): string {
   const value = input[member];
   if (typeof value !== "string" || value === "") {
-    throw validationError(
-      `1 validation error detected: '${member}' has to be a text of at least 1 character`,
-    );
+    throw detected(`'${member}' has to be a text of at least 1 character`);
   }
   return value;
 }
@@ -261,4 +237,28 @@ function flag(input: Input, member: string): boolean {
 
 function isType(value: unknown): value is ParameterType {
   return types.includes(value);
+}
+
+/** For development only: the key is never rotated. */
+function createSealer(secret: string) {
+  const key = createHash("sha256").update(secret).digest();
+  return {
+    /** Returns Base64 that only opens with the same `place`. */
+    seal(text: string, place: string): string {
+      const iv = randomBytes(12);
+      const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(place));
+      const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+      return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64");
+    },
+    open(sealed: string, place: string): string {
+      const bytes = Buffer.from(sealed, "base64");
+      const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12)).setAAD(
+        Buffer.from(place),
+      );
+      decipher.setAuthTag(bytes.subarray(12, 28));
+      return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString(
+        "utf8",
+      );
+    },
+  };
 }

@@ -1,15 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { CallContext } from "../service/service.ts";
+import type { CallContext, Input } from "../service/service.ts";
 import type { QueueMessage } from "./queue.ts";
 import type { StoredQueue } from "./queue-store.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { type Input, optionalText, requiredText } from "./sqs-input.ts";
+import { optionalText, requiredText } from "./sqs-input.ts";
 import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
-/**
- * Moves messages that exceeded their maximum receive count into the dead-letter queue. They keep
- * their IDs.
- */
+/** Moves messages that were received too often. They keep their IDs. */
 export function moveDeadLetters(
   scope: SqsScope,
   {
@@ -24,7 +21,7 @@ export function moveDeadLetters(
   now: number,
 ): void {
   for (const message of dead) {
-    // Like SQS: the retention period restarts only in a FIFO queue.
+    // As in SQS: the retention period restarts in a FIFO queue only.
     const sentAt = to.settings.fifo ? now : message.sentAt;
     to.messages.accept({ ...message, sentAt, deadLetterSource: arnOf(scope, from) }, now);
   }
@@ -32,8 +29,8 @@ export function moveDeadLetters(
 }
 
 /**
- * Moves the visible messages of a dead-letter queue to one queue, or each message to its source
- * queue. The move completes before the call returns. Moved messages get new IDs.
+ * Moves the visible messages to one queue, or to their sources, before it returns. They get new
+ * IDs.
  */
 export function startMessageMoveTask(
   scope: SqsScope,
@@ -67,7 +64,6 @@ export function startMessageMoveTask(
   return { TaskHandle: Buffer.from(`${randomUUID()}:${sourceArn}`).toString("base64url") };
 }
 
-/** Lists the queues that use a queue as their dead-letter queue. */
 export function listDeadLetterSourceQueues(
   scope: SqsScope,
   input: Input,

@@ -1,23 +1,13 @@
-/** Callers that wait for a change of a queue. */
-export interface LongPolls {
-  /**
-   * Waits until the queue changes, the time elapses or the signal aborts. Resolves to `true` if the
-   * caller must stop waiting.
-   */
-  wait(queue: string, ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Wakes all waiting callers of a queue, which then check it again. */
-  wake(queue: string): void;
-  /** Ends the wait of all current callers of a queue. */
-  end(queue: string): void;
-}
+export type LongPolls = ReturnType<typeof createLongPolls>;
 
-export function createLongPolls(): LongPolls {
+export function createLongPolls() {
   const waiting = new Map<string, Set<(hasEnded: boolean) => void>>();
   const tell = (queue: string, hasEnded: boolean) => {
     for (const resolve of waiting.get(queue) ?? []) resolve(hasEnded);
   };
   return {
-    async wait(queue, ms, signal) {
+    /** Waits for a change, the time or the signal. Resolves to `true` if the caller must stop. */
+    async wait(queue: string, ms: number, signal: AbortSignal) {
       if (signal.aborted) return true;
       const { promise, resolve } = Promise.withResolvers<boolean>();
       const look = () => resolve(false);
@@ -32,7 +22,7 @@ export function createLongPolls(): LongPolls {
       if (waiters.size === 0) waiting.delete(queue);
       return hasEnded;
     },
-    wake: (queue) => tell(queue, false),
-    end: (queue) => tell(queue, true),
+    wake: (queue: string) => tell(queue, false),
+    end: (queue: string) => tell(queue, true),
   };
 }

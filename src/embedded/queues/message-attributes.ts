@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
+import { isRecord } from "../../base/errors/option-table.ts";
+import type { Input } from "../service/service.ts";
 import { invalidParameter } from "./sqs-error.ts";
-import { type Input, isInput } from "./sqs-input.ts";
 
 const most = 10;
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
-/** Attribute of a message, as in the protocol. Binary values are in base64. */
-export interface MessageAttribute {
+/** As in the protocol, binary values in Base64. */
+interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
   readonly BinaryValue?: string;
@@ -15,14 +16,9 @@ export interface MessageAttribute {
 
 export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
 
-/**
- * Validates the attributes of a sent message.
- *
- * @throws SqsError for more than ten attributes, or an invalid name, type or value.
- */
 export function readMessageAttributes(value: unknown): MessageAttributes | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!isInput(value))
+  if (!isRecord(value))
     throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
   const entries = Object.entries(value);
   if (entries.length > most) {
@@ -38,7 +34,6 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
   );
 }
 
-/** Returns the number of bytes that attributes add to the size of a message. */
 export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   return Object.entries(attributes).reduce(
     (bytes, [name, attribute]) =>
@@ -50,7 +45,7 @@ export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   );
 }
 
-/** Selects the attributes that a receiver requests: by name, by a prefix (`trace.*`), or `All`. */
+/** A receiver asks by name, by prefix (`trace.*`), or for `All`. */
 export function chooseAttributes(
   attributes: MessageAttributes = {},
   wanted: readonly string[],
@@ -66,7 +61,7 @@ export function chooseAttributes(
   return chosen.length === 0 ? undefined : Object.fromEntries(chosen);
 }
 
-/** Computes the digest of a message's attributes like SQS. Clients use it to verify them. */
+/** SQS's digest, with which clients verify attributes. */
 export function digestOfAttributes(attributes: MessageAttributes): string {
   const hash = createHash("md5");
   const add = (bytes: Uint8Array) => {
@@ -87,7 +82,7 @@ export function digestOfAttributes(attributes: MessageAttributes): string {
 function readAttribute(name: string, attribute: unknown): MessageAttribute {
   const refuse = (reason: string) =>
     invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
-  if (!names.test(name) || !isInput(attribute))
+  if (!names.test(name) || !isRecord(attribute))
     throw refuse("Its name or its value is not that of an attribute.");
   const { DataType, StringValue, BinaryValue }: Input = attribute;
   if (typeof DataType !== "string" || !types.test(DataType))

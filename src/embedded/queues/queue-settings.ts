@@ -1,7 +1,6 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { isInput } from "./sqs-input.ts";
 
-/** Settable attributes of a queue by name, as strings. */
 export type QueueAttributes = Readonly<Record<string, string>>;
 
 export interface QueueSettings {
@@ -12,16 +11,14 @@ export interface QueueSettings {
   readonly waitSeconds: number;
   readonly retentionMs: number;
   readonly maximumBytes: number;
-  readonly redrive?: RedrivePolicy;
+  readonly redrive?: RedrivePolicy | undefined;
 }
 
-/** Dead-letter queue, and the number of receives after which a message moves to it. */
 export interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
 
-/** Maximum size of one message, and of all messages of a batch together, in bytes. */
 export const longestMessageBytes = 262_144;
 
 export const longestVisibilitySeconds = 43_200;
@@ -34,7 +31,6 @@ const wholes: Readonly<Record<string, readonly [least: number, most: number]>> =
   VisibilityTimeout: [0, longestVisibilitySeconds],
 };
 
-/** Additional attributes of FIFO queues, with their accepted values. */
 const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoQueue: ["true"],
   ContentBasedDeduplication: ["true", "false"],
@@ -42,7 +38,7 @@ const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoThroughputLimit: ["perQueue"],
 };
 
-/** Attributes that are stored and returned but have no effect here. */
+/** Without effect here. */
 const inert: readonly string[] = [
   "Policy",
   "RedriveAllowPolicy",
@@ -51,7 +47,6 @@ const inert: readonly string[] = [
   "SqsManagedSseEnabled",
 ];
 
-/** Defaults of every queue. */
 const defaults: QueueAttributes = {
   DelaySeconds: "0",
   MaximumMessageSize: String(longestMessageBytes),
@@ -66,24 +61,18 @@ const fifoDefaults: QueueAttributes = {
 };
 
 /**
- * Validates the attributes of a new or existing queue.
- *
  * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy,
  * InvalidParameterValue.
  */
 export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
   if (attributes === undefined || attributes === null) return {};
-  if (!isInput(attributes))
+  if (!isRecord(attributes))
     throw invalidParameter("Attributes", JSON.stringify(attributes), "Must be a map.");
   return Object.fromEntries(
     Object.entries(attributes).map(([name, value]) => [name, checked(name, value, fifo)]),
   );
 }
 
-/**
- * Merges the attributes with their defaults and removes attributes that were set to an empty
- * string.
- */
 export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
   const all = {
     ...defaults,
@@ -104,11 +93,10 @@ export function settingsOf(attributes: QueueAttributes): QueueSettings {
     waitSeconds: Number(all["ReceiveMessageWaitTimeSeconds"]),
     retentionMs: Number(all["MessageRetentionPeriod"]) * 1000,
     maximumBytes: Number(all["MaximumMessageSize"]),
-    ...(redrive === undefined ? {} : { redrive: JSON.parse(redrive) as RedrivePolicy }), // redrivePolicy below wrote it
+    redrive: redrive === undefined ? undefined : (JSON.parse(redrive) as RedrivePolicy), // redrivePolicy below wrote it
   };
 }
 
-/** Returns `true` for the name of a settable attribute. */
 export function isSettable(name: string): boolean {
   return (
     Object.hasOwn(wholes, name) ||
@@ -121,23 +109,16 @@ export function isSettable(name: string): boolean {
 function checked(name: string, value: unknown, fifo: boolean): string {
   const text = String(value);
   const allowed = fifoOnly[name];
-  const bounds = wholes[name];
+
   if (!isSettable(name) || (allowed !== undefined && !fifo)) {
     throw new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
   }
   if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
   if (allowed !== undefined && !allowed.includes(text))
     throw invalidAttribute(name, text, `has to be ${allowed.join(" or ")}`);
-  if (
-    bounds !== undefined &&
-    (!/^\d{1,9}$/.test(text) || Number(text) < bounds[0] || Number(text) > bounds[1])
-  ) {
-    throw invalidAttribute(
-      name,
-      text,
-      `has to be a whole number from ${bounds[0]} to ${bounds[1]}`,
-    );
-  }
+  const [least, most] = wholes[name] ?? [0, Infinity];
+  if (name in wholes && (!/^\d{1,9}$/.test(text) || Number(text) < least || Number(text) > most))
+    throw invalidAttribute(name, text, `has to be a whole number from ${least} to ${most}`);
   return text;
 }
 
@@ -148,7 +129,7 @@ function redrivePolicy(text: string): string {
   } catch {
     throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
   }
-  const { deadLetterTargetArn, maxReceiveCount } = isInput(policy) ? policy : {};
+  const { deadLetterTargetArn, maxReceiveCount } = isRecord(policy) ? policy : {};
   const count = Number(maxReceiveCount);
   if (
     typeof deadLetterTargetArn !== "string" ||

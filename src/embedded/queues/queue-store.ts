@@ -11,7 +11,6 @@ import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-se
 
 export interface StoredQueue {
   readonly name: string;
-  /** Attributes as set, without defaults. */
   readonly attributes: QueueAttributes;
   readonly settings: QueueSettings;
   /** Epoch milliseconds. */
@@ -21,18 +20,7 @@ export interface StoredQueue {
   readonly messages: Queue;
 }
 
-/** Store of queues by name, in memory or in a file. */
-export interface QueueStore {
-  get(name: string): StoredQueue | undefined;
-  /** Returns all queues, sorted by name. */
-  all(): readonly StoredQueue[];
-  create(name: string, attributes: QueueAttributes, now: number): StoredQueue;
-  configure(queue: StoredQueue, attributes: QueueAttributes, now: number): void;
-  delete(queue: StoredQueue): void;
-  /** Persists all changes since the last flush atomically. */
-  flush(): void;
-  close(): void;
-}
+export type QueueStore = ReturnType<typeof openQueueStore>;
 
 type QueueRecord = Pick<StoredQueue, "name" | "attributes" | "createdAt" | "modifiedAt">;
 type JournalEntry =
@@ -41,12 +29,10 @@ type JournalEntry =
   | { readonly of: string; readonly send: RememberedSend };
 
 /**
- * Opens the store. Flushed changes survive a restart, including messages in flight and the sends
- * that a FIFO queue remembers.
- *
+ * Flushed changes survive a restart, with messages in flight and remembered sends.
  * @throws Error if the file is corrupt.
  */
-export function openQueueStore(path?: string): QueueStore {
+export function openQueueStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const queues = new Map<string, StoredQueue>();
 
@@ -87,19 +73,23 @@ export function openQueueStore(path?: string): QueueStore {
   }
 
   return {
-    get: (name) => queues.get(name),
+    get: (name: string) => queues.get(name),
     all: () => [...queues.values()].sort((one, other) => (one.name < other.name ? -1 : 1)),
-    create(name, attributes, now) {
+    create(name: string, attributes: QueueAttributes, now: number) {
       const record = { name, attributes, createdAt: now, modifiedAt: now };
       journal.put(queueKey(name), { queue: record });
       return open(record, [], []);
     },
-    configure({ name, createdAt, messages }, attributes, now) {
+    configure(
+      { name, createdAt, messages }: StoredQueue,
+      attributes: QueueAttributes,
+      now: number,
+    ) {
       const record = { name, attributes, createdAt, modifiedAt: now };
       journal.put(queueKey(name), { queue: record });
       set(record, messages);
     },
-    delete({ name, messages }) {
+    delete({ name, messages }: StoredQueue) {
       messages.clear();
       queues.delete(name);
       journal.delete(queueKey(name));

@@ -1,38 +1,31 @@
 import type { MessageAttributes } from "./message-attributes.ts";
 import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
-/**
- * Time for which a FIFO queue remembers a deduplication ID after the first send, in milliseconds.
- */
+/** A FIFO queue deduplicates for this time after the first send. */
 const deduplicationMs = 5 * 60 * 1000;
 
 export interface NewMessage {
   readonly body: string;
-  readonly attributes?: MessageAttributes;
-  readonly group?: string;
-  /** Sends with the same ID within 5 minutes are one message. */
-  readonly deduplicationId?: string;
-  /** Delay before the message becomes visible, in milliseconds. */
+  readonly attributes?: MessageAttributes | undefined;
+  readonly group?: string | undefined;
+  /** Sends with the same ID are one message for 5 minutes. */
+  readonly deduplicationId?: string | undefined;
   readonly delayMs: number;
 }
 
-/** Message in a queue. Times are epoch milliseconds. */
 export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly id: string;
-  /** Position in the queue. */
   readonly sequence: number;
   readonly sentAt: number;
-  /** End of the delay or visibility timeout; 0 if the message is visible. */
+  /** End of the delay or visibility timeout; 0 for a visible message. */
   readonly visibleAt: number;
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
-  /** Receipt handle of the latest receive. */
   readonly receipt?: string;
-  /** ARN of the queue that dead-lettered the message. */
+  /** ARN of the queue that it comes from as a dead letter. */
   readonly deadLetterSource?: string;
 }
 
-/** Send that a FIFO queue remembers for deduplication. */
 export interface RememberedSend {
   readonly deduplicationId: string;
   readonly id: string;
@@ -40,87 +33,44 @@ export interface RememberedSend {
   readonly sentAt: number;
 }
 
-/** Change of a queue, for its store. */
 export type QueueChange =
   | { readonly kind: "put"; readonly message: QueueMessage }
   | { readonly kind: "removed"; readonly id: string }
   | { readonly kind: "remembered"; readonly send: RememberedSend }
   | { readonly kind: "forgotten"; readonly deduplicationId: string };
 
-export interface QueueOptions {
+interface QueueOptions {
   readonly fifo: boolean;
   readonly messages?: readonly QueueMessage[];
   readonly sends?: readonly RememberedSend[];
-  /** Returns a new unique ID. */
   createId(): string;
-  /** Receives every change. */
   record(change: QueueChange): void;
 }
 
 export interface Receive {
   readonly max: number;
-  /** Visibility timeout of the received messages, in milliseconds. */
   readonly visibilityMs: number;
-  /** Number of receives after which a message is dead. Default: messages never become dead. */
+  /** After this number of receives, a message is dead. Default: never. */
   readonly maxReceiveCount?: number;
 }
 
-/** Number of messages that are visible, in flight, or delayed before their first receive. */
 export interface QueueCounts {
   readonly visible: number;
   readonly inFlight: number;
   readonly delayed: number;
 }
 
-/** Queue. Callers pass the current time, in epoch milliseconds. */
-export interface Queue {
-  /** Adds a message. For a remembered deduplication ID, returns the earlier message instead. */
-  send(message: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence">;
-  /** Adds a message from another queue and resets its receive count. */
-  accept(message: QueueMessage, now: number): void;
-  /**
-   * Receives visible messages in order. Removes dead messages from the queue and returns them
-   * separately.
-   */
-  receive(
-    options: Receive,
-    now: number,
-  ): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
-  /**
-   * Deletes a message by the receipt handle of its latest receive. A FIFO queue only deletes
-   * messages in flight.
-   */
-  delete(receipt: string, now: number): "deleted" | "missing" | "outdated" | "expired";
-  /** Restarts the visibility timeout of a message in flight. */
-  changeVisibility(
-    receipt: string,
-    visibilityMs: number,
-    now: number,
-  ): "changed" | "missing" | "outdated" | "visible";
-  /** Removes all matching messages and returns them. */
-  remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
-  /** Removes all messages and all remembered sends. */
-  clear(): void;
-  counts(now: number): QueueCounts;
-  /**
-   * Returns the time at which the next hidden message becomes visible; Infinity if no message is
-   * hidden.
-   */
-  nextVisibleAt(now: number): number;
-}
+export type Queue = ReturnType<typeof createQueue>;
 
-/**
- * Creates a standard or FIFO queue. In a FIFO queue, a message that is in flight or delayed blocks
- * the later messages of its group.
- */
+/** In a FIFO queue, a hidden message blocks the later ones of its group. */
 export function createQueue({
   fifo,
   messages: stored = [],
   sends = [],
   createId,
   record,
-}: QueueOptions): Queue {
-  // Sorted by sequence. A Map keeps its insertion order.
+}: QueueOptions) {
+  // A Map keeps its insertion order.
   const messages = new Map(
     [...stored]
       .sort((one, other) => one.sequence - other.sequence)
@@ -137,7 +87,6 @@ export function createQueue({
     messages.delete(message.id);
     record({ kind: "removed", id: message.id });
   };
-  /** Returns the message of a receipt handle, or the reason why it has no such message. */
   const receivedBy = (receipt: string): QueueMessage | "missing" | "outdated" => {
     const message = messages.get(messageIdOf(receipt));
     if (message === undefined) return "missing";
@@ -145,28 +94,24 @@ export function createQueue({
   };
 
   return {
-    send({ delayMs, ...message }, now) {
+    /** Returns the earlier message for a remembered deduplication ID. */
+    send({ delayMs, ...message }: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence"> {
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
       if (before !== undefined) return before;
-      const id = createId();
-      const sequence = nextSequence(now);
-      keep({
-        ...message,
-        id,
-        sequence,
-        sentAt: now,
-        visibleAt: hiddenUntil(now, delayMs),
-        receiveCount: 0,
-      });
-      if (deduplicationId !== undefined)
-        remembered.add({ deduplicationId, id, sequence, sentAt: now });
-      return { id, sequence };
+      const sent = { id: createId(), sequence: nextSequence(now), sentAt: now };
+      keep({ ...message, ...sent, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
+      if (deduplicationId !== undefined) remembered.add({ deduplicationId, ...sent });
+      return sent;
     },
-    accept({ receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }, now) {
+    accept(
+      { receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }: QueueMessage,
+      now: number,
+    ) {
       keep({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
     },
-    receive({ max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }, now) {
+    /** Takes visible messages in order. Dead messages leave the queue. */
+    receive({ max, visibilityMs, maxReceiveCount = Infinity }: Receive, now: number) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];
       for (const message of unblocked(messages.values(), fifo, now)) {
@@ -182,21 +127,22 @@ export function createQueue({
       }
       return { taken, dead };
     },
-    delete(receipt, now) {
+    /** Needs the handle of the latest receive; in a FIFO queue, of a message in flight. */
+    delete(receipt: string, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
       if (fifo && message.visibleAt <= now) return "expired";
       drop(message);
       return "deleted";
     },
-    changeVisibility(receipt, visibilityMs, now) {
+    changeVisibility(receipt: string, visibilityMs: number, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
       if (message.visibleAt <= now) return "visible";
       keep({ ...message, visibleAt: hiddenUntil(now, visibilityMs) });
       return "changed";
     },
-    remove(fits) {
+    remove(fits: (message: QueueMessage) => boolean) {
       const removed = [...messages.values()].filter(fits);
       for (const message of removed) drop(message);
       return removed;
@@ -205,20 +151,16 @@ export function createQueue({
       for (const message of messages.values()) drop(message);
       remembered.clear();
     },
-    counts: (now) => countsOf([...messages.values()], now),
-    nextVisibleAt: (now) => nextVisible(messages.values(), now),
+    counts: (now: number) => countsOf([...messages.values()], now),
+    nextVisibleAt: (now: number) => nextVisible(messages.values(), now),
   };
 }
 
-/**
- * Returns 0 without a delay: such a message is visible even to a caller whose clock is behind the
- * sender's.
- */
+/** 0 is visible even to a caller whose clock is behind the sender's. */
 function hiddenUntil(now: number, ms: number): number {
   return ms === 0 ? 0 : now + ms;
 }
 
-/** Yields the visible messages in order, in a FIFO queue without those behind a hidden message of their group. */
 function* unblocked(
   messages: Iterable<QueueMessage>,
   fifo: boolean,
@@ -254,23 +196,20 @@ function countsOf(messages: readonly QueueMessage[], now: number): QueueCounts {
 }
 
 function nextVisible(messages: Iterable<QueueMessage>, now: number): number {
-  let next = Number.POSITIVE_INFINITY;
+  let next = Infinity;
   for (const { visibleAt } of messages) if (visibleAt > now && visibleAt < next) next = visibleAt;
   return next;
 }
 
-/** Numbers messages behind the given ones. */
 function countFrom(before: readonly { readonly sequence: number }[]): (now: number) => number {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
-  // The clock keeps sequences increasing after a restart with an empty queue, which forgets the
-  // last one.
+  // By the clock, because after a restart an empty queue has forgotten the last one.
   return (now) => {
     last = Math.max(last + 1, now * 1000);
     return last;
   };
 }
 
-/** Sends of a FIFO queue, by deduplication ID, each for five minutes. */
 function rememberSends(stored: readonly RememberedSend[], record: QueueOptions["record"]) {
   const sends = new Map(
     [...stored]

@@ -1,4 +1,3 @@
-/** Returns `true` for a well-formed receipt handle. */
 export function isReceipt(text: string): boolean {
   return (
     /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) &&
@@ -6,7 +5,6 @@ export function isReceipt(text: string): boolean {
   );
 }
 
-/** Makes the receipt handle of one receive. `secret` tells it from other receives. */
 export function receiptOf(messageId: string, secret: string): string {
   return Buffer.from(`${messageId}:${secret}`).toString("base64url");
 }

@@ -1,12 +1,9 @@
+import { isRecord } from "../../base/errors/option-table.ts";
+import type { Input } from "../service/service.ts";
 import { SqsError } from "./sqs-error.ts";
-import { type Input, isInput } from "./sqs-input.ts";
 
 const most = 10;
 
-/**
- * Returns the entries of a batch. Throws if it has no entries, too many, or entries with invalid or
- * duplicate IDs.
- */
 export function batchEntries(input: Input): readonly Input[] {
   const entries = input["Entries"];
   if (!Array.isArray(entries) || entries.length === 0) {
@@ -19,7 +16,7 @@ export function batchEntries(input: Input): readonly Input[] {
     );
   }
   if (
-    !entries.every(isInput) ||
+    !entries.every(isRecord) ||
     !entries.every(({ Id }) => typeof Id === "string" && /^[\w-]{1,80}$/.test(Id))
   ) {
     throw new SqsError(
@@ -36,7 +33,7 @@ export function batchEntries(input: Input): readonly Input[] {
   return entries;
 }
 
-/** Runs the entries of a batch in order. A failed entry does not affect the others. */
+/** A failed entry does not affect the others. */
 export function answerBatch(entries: readonly Input[], run: (entry: Input) => object): object {
   const Successful: object[] = [];
   const Failed: object[] = [];

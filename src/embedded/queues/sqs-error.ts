@@ -1,44 +1,44 @@
 import { ServiceError } from "../service/service.ts";
 
-const generic = "com.amazon.coral.service";
-const modelled = "com.amazonaws.sqs";
-const legacy = "AWS.SimpleQueueService";
+const legacy = "AWS.SimpleQueueService.";
 
-/** Type in the JSON protocol and code in the older query protocol, by name. The SDK reads both. */
-const errors = {
-  BatchEntryIdsNotDistinct: [
-    `${modelled}#BatchEntryIdsNotDistinct`,
-    `${legacy}.BatchEntryIdsNotDistinct`,
-  ],
-  BatchRequestTooLong: [`${modelled}#BatchRequestTooLong`, `${legacy}.BatchRequestTooLong`],
-  EmptyBatchRequest: [`${modelled}#EmptyBatchRequest`, `${legacy}.EmptyBatchRequest`],
-  InvalidAttributeName: [`${modelled}#InvalidAttributeName`, "InvalidAttributeName"],
-  InvalidAttributeValue: [`${modelled}#InvalidAttributeValue`, "InvalidAttributeValue"],
-  InvalidBatchEntryId: [`${modelled}#InvalidBatchEntryId`, `${legacy}.InvalidBatchEntryId`],
-  InvalidMessageContents: [`${modelled}#InvalidMessageContents`, "InvalidMessageContents"],
-  InvalidParameterValue: [`${generic}#InvalidParameterValueException`, "InvalidParameterValue"],
-  MessageNotInflight: [`${modelled}#MessageNotInflight`, `${legacy}.MessageNotInflight`],
-  MissingParameter: [`${generic}#MissingRequiredParameterException`, "MissingParameter"],
-  QueueDoesNotExist: [`${modelled}#QueueDoesNotExist`, `${legacy}.NonExistentQueue`],
-  QueueNameExists: [`${modelled}#QueueNameExists`, "QueueAlreadyExists"],
-  ReceiptHandleIsInvalid: [`${modelled}#ReceiptHandleIsInvalid`, "ReceiptHandleIsInvalid"],
-  ResourceNotFoundException: [`${modelled}#ResourceNotFoundException`, "ResourceNotFoundException"],
-  TooManyEntriesInBatchRequest: [
-    `${modelled}#TooManyEntriesInBatchRequest`,
-    `${legacy}.TooManyEntriesInBatchRequest`,
-  ],
-} as const;
+/** Prefix of an error's code in the query protocol. The SDK reads the JSON protocol as well. */
+const prefixes = {
+  BatchEntryIdsNotDistinct: legacy,
+  BatchRequestTooLong: legacy,
+  EmptyBatchRequest: legacy,
+  InvalidAttributeName: "",
+  InvalidAttributeValue: "",
+  InvalidBatchEntryId: legacy,
+  InvalidMessageContents: "",
+  InvalidParameterValue: "",
+  MessageNotInflight: legacy,
+  MissingParameter: "",
+  QueueDoesNotExist: legacy,
+  QueueNameExists: "",
+  ReceiptHandleIsInvalid: "",
+  ResourceNotFoundException: "",
+  TooManyEntriesInBatchRequest: legacy,
+};
 
-/** Names of SQS errors, as in the SDK. */
-export type SqsErrorName = keyof typeof errors;
+/** Types and codes that do not contain the SDK's name of the error. */
+const types: Readonly<Record<string, string>> = {
+  InvalidParameterValue: "com.amazon.coral.service#InvalidParameterValueException",
+  MissingParameter: "com.amazon.coral.service#MissingRequiredParameterException",
+};
+const codes: Readonly<Record<string, string>> = {
+  QueueDoesNotExist: "NonExistentQueue",
+  QueueNameExists: "QueueAlreadyExists",
+};
 
 export class SqsError extends ServiceError {
-  /** Error code of a batch entry. */
   readonly code: string;
 
-  constructor(name: SqsErrorName, message: string) {
-    const [type, code] = errors[name];
-    super(type, message, { headers: { "x-amzn-query-error": `${code};Sender` } });
+  constructor(name: keyof typeof prefixes, message: string) {
+    const code = prefixes[name] + (codes[name] ?? name);
+    super(types[name] ?? `com.amazonaws.sqs#${name}`, message, {
+      headers: { "x-amzn-query-error": `${code};Sender` },
+    });
     this.code = code;
   }
 }

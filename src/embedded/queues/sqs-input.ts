@@ -1,9 +1,6 @@
+import type { Input } from "../service/service.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 
-/** Unvalidated input of an operation. */
-export type Input = Readonly<Record<string, unknown>>;
-
-/** Returns a required string member. Throws MissingParameter if it is missing or empty. */
 export function requiredText(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {
@@ -37,16 +34,10 @@ export function optionalWhole(
   return value;
 }
 
-/** Returns an optional list of strings; `[]` if it is missing. */
 export function texts(input: Input, member: string): readonly string[] {
   const value = input[member] ?? [];
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) {
     throw invalidParameter(member, JSON.stringify(value), "Must be a list of texts.");
   }
   return value;
-}
-
-/** Returns `true` for an object that is neither null nor an array. */
-export function isInput(value: unknown): value is Input {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

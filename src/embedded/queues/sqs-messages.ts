@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { CallContext } from "../service/service.ts";
+import type { CallContext, Input } from "../service/service.ts";
 import { moveDeadLetters } from "./dead-letters.ts";
 import {
   chooseAttributes,
@@ -16,7 +16,7 @@ import {
 import type { StoredQueue } from "./queue-store.ts";
 import { answerBatch, batchEntries } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { type Input, optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
+import { optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
 import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
 
 /** SQS rejects characters that XML cannot contain. */
@@ -48,9 +48,6 @@ export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallC
   return answer;
 }
 
-/**
- * Receives messages. If the queue is empty, waits for the time that the caller or the queue sets.
- */
 export async function receiveMessage(
   scope: SqsScope,
   input: Input,
@@ -90,10 +87,7 @@ export async function receiveMessage(
   }
 }
 
-/**
- * Ends all current long polls of a queue; they return no messages. AWS does not have this
- * operation.
- */
+/** The ended polls return no messages. AWS lacks this operation. */
 export function endPolls(scope: SqsScope, input: Input): object {
   scope.polls.end(queueOf(scope, input).name);
   return {};
@@ -105,10 +99,8 @@ function send({ messages, settings }: StoredQueue, input: Input, now: number): o
   return {
     MessageId: id,
     MD5OfMessageBody: digest("md5", message.body),
-    ...(message.attributes === undefined
-      ? {}
-      : { MD5OfMessageAttributes: digestOfAttributes(message.attributes) }),
-    ...(settings.fifo ? { SequenceNumber: sequenceNumber(sequence) } : {}),
+    MD5OfMessageAttributes: message.attributes && digestOfAttributes(message.attributes),
+    SequenceNumber: settings.fifo ? sequenceNumber(sequence) : undefined,
   };
 }
 
@@ -130,19 +122,14 @@ function readMessage(settings: QueueSettings, input: Input): NewMessage {
   if (settings.fifo && delaySeconds !== undefined && delaySeconds > 0)
     throw notForThisQueue("DelaySeconds", delaySeconds);
   const group = optionalIdentifier(input, "MessageGroupId");
-  if (settings.fifo && group === undefined) {
-    throw new SqsError(
-      "MissingParameter",
-      "The request must contain the parameter MessageGroupId.",
-    );
-  }
+  if (settings.fifo) requiredText(input, "MessageGroupId");
   const deduplicationId = readDeduplicationId(settings, input, body);
   return {
     body,
     delayMs: 1000 * ((settings.fifo ? undefined : delaySeconds) ?? settings.delaySeconds),
-    ...(attributes === undefined ? {} : { attributes }),
-    ...(group === undefined ? {} : { group }),
-    ...(deduplicationId === undefined ? {} : { deduplicationId }),
+    attributes,
+    group,
+    deduplicationId,
   };
 }
 
@@ -218,10 +205,9 @@ function shown(
     ReceiptHandle: receipt,
     Body: body,
     MD5OfBody: digest("md5", body),
-    ...(chosen === undefined
-      ? {}
-      : { MessageAttributes: chosen, MD5OfMessageAttributes: digestOfAttributes(chosen) }),
-    ...(system.length === 0 ? {} : { Attributes: Object.fromEntries(system) }),
+    MessageAttributes: chosen,
+    MD5OfMessageAttributes: chosen && digestOfAttributes(chosen),
+    Attributes: system.length === 0 ? undefined : Object.fromEntries(system),
   };
 }
 

@@ -1,15 +1,14 @@
-import type { CallContext } from "../service/service.ts";
+import type { CallContext, Input } from "../service/service.ts";
 import { longestVisibilitySeconds } from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
 import { isReceipt } from "./receipt-handle.ts";
 import { answerBatch, batchEntries } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { type Input, optionalWhole, requiredText } from "./sqs-input.ts";
+import { optionalWhole, requiredText } from "./sqs-input.ts";
 import { queueOf, type SqsScope } from "./sqs-scope.ts";
 
 export function deleteMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  return remove(scope, queue, input, nowMs);
+  return remove(scope, queueOf(scope, input), input, nowMs);
 }
 
 export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
@@ -17,17 +16,14 @@ export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: Cal
   return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));
 }
 
-/** Restarts the visibility timeout of one message in flight. */
 export function changeMessageVisibility(
   scope: SqsScope,
   input: Input,
   { nowMs }: CallContext,
 ): object {
-  const queue = queueOf(scope, input);
-  return changeVisibility(scope, queue, input, nowMs);
+  return changeVisibility(scope, queueOf(scope, input), input, nowMs);
 }
 
-/** Restarts the visibility timeouts of up to ten messages in flight. */
 export function changeMessageVisibilityBatch(
   scope: SqsScope,
   input: Input,

@@ -1,34 +1,29 @@
-import type { CallContext } from "../service/service.ts";
+import type { CallContext, Input } from "../service/service.ts";
 import type { LongPolls } from "./long-polls.ts";
 import type { QueueStore, StoredQueue } from "./queue-store.ts";
 import { SqsError } from "./sqs-error.ts";
-import { type Input, requiredText } from "./sqs-input.ts";
+import { requiredText } from "./sqs-input.ts";
 
-/** Account ID of all embedded resources. */
 export const embeddedAccount = "000000000000";
 
 export interface SqsScope {
   readonly store: QueueStore;
   readonly polls: LongPolls;
   readonly region: string;
-  /** Aborted when the service closes. */
   readonly closing: AbortSignal;
 }
 
-/** Returns the queue that an input names by its URL. Throws QueueDoesNotExist. */
 export function queueOf({ store }: SqsScope, input: Input): StoredQueue {
   const url = requiredText(input, "QueueUrl");
   return existing(store.get(url.slice(url.lastIndexOf("/") + 1)));
 }
 
-/** Returns the queue, or throws QueueDoesNotExist for `undefined`. */
 export function existing(queue: StoredQueue | undefined): StoredQueue {
   if (queue === undefined)
     throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
   return queue;
 }
 
-/** Returns the queue that an ARN names; `undefined` if it does not exist or the ARN is invalid. */
 export function queueByArn({ store }: SqsScope, arn: string): StoredQueue | undefined {
   return /^arn:aws:sqs:[^:]+:[^:]+:[^:]+$/.test(arn)
     ? store.get(arn.slice(arn.lastIndexOf(":") + 1))
@@ -42,12 +37,10 @@ export function arnOf(
   return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
 }
 
-/** Returns the URL of a queue at the address that the caller used. */
 export function urlOf({ endpoint }: CallContext, { name }: Pick<StoredQueue, "name">): string {
   return `${endpoint}/${embeddedAccount}/${name}`;
 }
 
-/** Removes messages beyond the queue's retention period. */
 export function expire({ messages, settings }: StoredQueue, now: number): void {
   messages.remove(({ sentAt }) => sentAt + settings.retentionMs <= now);
 }

@@ -1,6 +1,8 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
   type CallContext,
+  type Input,
   ServiceError,
   unknownOperation,
 } from "../service/service.ts";
@@ -16,7 +18,7 @@ import {
 } from "./queue-settings.ts";
 import { openQueueStore, type StoredQueue } from "./queue-store.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { type Input, isInput, optionalText, requiredText, texts } from "./sqs-input.ts";
+import { optionalText, requiredText, texts } from "./sqs-input.ts";
 import { endPolls, receiveMessage, sendMessage, sendMessageBatch } from "./sqs-messages.ts";
 import {
   changeMessageVisibility,
@@ -51,24 +53,18 @@ const operations: Readonly<Record<string, Operation>> = {
   [endPollsOperation]: endPolls,
 };
 
-/** Local implementation of SQS. */
 export interface Sqs extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
-  /** Ends all long polls and rejects further calls. */
   close(): void;
 }
 
-export interface SqsOptions {
-  /** File of the queues. Default: in memory. */
-  readonly path?: string;
-  /** Region in ARNs. Default `us-east-1`. */
+interface SqsOptions {
+  readonly path?: string | undefined;
   readonly region?: string;
 }
 
 /**
- * Opens SQS with standard and FIFO queues, dead-letter queues and long polls. Callers pass the time
- * of each call; a long poll continues from there by the system clock.
- *
+ * Opens SQS. Callers pass the time of a call, from where a long poll continues by the system clock.
  * @throws Error if the file is corrupt.
  */
 export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
@@ -100,7 +96,7 @@ export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
 function createQueue(scope: SqsScope, input: Input, context: CallContext): object {
   const name = requiredText(input, "QueueName");
   const given = input["Attributes"];
-  const fifo = isInput(given) && given["FifoQueue"] === "true";
+  const fifo = isRecord(given) && given["FifoQueue"] === "true";
   if (!(fifo ? fifoName : queueName).test(name)) {
     const rule =
       "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length";
@@ -188,7 +184,7 @@ function shownAttributes(scope: SqsScope, queue: StoredQueue, now: number): Queu
   };
 }
 
-/** Checks that the dead-letter queue exists and has the same type. */
+/** The dead-letter queue has to exist, and be of the same type. */
 function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;

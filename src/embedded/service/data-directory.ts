@@ -12,35 +12,29 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** Process that uses a data directory, recorded for other processes. */
-export interface DirectoryHolder {
+interface DirectoryHolder {
   readonly pid: number;
-  /** Process that started it. Users know this one. */
+  /** Process that started it, which users know. */
   readonly parentPid: number;
-  /** Access for other processes, if the stack is shared. */
   readonly shared?: SharedHolder;
-  /** Whether the process is starting and will share its access soon. */
+  /** Whether the process will share its stack soon. */
   readonly isStarting?: true;
-  /** Whether the process is about to release the directory. */
+  /** Whether the process will release the directory soon. */
   readonly isEnding?: true;
 }
 
-/** Details that a process needs to use a stack of another process. */
-export interface SharedHolder {
-  /** Port on 127.0.0.1. */
+interface SharedHolder {
   readonly port: number;
-  /** Key that proves that a client can read the directory. */
+  /** Proves that a client can read the directory. */
   readonly key: string;
-  /** Region in its ARNs. */
   readonly region: string;
 }
 
 /**
- * Creates a data directory that only its owner can read and that git ignores. Restricts the
- * permissions of an existing directory if it is empty or a data directory.
- *
- * @throws Error if another user owns the directory or a file in it, or if other users can read it
- * and it holds other files. keelson does not change the permissions of such a directory.
+ * Creates a data directory that only its owner can read and that git ignores. Restricts an existing
+ * one if it is empty or a data directory.
+ * @throws Error if another user owns it or a file in it, or if others can read it and it holds
+ * other files: keelson does not change their permissions.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -70,29 +64,24 @@ function closeToOthers(directory: string): void {
     }
     chmodSync(directory, 0o700);
   }
-  // While the directory was open, another user may have planted a secret that they know. The check
-  // runs after the permissions are restricted, when no more can be added.
+  // Another user may have planted a known secret while the directory was open. Checked now that no
+  // more can be added.
   const foreign = readdirSync(directory).find(
     (name) => lstatSync(join(directory, name)).uid !== self,
   );
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
 }
 
-/** Names of files that identify a data directory. */
 const ownNames = ["development-secret", "holder.json"];
 
-/** Result for a directory whose stack another process started and shares. */
+/** The stack of another process, which shares it. */
 export const shared = Symbol("shared");
 
 /**
- * Opens a directory's database exclusively. LevelDB itself locks the directory with an operating
- * system lock on a file. The lock ends with the process that holds it, so it never becomes stale.
- * `holder.json` names the holder.
- *
- * @param region - required region of a shared stack's ARNs; `undefined` accepts any region
- * @returns {@link shared} if the holder shares such a stack.
- * @throws Error with the directory and its holder if another process has it. A holder that reports
- * that it is starting or ending, or whose parent has exited, is waited for, 5 seconds by default.
+ * Opens a directory's database exclusively: LevelDB has a lock of the operating system, which ends
+ * with its process. Returns {@link shared} if the holder shares a stack of `region`, or of any for
+ * `undefined`.
+ * @throws Error with the holder. One that starts, ends or has lost its parent is waited for.
  */
 export async function openExclusively<Opened>(
   directory: string,
@@ -119,7 +108,6 @@ export async function openExclusively<Opened>(
   }
 }
 
-/** Returns `true` if a shared stack matches the region. `undefined` matches any region. */
 export function isOfRegion(
   shared: SharedHolder | undefined,
   region: string | undefined,
@@ -127,7 +115,7 @@ export function isOfRegion(
   return shared !== undefined && (region === undefined || shared.region === region);
 }
 
-/** Returns `true` unless the holder is likely to release or share its directory soon. */
+/** Whether the holder is unlikely to release or share its directory soon. */
 function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
   return (
     isStarting === undefined &&
@@ -137,10 +125,7 @@ function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHo
   );
 }
 
-/**
- * Records the holder of a directory. Replaces the file atomically, because other processes read it
- * at any time.
- */
+/** Atomic, because other processes read the file at any time. */
 export function writeHolder(directory: string, holder: DirectoryHolder): void {
   const draft = join(directory, `holder.json.${process.pid}`);
   writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });
@@ -159,7 +144,6 @@ function isLocked(error: unknown): boolean {
   return error instanceof Error && (systemCode(error) === "LEVEL_LOCKED" || isLocked(error.cause));
 }
 
-/** Returns the current or last holder of a directory. */
 export function readHolder(directory: string): DirectoryHolder | undefined {
   try {
     const holder = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
@@ -169,12 +153,19 @@ export function readHolder(directory: string): DirectoryHolder | undefined {
   }
 }
 
-/**
- * Returns the address of the stack that serves a directory; `undefined` if no process serves it.
- */
 export function servedFrom(directory: string): Pick<SharedHolder, "port" | "region"> | undefined {
   const holder = readHolder(directory);
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;
+}
+
+/** Returns `undefined` if the file does not exist. */
+export function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {

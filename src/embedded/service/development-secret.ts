@@ -3,15 +3,14 @@ import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../base/errors/system-code.ts";
 import type { Variables } from "../../base/process/environment.ts";
-import { createDataDirectory } from "./data-directory.ts";
+import { createDataDirectory, readIfPresent } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
 
 /**
- * Returns the secret that signs development tokens: 43 characters from 32 random bytes. Creates it
- * once in `<directory>/development-secret`, readable only by its owner. Concurrent processes get
- * the same secret.
+ * Returns the secret that signs development tokens: 43 characters, from 32 random bytes. Creates it
+ * once for all processes in `<directory>/development-secret`, which only its owner can read.
  *
- * @throws Error in production and in Lambda, and if the file contains less than 32 bytes.
+ * @throws Error in production and in Lambda, and if the file has less than 32 bytes.
  */
 export function developmentSecret(directory: string, env: Variables): string {
   refuseInProduction("The development secret", env);
@@ -19,28 +18,15 @@ export function developmentSecret(directory: string, env: Variables): string {
   return secretInFile(join(directory, "development-secret"));
 }
 
-/**
- * Returns the secret in a file. Creates both if the file does not exist.
- *
- * @throws Error if the file contains less than 32 bytes.
- */
+/** Creates the file if it does not exist. @throws Error if it has less than 32 bytes. */
 export function secretInFile(path: string): string {
-  const secret = read(path) ?? create(path);
+  const secret = readIfPresent(path)?.trim() ?? create(path);
   if (Buffer.byteLength(secret) < 32)
     throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
   return secret;
 }
 
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
-// A hard link makes the file appear with its whole content, and only the first link succeeds.
+// A link makes the file appear with its whole content, and only the first link succeeds.
 function create(path: string): string {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeFileSync(draft, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });

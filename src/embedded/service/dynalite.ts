@@ -1,13 +1,10 @@
 import { createRequire } from "node:module";
 import { ServiceError, serializationError, unknownOperation } from "./service.ts";
 
-/** Attribute value in DynamoDB's JSON, `{ S: "text" }`. */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
-/** Item or key in DynamoDB's JSON. */
 export type Item = Readonly<Record<string, AttributeValue>>;
 
-/** Fields of a table's description that keelson uses. */
 export interface Table {
   readonly TableName: string;
   readonly TableStatus: string;
@@ -17,14 +14,12 @@ export interface Table {
   }[];
 }
 
-/** Change to the store under its full key. */
 export type Change =
   | { readonly type: "put"; readonly key: string; readonly value: unknown }
   | { readonly type: "del"; readonly key: string };
 
 type Callback<Result = void> = (error: unknown, result?: Result) => void;
 
-/** Items of one table or entries of one index, as dynalite's actions use them. */
 export interface Section {
   lock(key: string, work: (release: (done: Callback) => Callback) => void): void;
   get(key: string, done: Callback<Item>): void;
@@ -32,7 +27,6 @@ export interface Section {
   del(key: string, done: Callback): void;
 }
 
-/** Store interface that dynalite's item actions need. `db` is the underlying LevelDB. */
 export interface Store {
   readonly options: object;
   readonly db: Level;
@@ -78,72 +72,26 @@ interface Validations {
   checkValidations(input: object, types: object, custom: unknown, store: Store): void;
 }
 
-/** Supported dynalite operations, by kind. */
 const operations = {
-  read: [
-    "GetItem",
-    "BatchGetItem",
-    "Query",
-    "Scan",
-    "DescribeTable",
-    "ListTables",
-    "ListTagsOfResource",
-  ],
-  write: ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"],
-  table: ["CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource"],
-} as const;
+  read: /^(GetItem|BatchGetItem|Query|Scan|DescribeTable|ListTables|ListTagsOfResource)$/,
+  write: /^(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/,
+  table: /^(CreateTable|UpdateTable|DeleteTable|TagResource|UntagResource)$/,
+};
 
-/** Kind of an operation: it reads, writes items, or changes tables. */
-export type OperationKind = keyof typeof operations;
+export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
- * dynalite as a library: its validation, actions and store, without its HTTP server. A write can
- * therefore run against a store that only collects changes (write-batch.ts).
- */
-export interface Dynalite {
-  readonly store: Store;
-  /**
-   * Returns the kind of an operation. Throws `UnknownOperationException` if dynalite does not have
-   * it.
-   */
-  kindOf(operation: string): OperationKind;
-  /** Validates input and parses its expressions. The result is valid for one run. */
-  prepare(operation: string, input: object): object;
-  /** Runs a prepared operation on `store`. Default: dynalite's own store. */
-  run(operation: string, prepared: object, store?: Store): Promise<Record<string, unknown>>;
-  /** Returns a table. Throws `ResourceNotFoundException`. */
-  table(name: string): Promise<Table>;
-  /**
-   * Returns the place of an item in its table. Throws if a key attribute is missing or has the
-   * wrong type.
-   */
-  placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
-  /** Returns the item at a place; `undefined` if there is no item. */
-  itemAt(table: string, place: string): Promise<Item | undefined>;
-  /**
-   * Returns the entry of an item in a global index; empty if the item lacks one of the index keys.
-   */
-  indexEntries(table: Table, index: object, item: Item): readonly Change[];
-  /** Returns the size that counts toward DynamoDB's limits, in bytes. */
-  sizeOf(item: Item): number;
-  /**
-   * Rejects all operations in flight, after an exception in dynalite's own callbacks. Such an
-   * exception does not name its request.
-   */
-  abandon(error: unknown): void;
-}
-
-/**
- * Opens dynalite on disk if a path is given, otherwise in memory.
+ * Opens dynalite without its HTTP server, so that a write can run against a store that collects
+ * changes (write-batch.ts). Without a path, it stays in memory.
  *
- * @throws Error if dynalite is not installed, or uses another storage layout than version 4.0.
+ * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
   path?: string,
   load: (id: string) => unknown = createRequire(import.meta.url),
-): Promise<Dynalite> {
-  // The three modules are untyped. The types above describe the parts in use, and the contract
-  // suite verifies them.
+) {
+  // The modules are untyped. The types above describe the parts in use; the contract suite verifies
+  // them.
   const database = requireDynalite(load, "dynalite/db") as Database;
   const validations = requireDynalite(load, "dynalite/validations") as Validations;
   const actionOf = (operation: string) =>
@@ -167,22 +115,24 @@ export async function openDynalite(
   return {
     store,
     kindOf,
-    prepare(operation, input) {
+    /** Validates input and parses its expressions, for one run. */
+    prepare(operation: string, input: object): object {
       const { types, custom } = rulesOf(operation);
       try {
         const checked = validations.checkTypes({ ...input }, types);
         validations.checkValidations(checked, types, custom, store);
         return checked;
       } catch (error) {
-        // dynalite fails on a null in place of a structure. DynamoDB reports a serialization error.
+        // dynalite fails on a null in place of a structure, where DynamoDB reports a serialization
+        // error.
         const translated = translate(error);
         throw translated instanceof ServiceError
           ? translated
           : serializationError("A member of the request is null or of a wrong type");
       }
     },
-    run: (operation, prepared, on = store) =>
-      new Promise((resolve, reject) => {
+    run: (operation: string, prepared: object, on = store) =>
+      new Promise<Record<string, unknown>>((resolve, reject) => {
         running.add(reject);
         actionOf(operation)(on, prepared, (error, result = {}) => {
           running.delete(reject);
@@ -190,47 +140,47 @@ export async function openDynalite(
           else resolve(result);
         });
       }),
-    table: (name) =>
-      new Promise((resolve, reject) => {
+    table: (name: string) =>
+      new Promise<Table>((resolve, reject) => {
         store.getTable(name, (error, table) =>
           table === undefined ? reject(translate(error)) : resolve(table),
         );
       }),
-    placeOf(table, of) {
+    placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string {
       const invalid =
         "item" in of ? database.validateItem(of.item, table) : database.validateKey(of.key, table);
       if (invalid) throw translate(invalid);
       return database.createKey("item" in of ? of.item : of.key, table);
     },
-    itemAt: (table, place) =>
-      new Promise((resolve, reject) => {
+    itemAt: (table: string, place: string) =>
+      new Promise<Item | undefined>((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
-    indexEntries: (table, index, item) =>
+    /** Entry in a global index; none if the item lacks one of its keys. */
+    indexEntries: (table: Table, index: object, item: Item): readonly Change[] =>
       database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
         type: "put",
         key: indexPrefix("Global", table.TableName, put.index) + put.key,
         value: put.item,
       })),
-    sizeOf: (item) => database.itemSize(item),
-    abandon(error) {
+    /** Bytes that count toward DynamoDB's limits. */
+    sizeOf: (item: Item) => database.itemSize(item),
+    /** Rejects all operations in flight, after an exception that does not name its request. */
+    abandon(error: unknown) {
       for (const fail of running) fail(error);
       running.clear();
     },
   };
 }
 
-/** Returns the key prefix of a table's items. */
 export function itemPrefix(table: string): string {
   return `item-${table}~`;
 }
 
-/** Returns the key prefix of an index's entries. */
 export function indexPrefix(type: string, table: string, index = ""): string {
   return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
 }
 
-/** Returns the range of all keys that start with `prefix`. */
 export function rangeOf(prefix: string): { gte: string; lt: string } {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
@@ -241,16 +191,13 @@ function requireDynalite(load: (id: string) => unknown, id: string): unknown {
   } catch (error) {
     throw new Error(
       "keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4",
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }
 
-function kindOf(operation: string): OperationKind {
-  const kinds: readonly OperationKind[] = ["read", "write", "table"];
-  const kind = kinds.find((candidate) => operations[candidate].some((name) => name === operation));
+function kindOf(operation: string): keyof typeof operations {
+  const kind = (["read", "write", "table"] as const).find((one) => operations[one].test(operation));
   if (kind === undefined) throw unknownOperation(operation);
   return kind;
 }
@@ -259,10 +206,7 @@ function lowerFirst(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-/**
- * Converts a dynalite error, which has a status and an AWS error body, to a ServiceError. Returns
- * any other error unchanged.
- */
+/** An error of dynalite has a status and an AWS error body. Any other stays unchanged. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
   const { __type, message, Message } = error.body as {
@@ -273,7 +217,7 @@ function translate(error: unknown): unknown {
   return new ServiceError(__type, String(message ?? Message));
 }
 
-/** Checks that dynalite finds items under the full keys that write-batch.ts writes. */
+/** Checks that dynalite finds items under the keys that write-batch.ts writes. */
 async function checkLayout(store: Store): Promise<void> {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],

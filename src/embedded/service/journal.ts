@@ -1,38 +1,27 @@
-import {
-  appendFileSync,
-  closeSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { appendFileSync, closeSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { readIfPresent } from "./data-directory.ts";
 
-/** Minimum size of a file before it is compacted, in bytes. */
+/** Minimum size of a file for its compaction. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
-/** Minimum growth of a file since its last compaction, as a multiple of its size at that time. */
+/** Minimum growth since the last compaction, as a factor. */
 const growth = 4;
 
-/** Key with its latest value. A missing value deletes the key. */
+/** Without a value, deletes the key. */
 type Change<Value> = readonly [key: string, value?: Value];
 
-/** Persistent map, stored as a log of changes. */
-export interface Journal<Value> {
-  /** Values at the time of opening, in the order of their first changes. */
+interface Journal<Value> {
+  /** Values at opening, in the order of their first changes. */
   readonly opened: readonly Value[];
-  /** Adds a change. The next {@link Journal.flush} persists it. */
   put(key: string, value: Value): void;
   delete(key: string): void;
-  /** Persists all changes since the last flush atomically. */
   flush(): void;
   close(): void;
 }
 
 /**
- * Opens a journal, a file of JSON lines with one line for each flush. Flushed changes survive a
- * killed process, because the operating system has them; an incomplete last line is ignored.
- * Without a path, nothing is persisted.
- *
+ * Opens a file of JSON lines, one for each flush. Flushed changes survive a killed process: the
+ * operating system has them, and an incomplete last line is ignored. Without a path, nothing is
+ * persisted.
  * @throws Error if the file is corrupt.
  */
 export function openJournal<Value>(
@@ -75,7 +64,7 @@ export function openJournal<Value>(
 
 function replay<Value>(path: string): Map<string, Value> {
   const live = new Map<string, Value>();
-  const lines = read(path).split("\n");
+  const lines = (readIfPresent(path) ?? "").split("\n");
   lines.pop(); // empty, or incomplete because the process was killed
   for (const [index, line] of lines.entries()) {
     for (const [key, value] of changesOf<Value>(line, `${path}:${index + 1}`)) {
@@ -84,15 +73,6 @@ function replay<Value>(path: string): Map<string, Value> {
     }
   }
   return live;
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return "";
-    throw error;
-  }
 }
 
 function changesOf<Value>(line: string, place: string): readonly Change<Value>[] {
@@ -114,7 +94,6 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   );
 }
 
-/** Replaces the file with the current values and returns its size in bytes. */
 function compact<Value>(path: string, live: ReadonlyMap<string, Value>): number {
   const text = Array.from(live, (change) => lineOf([change])).join("");
   writeFileSync(`${path}.draft`, text, { mode: 0o600 });

@@ -1,25 +1,19 @@
 import type { Dynalite, Item } from "./dynalite.ts";
-import { ServiceError } from "./service.ts";
+import { type Input, ServiceError } from "./service.ts";
 
-/** Validated write of one item, standalone or part of a transaction. */
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
   readonly table: string;
-  /** Item of a put, key of any other write. */
   readonly of: { readonly item: Item } | { readonly key: Item };
-  /** Whether a failed condition returns the item. */
   readonly returnsItem: boolean;
   readonly prepared: object;
 }
 
-/**
- * Validates the input of a write, including `ReturnValuesOnConditionCheckFailure`, which dynalite
- * does not support.
- */
+/** Includes `ReturnValuesOnConditionCheckFailure`, which dynalite lacks. */
 export function prepareOperation(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): ItemOperation {
   const onFailure = input["ReturnValuesOnConditionCheckFailure"] ?? "NONE";
   if (onFailure !== "ALL_OLD" && onFailure !== "NONE") {
@@ -36,10 +30,7 @@ export function prepareOperation(
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
 }
 
-/**
- * Returns the item that failed an operation's condition, if the operation requests it and the item
- * exists.
- */
+/** Returns the item that failed a condition, if the operation wants it and it exists. */
 export async function itemOnFailure(
   dynalite: Dynalite,
   { table, of, returnsItem }: ItemOperation,
@@ -57,14 +48,18 @@ export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
-/** Creates DynamoDB's validation error for an invalid member. */
+/** AWS's error for one invalid member. */
+export function detected(problem: string): ServiceError {
+  return validationError(`1 validation error detected: ${problem}`);
+}
+
 export function invalidMember(
   value: string | null,
   path: string,
   constraint: string,
 ): ServiceError {
   const shown = value === null ? "null" : `'${value}'`;
-  return validationError(
-    `1 validation error detected: Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
+  return detected(
+    `Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
   );
 }

@@ -1,10 +1,6 @@
 import { environmentOf, type Variables } from "../../base/process/environment.ts";
 
-/**
- * Rejects a development feature in production and in Lambda. The design requires it to fail closed.
- *
- * @throws Error with the variable to set.
- */
+/** Development features fail closed in production and in Lambda. @throws Error with what to set. */
 export function refuseInProduction(what: string, env: Variables): void {
   if (env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
     throw new Error(

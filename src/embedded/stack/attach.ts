@@ -3,32 +3,19 @@ import type { Socket } from "node:net";
 import { isOfRegion, readHolder } from "../service/data-directory.ts";
 import { attachmentKeyHeader, attachmentProtocol } from "./attachments.ts";
 
-/** Timeout for a response of the stack, in milliseconds. */
 const answerMs = 2_000;
 
-/** Connection to a stack that other processes share. */
-export interface Attachment {
-  /** Port on 127.0.0.1. */
-  readonly port: number;
-  /** Region in its ARNs. */
-  readonly region: string;
-  /** Resolves when the connection closes, including after {@link Attachment.detach}. */
-  readonly ended: Promise<void>;
-  /** Disconnects. The stack stops after its last user disconnects. */
-  detach(): Promise<void>;
-}
+export type Attachment = NonNullable<Awaited<ReturnType<typeof attach>>>;
 
 /**
- * Attaches to the shared stack of a directory; returns `undefined` if there is no usable stack.
- *
- * @param region - required region of its ARNs; `undefined` accepts any region
- * @param write - receives the errors that the stack reports
+ * Returns `undefined` without a usable stack of `region`, or of any for `undefined`. `write`
+ * receives the errors that the stack reports.
  */
 export async function attach(
   directory: string,
   region: string | undefined,
   write: (text: Buffer) => void = (text) => void process.stderr.write(text),
-): Promise<Attachment | undefined> {
+) {
   const shared = readHolder(directory)?.shared;
   if (!isOfRegion(shared, region)) return undefined;
   const asking = request({
@@ -60,7 +47,9 @@ export async function attach(
   return {
     port: shared.port,
     region: shared.region,
+    /** Resolves when the connection closes, by `detach` too. */
     ended,
+    /** The stack stops after its last user disconnects. */
     detach: async () => {
       socket.ref();
       socket.end();

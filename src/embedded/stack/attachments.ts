@@ -1,47 +1,28 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** Upgrade protocol of attachments. A client keeps its connection open while it uses the stack. */
+/** A client keeps its upgraded connection open while it uses the stack. */
 export const attachmentProtocol = "keelson-stack";
-/** Header with the key from the data directory. */
 export const attachmentKeyHeader = "x-keelson-key";
 
-/** Processes that use a stack. */
-export interface Attachments {
-  /**
-   * Counts a user without a connection. The returned function removes it and returns the number of
-   * remaining users.
-   */
-  enter(): () => number;
-  /** Sends a message to all clients, for their standard error. */
-  tell(text: string): void;
-  /** Rejects new clients. Attached clients see their connections close when the process ends. */
-  close(): void;
-}
-
-export interface AttachmentOptions {
-  /** Key that a client must present. */
-  readonly key: string;
-  /**
-   * Time without users after which the stack stops, in milliseconds. With 0 it stops immediately,
-   * and the last client to detach waits until the process ends.
-   */
-  readonly idleMs: number;
-  /** Called after `idleMs` without users. */
-  readonly onIdle: () => void;
-}
+export type Attachments = ReturnType<typeof acceptAttachments>;
 
 /**
- * Accepts and counts the connections of clients. A killed client no longer counts, because its
- * connection closes.
+ * Counts connections, which close with a killed client. `onIdle` stops the stack after `idleMs`
+ * without users. With 0, the last client to detach waits for the process to end.
  */
 export function acceptAttachments(
   server: Server,
-  { key, idleMs, onIdle }: AttachmentOptions,
-): Attachments {
+  {
+    key,
+    idleMs,
+    onIdle,
+  }: { readonly key: string; readonly idleMs: number; readonly onIdle: () => void },
+) {
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
+  /** Counts a user without a connection. The returned function removes it and returns the rest. */
   const enter = () => {
     clearTimeout(idle);
     users += 1;
@@ -50,7 +31,7 @@ export function acceptAttachments(
       if (hasLeft) return users;
       hasLeft = true;
       users -= 1;
-      // With 0 there is no timer: a client that attached in between would lose its stack.
+      // Without a timer for 0: a client that attached in between would lose its stack.
       if (users === 0 && idleMs === 0) onIdle();
       else if (users === 0) idle = setTimeout(onIdle, idleMs);
       return users;
@@ -83,9 +64,11 @@ export function acceptAttachments(
   });
   return {
     enter,
-    tell(text) {
+    /** Writes to the standard error of all clients. */
+    tell(text: string) {
       for (const socket of attached) socket.write(text);
     },
+    /** Rejects new clients. Connections close when the process ends. */
     close() {
       clearTimeout(idle);
       isClosed = true;

@@ -4,39 +4,25 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-/** Log of a development process, which `keelson trace` reads. */
-export interface DevelopmentLog {
-  /** Accepts a record, and writes it within {@link delayMs}. Never throws. */
-  readonly keep: (record: string) => void;
-  /** Writes pending records and ignores later ones. */
-  close(): void;
-}
-
-/** Maximum size of each of the two files, in bytes, and of the pending records, in characters. */
+/** Limits of each of the two files, in bytes, and of pending records, in characters. */
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
-/**
- * Delay after which pending records are written together, in milliseconds. Requests do not wait for
- * the write.
- */
+/** Delay of a write, in milliseconds. Requests do not wait for it. */
 const delayMs = 50;
 
-/** Returns the paths of the log files in a data directory, oldest first. */
 export function developmentLogFiles(directory: string): readonly [before: string, current: string] {
   const current = join(directory, "log.jsonl");
   return [`${current}.1`, current];
 }
 
 /**
- * Writes log records to `<directory>/log.jsonl` as JSON lines. At 4 MiB the file becomes
- * `log.jsonl.1` and replaces the previous one.
- *
+ * Writes JSON lines to `<directory>/log.jsonl`, which replaces `log.jsonl.1` at 4 MiB.
  * @throws Error in production, in Lambda, and if the directory is not usable.
  */
 export function openDevelopmentLog(
   directory: string,
   env: Variables,
   limitBytes: number = fileBytes,
-): DevelopmentLog {
+) {
   refuseInProduction("The development log", env);
   createDataDirectory(directory);
   const [before, current] = developmentLogFiles(directory);
@@ -51,7 +37,7 @@ export function openDevelopmentLog(
     waiting = "";
     if (text === "") return;
     try {
-      // Reopened for each write: another process may have rotated the file.
+      // Opened for each write: another process may have rotated it.
       appendFileSync(current, text, { mode: 0o600 });
       if (statSync(current).size >= limitBytes) renameSync(current, before);
     } catch {
@@ -59,14 +45,17 @@ export function openDevelopmentLog(
     }
   };
   return {
-    keep: (record) => {
+    /** Writes a record within {@link delayMs}. Never throws. */
+    keep: (record: string): void => {
       if (!isOpen) return;
       waiting += `${record}\n`;
-      if (waiting.length >= waitingCharacters) return flush();
-      if (timer !== undefined) return;
-      timer = setTimeout(flush, delayMs).unref();
-      process.once("exit", flush); // writes the last records of a process that exits earlier
+      if (waiting.length >= waitingCharacters) flush();
+      else if (timer === undefined) {
+        timer = setTimeout(flush, delayMs).unref();
+        process.once("exit", flush); // writes the last records of a process that exits earlier
+      }
     },
+    /** Writes pending records and ignores later ones. */
     close: () => {
       flush();
       isOpen = false;

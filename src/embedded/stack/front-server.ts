@@ -1,31 +1,27 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { crc32 } from "node:zlib";
+import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
   type CallContext,
+  type Input,
   ServiceError,
   serializationError,
   unknownOperation,
 } from "../service/service.ts";
 
-/**
- * Maximum body size, in bytes. DynamoDB accepts 16 MB; the rest allows for data that its limit does
- * not count.
- */
+/** DynamoDB accepts 16 MB; the rest allows for data that its limit does not count. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-/** Header with the offset of a test's clock, in milliseconds ahead of the system clock. */
+/** Milliseconds by which a test's clock is ahead of the system clock. */
 const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
-/** Host names of this machine. Any other name indicates DNS rebinding. */
+/** Other names indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
-/**
- * Creates the HTTP server in front of the embedded services. It reads a bounded body, selects the
- * service by its target prefix, and responds in the AWS JSON protocol. The caller starts listening.
- */
+/** HTTP server of the AWS JSON protocol in front of the services. The caller starts listening. */
 export function createFrontServer(
   services: readonly AwsJsonService[],
   reportFault: (error: unknown) => void,
@@ -34,15 +30,12 @@ export function createFrontServer(
     answer(services, request, response).catch((error: unknown) => {
       if (response.destroyed) return; // the client disconnected
       const known = error instanceof ServiceError ? error : internalError(error, reportFault);
-      for (const [name, value] of Object.entries(known.headers)) response.setHeader(name, value);
-      send(request, response, known.status, {
-        __type: known.type,
-        message: known.message,
-        ...known.members,
-      });
+      const { type: __type, message, status, headers, members } = known;
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      send(request, response, status, { __type, message, ...members });
     });
   });
-  // Longer than the SDK's agents keep an idle socket, so that they never write to a closing one.
+  // Longer than the SDK's agents keep an idle socket, so they never write to a closing one.
   server.keepAliveTimeout = 65_000;
   return server;
 }
@@ -56,9 +49,7 @@ async function answer(
     throw new ServiceError(
       "AccessDeniedException",
       "The embedded stack answers to 127.0.0.1 and localhost only",
-      {
-        status: 403,
-      },
+      { status: 403 },
     );
   }
   if (request.method === "GET") return send(request, response, 200, { status: "healthy" });
@@ -75,7 +66,7 @@ async function answer(
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // The socket must stay open after an error, so that the client receives the response.
+  // An open socket gets the response to a body that is too large.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBodyBytes) {
@@ -90,17 +81,16 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function parseInput(body: string): Readonly<Record<string, unknown>> {
+function parseInput(body: string): Input {
   let input: unknown;
   try {
     input = JSON.parse(body);
   } catch {
     throw serializationError("The request body is not JSON");
   }
-  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+  if (!isRecord(input))
     throw serializationError("Start of structure or map expected in the request body");
-  }
-  return input as Record<string, unknown>; // an object that is neither null nor an array has string keys
+  return input;
 }
 
 function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {
@@ -121,9 +111,7 @@ function internalError(error: unknown, reportFault: (error: unknown) => void): S
   return new ServiceError(
     "com.amazon.coral.service#InternalServerError",
     "The embedded stack failed; its output says why",
-    {
-      status: 500,
-    },
+    { status: 500 },
   );
 }
 
@@ -134,8 +122,7 @@ function send(
   body: object,
 ): void {
   const text = JSON.stringify(body);
-  // An error response can precede the end of the body. The connection closes so that the rest of
-  // the body is not parsed as a request.
+  // An early error response closes the connection: the rest of the body is not a request.
   if (!request.complete) response.setHeader("connection", "close");
   response.writeHead(status, {
     "content-type":

@@ -4,27 +4,15 @@ import { fileURLToPath } from "node:url";
 import type { Variables } from "../../base/process/environment.ts";
 import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";
 
-/** Timeout for an unresponsive process to exit before it is killed, in milliseconds. */
+/** Timeout of an unresponsive process before it is killed, in milliseconds. */
 const stopMs = 5000;
 
-/** Child process of a listening stack. */
-export interface StackChild {
-  readonly child: ChildProcess;
-  /** First message from the process. */
-  readonly told: Exclude<StackProcessMessage, { readonly failure: string }>;
-}
-
 /**
- * Starts the process of a stack and waits until it listens. The child does not keep this process
- * alive.
- *
- * @throws Error with the reason if it does not start.
+ * Waits until the stack listens. The child does not keep this process alive.
+ * @throws Error with the reason.
  */
-export async function startStackChild(
-  options: StackProcessOptions,
-  ownRegion: string,
-): Promise<StackChild> {
-  // The entry is next to this file: TypeScript in the repository, JavaScript in the package.
+export async function startStackChild(options: StackProcessOptions, ownRegion: string) {
+  // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
   const parameters = [entry, JSON.stringify(options)];
@@ -41,10 +29,7 @@ export async function startStackChild(
   return { child, told };
 }
 
-/**
- * Leaves the process of a stack. It exits unless other processes use it; otherwise it continues
- * detached.
- */
+/** The process exits, or continues detached if others use it. */
 export async function leaveStackChild(child: ChildProcess): Promise<void> {
   if (!child.connected) return stopStackChild(child);
   child.ref();
@@ -57,14 +42,13 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
   child.unref();
 }
 
-/** Disconnects from a process that does not count its parent as a user. */
+/** For a process that does not count its parent as a user. */
 export function releaseStackChild(child: ChildProcess): void {
   /* v8 ignore next -- a process that has exited since is already disconnected */
   if (child.connected) child.disconnect();
   child.unref();
 }
 
-/** Stops a process that is not a stack in use. */
 export async function stopStackChild(child: ChildProcess): Promise<void> {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -83,8 +67,8 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
 }
 
 /**
- * Starts the process in its own session and without a parent. Tools that restart a process signal
- * its whole group or all its descendants, and wait until they exit.
+ * In its own session and without a parent: tools that restart a process signal its group or its
+ * descendants, and wait for them.
  */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   const options = {
@@ -104,8 +88,7 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   try {
     return await Promise.race([
       once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // stack-process.ts sends only these messages
-      // The disconnect event covers a process that is not the direct child: its end of the channel
-      // closes when it exits.
+      // The disconnect is for a process that is not the direct child.
       Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
         ([[code, killedBy]]) => ({
           failure: `its process ended with ${killedBy ?? code} before it listened`,
@@ -117,7 +100,6 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   }
 }
 
-/** Variables of the parent's environment that a Node process may need in order to run. */
 const needed = new Set([
   ...["PATH", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LC_ALL"],
   ...["SYSTEMROOT", "WINDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ELECTRON_RUN_AS_NODE"],
@@ -125,10 +107,9 @@ const needed = new Set([
 ]);
 
 /**
- * Selects the parent's variables for its stack. Excludes variables that change Node's behavior,
- * such as those of watchers, debuggers and loaders: under `node --watch`, the process would report
- * its imports in place of its port. With Plug'n'Play, no import resolves without the loader in
- * `NODE_OPTIONS`.
+ * Excludes variables of watchers, debuggers and loaders, which change Node's behavior: under `node
+ * --watch`, the process would report its imports instead of its port. With Plug'n'Play, no import
+ * resolves without the loader in `NODE_OPTIONS`.
  */
 export function stackVariables(
   variables: Variables,

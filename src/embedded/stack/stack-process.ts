@@ -1,6 +1,4 @@
 /* v8 ignore file -- child process entry: only a real process can exercise its wiring (stack.system.test.ts) */
-// Entry of the child process that stack.ts starts. Its parts have unit tests; this file wires them
-// to a process, which only a real process can exercise (stack.system.test.ts).
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -16,37 +14,31 @@ import { openExclusively, shared, writeHolder } from "../service/data-directory.
 import { type Attachments, acceptAttachments } from "./attachments.ts";
 import { createFrontServer } from "./front-server.ts";
 
-/** Command-line options from the parent. */
 export interface StackProcessOptions {
-  readonly directory?: string;
+  readonly directory?: string | undefined;
   readonly port: number;
-  /** Required region of an existing stack's ARNs. Default: any region. */
-  readonly region?: string;
+  readonly region?: string | undefined;
   /**
-   * Time without users after which the process exits, in milliseconds. If set, the parent is not a
-   * user unless it attaches.
+   * Time without users until the process exits, in milliseconds. If set, the parent has to attach
+   * to be a user.
    */
-  readonly idleMs?: number;
+  readonly idleMs?: number | undefined;
 }
 
 /**
- * First message of the process to its parent: the port of a stack that the parent uses directly, or
- * `isOwn` if the directory has a stack to attach to. `isOwn` is `true` if this process runs that
- * stack.
+ * First message: the port of a stack that the parent uses directly, or whether the stack to attach
+ * to is this process's own.
  */
 export type StackProcessMessage =
   | { readonly port: number }
   | { readonly isOwn: boolean }
   | { readonly failure: string };
 
-/**
- * Response to a parent that leaves while other users remain. Otherwise the process exits without
- * one.
- */
+/** Response to a parent that leaves while others use the stack. */
 const othersUse = { isStaying: true } as const;
 
-// A terminal and a supervisor signal the whole group. The parent still needs its store while it
-// drains, so this process exits only when the parent leaves or is gone.
+// A terminal or a supervisor signals the whole group. The parent needs its store while it drains,
+// so this process exits only after the parent has left or exited.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
@@ -80,21 +72,17 @@ async function run({
     tell({ isOwn: false });
     return;
   }
-  // dynalite can throw in its own callbacks, where the error cannot be attributed to a request.
+  // dynalite can throw in its own callbacks, where the error does not name a request.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);
   });
 
-  const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
-  const fileOf = (name: string) => (directory === undefined ? {} : { path: join(directory, name) });
-  const sqs = openSqs({ region, ...fileOf("queues.jsonl") });
-  const eventBridge = openEventBridge({
-    sqs,
-    region,
-    reportFault,
-    ...fileOf("event-bridge.jsonl"),
-  });
+  const ssm = openSsm({ region, directory });
+  const pathOf = (name: string) => directory && join(directory, name);
+  const sqs = openSqs({ region, path: pathOf("queues.jsonl") });
+  const path = pathOf("event-bridge.jsonl");
+  const eventBridge = openEventBridge({ sqs, region, reportFault, path });
   const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
@@ -121,7 +109,7 @@ async function run({
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 
-/** Counts the parent as a user until it sends a message or exits. */
+/** The parent is a user until it sends a message or exits. */
 function useUntilParentLeaves({ enter }: Attachments): void {
   const leave = enter();
   process.once("disconnect", leave);

@@ -16,42 +16,31 @@ const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
 export interface EmbeddedStackOptions {
-  /** Data directory, such as `.keelson`. Default: in memory. */
+  /** Data directory, such as `.keelson`. Default: none, in memory. */
   readonly directory?: string;
-  /**
-   * Port on 127.0.0.1. Default 0, which uses the port of the stack that runs on the directory, or a
-   * free port.
-   */
+  /** Port on 127.0.0.1. Default 0: that of the stack that runs on the directory, or a free one. */
   readonly port?: number;
-  /** Logs an error if the stack stops unexpectedly, and an info if another process started it. */
+  /** Logs an error if the stack stops unexpectedly, and an info if it was running already. */
   readonly log?: Logger;
-  /**
-   * Variables that determine the environment (production or not) and the region. Default
-   * `process.env`.
-   */
+  /** Variables for the environment and the region. Default `process.env`. */
   readonly env?: Variables;
 }
 
-/** Running embedded stack. */
 export interface EmbeddedStack {
-  /** Address of the stack, `http://127.0.0.1:PORT`. */
+  /** `http://127.0.0.1:PORT` */
   readonly endpoint: string;
-  /**
-   * Variables that point the AWS clients of any process to the stack: endpoint, region and dummy
-   * credentials.
-   */
+  /** Endpoint, region and dummy credentials for the AWS clients of any process. */
   readonly env: Readonly<Record<string, string>>;
-  /** Stops the stack. Data in a directory remains. */
+  /** Stops the stack. Data in a directory stays. */
   close(): Promise<void>;
 }
 
 /**
  * Starts local DynamoDB, SSM, SQS and EventBridge for development and tests, in a child process on
- * 127.0.0.1. The child exits with this process, even if this process is killed.
+ * 127.0.0.1 that exits with this process, even if this process is killed.
  *
- * Processes that start a stack on the same directory share it. The shared stack stops after its
- * last user. In a process that restarts on each change (`node --watch`, `KEELSON_WATCH=1`) it stops
- * 5 s later, so that the next process can reuse it.
+ * Processes with the same directory share a stack, which stops after its last user. A process that
+ * restarts on each change (`node --watch`, `KEELSON_WATCH=1`) leaves it for 5 s to the next one.
  *
  * @throws Error in production and in Lambda; if dynalite is not installed, the port is taken, or
  * the directory has a stack of another region or port.
@@ -89,39 +78,37 @@ export async function startEmbeddedStack(
   };
 }
 
-/** Running stack that this process started or shares. */
 interface OpenedStack {
   readonly port: number;
   readonly region: string;
-  /** Whether the stack already ran. */
   readonly isAttached: boolean;
-  /** Resolves with details when the stack ends. */
   readonly ended: Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
-interface Wanted {
-  readonly directory: string | undefined;
-  /** 0 accepts any port. */
-  readonly port: number;
-  /** `undefined` accepts the region of an existing stack. */
-  readonly region: string | undefined;
-  readonly isWatched: boolean;
-}
-
 /**
- * Minimum number of attempts, and minimum time for them in milliseconds, to attach to a directory's
- * stack, which may be about to stop. On a busy machine other processes can take and leave the
- * directory during each attempt.
+ * Minimum attempts, and time for them in milliseconds, to attach to a stack that may be about to
+ * stop: on a busy machine, others can take and leave the directory each time.
  */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
-async function openStack({ directory, port, region, isWatched }: Wanted): Promise<OpenedStack> {
+async function openStack({
+  directory,
+  port,
+  region,
+  isWatched,
+}: {
+  readonly directory: string | undefined;
+  readonly port: number;
+  readonly region: string | undefined;
+  readonly isWatched: boolean;
+}): Promise<OpenedStack> {
   const ownRegion = region ?? "us-east-1";
   const options = {
     port,
-    ...(region === undefined ? {} : { region }),
-    ...(directory === undefined ? {} : { directory, ...(isWatched ? { idleMs } : {}) }),
+    region,
+    directory,
+    idleMs: directory !== undefined && isWatched ? idleMs : undefined,
   };
   let hasStarted = false;
   const endMs = performance.now() + patience.ms;

@@ -9,7 +9,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { allTables, usesMessages } from "../../app/registry/registry.ts";
 import { eventRule, maxReceives, messagingNames } from "../../aws/messaging/messaging.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging/sqs-queue.ts";
-import type { RequiredTable } from "../../aws/tables/required-table.ts";
+import type { RequiredTable } from "../../aws/tables/table-indexes.ts";
 import type { Variables } from "../../base/process/environment.ts";
 
 /** Table with the properties that the account must provide. */
