@@ -1,7 +1,6 @@
 import { type AccessRule, access, allows } from "../../base/identity/access.ts";
 import { anonymous, type User } from "../../base/identity/user.ts";
 
-/** Access rule as stored in the lock: its kind, or its parts. */
 export type LockedAccess =
   | "everyone"
   | "authenticated"
@@ -12,9 +11,6 @@ export type LockedAccess =
   | { readonly anyOf: readonly LockedAccess[] }
   | { readonly allOf: readonly LockedAccess[] };
 
-/**
- * Returns the stored form of a rule. Roles and rules are sorted because their order has no meaning.
- */
 export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   if (kind === "roles") return { roles: [...new Set(names)].sort() };
   if (kind === "anyOf") return { anyOf: locked(rules) };
@@ -28,11 +24,7 @@ function locked(rules: readonly AccessRule[]): readonly LockedAccess[] {
     .toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
 }
 
-/**
- * Checks whether `after` rejects a caller that `before` allowed. The result is exact, with one
- * exception: if the lock contains a rule that this version does not know, or a rule has too many
- * cases to check, the result is `true` unless both rules are identical.
- */
+/** True if `after` rejects a caller that `before` allowed, or if that cannot be determined. */
 export function isStricter(before: unknown, after: unknown): boolean {
   if (JSON.stringify(before) === JSON.stringify(after)) return false;
   const [was, is] = [ruleOf(before), ruleOf(after)];
@@ -44,12 +36,11 @@ export function isStricter(before: unknown, after: unknown): boolean {
 
 type Roles = ReadonlySet<string>;
 
-/** Maximum number of role sets that are checked. */
 const mostSets = 2_000;
 
 /**
- * Returns the minimal role sets that a signed-in caller needs, or `undefined` if there are too
- * many. Every rule also allows a caller with more roles, so checking other callers is unnecessary.
+ * Minimal role sets of a signed-in caller, or `undefined` for too many. More roles never lose
+ * access.
  */
 function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
   switch (kind) {
@@ -98,7 +89,6 @@ function userWith(roles: readonly string[]): User {
   return { id: "u", tenantId: "t", roles };
 }
 
-/** Returns the stored rule, or `undefined` if the value is not a rule. */
 function ruleOf(stored: unknown): AccessRule | undefined {
   try {
     return parsed(stored);
@@ -107,7 +97,6 @@ function ruleOf(stored: unknown): AccessRule | undefined {
   }
 }
 
-/** @throws TypeError if the value is not a rule. */
 function parsed(stored: unknown): AccessRule {
   switch (stored) {
     case "everyone":

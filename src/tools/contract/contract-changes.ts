@@ -60,7 +60,6 @@ function sortText({ breaks, where, rule }: Change): string {
 }
 
 interface Entries<Entry> {
-  /** Returns the identity of an entry, by which both versions are matched. */
   readonly key: (entry: Entry) => string;
   readonly where: (entry: Entry) => string;
   readonly kind: string;

@@ -1,11 +1,10 @@
 import { type Contract, contractFormat } from "./contract.ts";
 
-/** Returns a contract as the text of its file: one fact per line, always in the same order. */
+/** One fact per line, always in the same order. */
 export function contractText(contract: Contract): string {
   return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
 }
 
-/** Parses the text of a contract file. @throws Error that describes the problem. */
 export function readContract(text: string): Contract {
   let read: unknown;
   try {
@@ -49,17 +48,13 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
-/** Lists of a schema whose order has no meaning. */
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 
 function byText(one: unknown, other: unknown): number {
   return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
 }
 
-/**
- * Sorts the members of each schema by name. The members of a route keep their order, most important
- * first.
- */
+/** Sorts the members of schemas. A route keeps its order: most important first. */
 function ordered(contract: Contract): unknown {
   const schemas = new Set(["input", "output", "payload", "message", "errors"]);
   const sort = (value: unknown): unknown => {

@@ -14,13 +14,9 @@ import type { BodyKind } from "../../parts/http/message.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
-/** Version of the contract format below. */
 export const contractFormat = 1;
 
-/**
- * Promises of a server to clients, to consumers of its messages, and to stored settings. Plain
- * JSON.
- */
+/** A server's promises to clients, consumers and stored settings. Plain JSON. */
 export interface Contract {
   readonly format: typeof contractFormat;
   readonly routes: readonly LockedRoute[];
@@ -32,32 +28,24 @@ export interface Contract {
   readonly keys: readonly LockedKey[];
 }
 
-/** Route, including the base path. */
 export interface LockedRoute {
   readonly method: string;
   readonly path: string;
   readonly handler: string;
   readonly access: LockedAccess;
-  /** Only on writes. */
   readonly body?: BodyKind;
-  /** Only on writes: the header that identifies retries. */
   readonly key?: LockedKeyHeader;
-  /** Time for which a retry gets the first response, in seconds. */
+  /** How long a retry gets the first response. */
   readonly keptSeconds?: number;
   readonly input?: JsonSchema;
   readonly output?: JsonSchema;
-  /** Declared statuses, or the statuses of an `output` that allows an empty body. */
   readonly statuses?: readonly number[];
-  /** Status of each error that the handler declares. */
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-/**
- * Header that identifies retries. `required`: a request without an `Idempotency-Key` gets a 400.
- */
+/** `required`: a request without an `Idempotency-Key` gets a 400. */
 export type LockedKeyHeader = "either" | "idempotency-key" | "none" | "required";
 
-/** Event with its payload on the bus. */
 export interface LockedEvent {
   readonly type: string;
   /** Number of days for which the event is kept. */
@@ -65,13 +53,11 @@ export interface LockedEvent {
   readonly payload: JsonSchema;
 }
 
-/** Job with its payload in the queue. */
 export interface LockedJob {
   readonly name: string;
   readonly input: JsonSchema;
 }
 
-/** Delivery channel with its payload in the queue. */
 export interface LockedChannel {
   readonly name: string;
   readonly message: JsonSchema;
@@ -90,18 +76,12 @@ export interface LockedSchedule {
   readonly missed: string;
 }
 
-/** Contract of a server, and the parts that JSON Schema cannot express. */
+/** A contract, and the parts that JSON Schema cannot express. */
 export interface ReadContract {
-  /** Identical for the same declarations in every environment. */
   readonly contract: Contract;
   readonly unsaid: readonly UnsaidSchema[];
 }
 
-/**
- * Reads the contract of a server from its declarations.
- *
- * @param from - directory from which the application's packages are resolved
- */
 export async function contractOf(server: DeclaredServer, from: string): Promise<ReadContract> {
   const reader = createSchemaReader({ from });
   const contract = await readContract(server, reader);
@@ -176,7 +156,6 @@ async function readContract(
   };
 }
 
-/** Formats a route, for example `GET /files/:id`. */
 export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">): string {
   return `${method} ${path}`;
 }

@@ -18,22 +18,17 @@ export type DifferenceKind =
   | "names"
   | "cannot-tell";
 
-/** Place where `from` may have values that `to` rejects. */
 export interface Difference {
   /** Path such as `items[].name`. Empty for the whole value. */
   readonly path: string;
   readonly kind: DifferenceKind;
   /** Type of the differing value. For a range, the type that the range limits. */
   readonly type: string;
-  /** Differing part of `from`, for people to read. `to` is its counterpart. */
   readonly from: string;
   readonly to: string;
 }
 
-/**
- * Checks whether a difference may reject values. A property that only one side names and the other
- * does not mention is harmless.
- */
+/** A property that only one side names, and the other does not mention, is harmless. */
 export function isRefusing({ kind }: Difference): boolean {
   return kind !== "only-from" && kind !== "only-to";
 }

@@ -1,10 +1,7 @@
 import { noTextMark, unsaidMark } from "../../app/openapi/schema.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/**
- * Keywords that shapes express, and keywords that restrict nothing. Any other keyword becomes a
- * tag.
- */
+/** Keywords that shapes express or that restrict nothing. Others become tags. */
 export const knownKeywords: ReadonlySet<string> = new Set([
   ...["type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"],
   ...[
@@ -50,7 +47,7 @@ export const knownKeywords: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** Returns a rule that shapes cannot express, including the neighboring keywords that affect it. */
+/** Includes the neighboring keywords that affect the rule. */
 export function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): SchemaNode {
   const { properties = {}, additionalProperties } = node;
   if (keyword === "patternProperties")
@@ -63,7 +60,6 @@ export function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>)
   return alone.has(keyword) ? { [keyword]: node[keyword] } : node;
 }
 
-/** Keywords whose meaning does not depend on neighboring keywords. */
 const alone: ReadonlySet<string> = new Set([
   "not",
   "dependentRequired",

@@ -13,7 +13,6 @@ import {
 
 type Keywords = Readonly<Record<string, unknown>>;
 
-/** All JSON types. Together they accept every value. */
 export const allTypes: readonly string[] = [
   "null",
   "boolean",
@@ -23,10 +22,7 @@ export const allTypes: readonly string[] = [
   "object",
 ];
 
-/**
- * Returns the shapes that the keywords of one schema accept, for the given types. Ignores
- * references and keywords that combine schemas.
- */
+/** Ignores references and keywords that combine schemas. */
 export function shapesOfTypes(
   types: readonly string[],
   node: Keywords,

@@ -6,14 +6,11 @@ import type {
 } from "../../parts/config/declare/key.ts";
 import { isStricter, type LockedAccess, lockedAccess } from "./access-strictness.ts";
 
-/** Configuration key as stored in the lock: plain JSON, identical for the same declaration. */
 export interface LockedKey {
-  /** For example `files:config:max-upload-size-mb`. */
   readonly id: string;
   readonly scope: ConfigScope;
   readonly type: ConfigType;
   readonly bounds?: Bounds;
-  /** Sorted. */
   readonly options?: readonly string[];
   /** Absent for an encrypted key. */
   readonly default?: unknown;
@@ -26,19 +23,14 @@ export interface LockedKey {
 }
 
 export interface KeyChange {
-  /**
-   * Party that the change breaks: stored rows, or clients of the operators' API. Absent if the
-   * change is compatible.
-   */
+  /** Absent if the change is compatible. */
   readonly breaks?: "row" | "client";
-  /** Identifier of the key. */
   readonly where: string;
   readonly rule: KeyRule;
 }
 
 export type KeyRule = keyof typeof breaking;
 
-/** Party that each kind of change breaks. */
 const breaking = {
   "key-added": undefined,
   "key-removed": "row",
@@ -92,7 +84,6 @@ export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
   };
 }
 
-/** Compares two sets of keys and returns the changes, sorted by identifier. */
 export function compareKeys(
   before: readonly LockedKey[],
   after: readonly LockedKey[],
@@ -159,7 +150,6 @@ function rulesOf(
   return facts.flatMap(([rule, holds]) => (holds ? [rule] : []));
 }
 
-/** Compares the allowed values. A range that moves counts as narrowed. */
 function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, boolean])[] {
   const [was, is] = [before.bounds ?? unbounded, after.bounds ?? unbounded];
   const isNarrowed = is.min > was.min || is.max < was.max;

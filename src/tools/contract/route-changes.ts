@@ -10,7 +10,6 @@ export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
 
-/** Returns the changes of one route that clients can see. */
 export function routeChanges(before: LockedRoute, after: LockedRoute): readonly Change[] {
   const where = routeText(after);
   const client = (rule: string, detail: string): Change => ({
@@ -46,7 +45,6 @@ function accessChanges(
   return isStricter(is, was) ? [listed("access-widened", detail)] : [];
 }
 
-/** Number of headers that identify a retry. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -89,7 +87,6 @@ function keyChanges(
   ];
 }
 
-/** Without a schema, a route accepts any object built from path, query and body. */
 function inputChanges(before: LockedRoute, after: LockedRoute): readonly Change[] {
   const { input: was = { type: "object" } } = before;
   const { input: is } = after;
@@ -102,7 +99,6 @@ function inputChanges(before: LockedRoute, after: LockedRoute): readonly Change[
   return schemaChanges("input", renamed, is, (path) => `${where} ${inputPlace(path, after)}`);
 }
 
-/** Renames the path parameters in an input schema. */
 function withNames(
   input: SchemaNode,
   names: readonly string[],
@@ -125,7 +121,6 @@ function paramsOf({ path }: LockedRoute): readonly string[] {
   return [...path.matchAll(/:([^/]+)/g)].map(([, name = ""]) => name);
 }
 
-/** Returns the place of an input part within the request. */
 function inputPlace(path: string, route: LockedRoute): string {
   const first = path.replace(/[.[].*$/s, "");
   if (first === "") return `input${path}`;
@@ -181,14 +176,12 @@ function isUnsaid({ output, statuses }: LockedRoute): boolean {
   return output === undefined && statuses === undefined;
 }
 
-/** Returns the statuses that the OpenAPI document lists. */
 function statusesOf({ output, statuses }: LockedRoute): readonly number[] {
   if (statuses !== undefined) return statuses;
   if (output === undefined) return [200, 204];
   return isNothing(output) ? [204] : [200];
 }
 
-/** Checks whether every success has a body that a schema describes. */
 function hasBody({ output }: LockedRoute, statuses: readonly number[]): boolean {
   return output !== undefined && !isNothing(output) && !statuses.some(isEmpty);
 }

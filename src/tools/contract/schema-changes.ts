@@ -3,16 +3,13 @@ import { type Difference, type DifferenceKind, isRefusing } from "./difference.t
 import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** Party that a change breaks. */
 export type Broken = "client" | "consumer" | "row";
 
 export interface Change {
   /** Absent if the change is compatible. */
   readonly breaks?: Broken;
-  /** For example `POST /files body.sizeMb`. */
   readonly where: string;
   readonly rule: string;
-  /** Old and new value, for people to read. */
   readonly detail?: string;
 }
 
@@ -20,11 +17,9 @@ export interface Change {
 export type Role = "input" | "output" | "payload" | "job" | "message";
 
 /**
- * Compares two schemas. Clients break if an input accepts less, or if an output can return more or
- * loses a property. Consumers break on any change of an event's payload except a new optional
- * property, and if a job or a delivery accepts less.
- *
- * @param whereOf - formats a place from its path within the schema
+ * Clients break if an input accepts less, or an output can return more or loses a property.
+ * Consumers break on any change of an event's payload except a new optional property, and if a job
+ * or a delivery accepts less.
  */
 export function schemaChanges(
   role: Role,
@@ -86,10 +81,7 @@ const roles: Readonly<Record<Role, RoleRules>> = {
 
 type Sense = "narrowed" | "widened";
 
-/**
- * Returns the rule for a difference. `narrowed` compares before to after, `widened` compares after
- * to before.
- */
+/** `narrowed` compares before to after, `widened` after to before. */
 function ruleOf({ kind, type }: Difference, sense: Sense): string {
   const isNarrowed = sense === "narrowed";
   if (kind === "least") return `${leasts[type]}-${isNarrowed ? "raised" : "lowered"}`;
@@ -116,10 +108,7 @@ const mosts: Readonly<Record<string, string>> = {
   object: "max-properties",
 };
 
-/**
- * Rule names of a difference when narrowing and when widening. A single word is the prefix for
- * rules that are added, removed or changed.
- */
+/** Rules when narrowing and when widening. A single word is a prefix: added, removed, changed. */
 const kindNames = {
   type: ["type-narrowed", "type-widened"],
   "changed-type": ["type-changed", "type-changed"],
@@ -141,8 +130,8 @@ const kindNames = {
 >;
 
 /**
- * Removes duplicates of the same place and rule. A breaking change wins over a compatible one, and
- * a new required property over a new property.
+ * Keeps one change per place and rule: a breaking one first, and a new required property before a
+ * new one.
  */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
@@ -179,10 +168,7 @@ function defaultChanges(
     }));
 }
 
-/**
- * Returns the defaults of a schema's properties and items, by path. Does not follow references or
- * alternatives.
- */
+/** Does not follow references or alternatives. */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
   // Safe: any member can be read.
   const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>;

@@ -25,9 +25,8 @@ export interface Comparison {
 }
 
 /**
- * Finds the places where `to` may reject a value that `from` accepts, and the properties that only
- * one of them names. Without a rejecting difference, `to` accepts every such value. Only properties
- * that `from` names or restricts count, because `from` promises nothing about others.
+ * Finds where `to` may reject a value that `from` accepts, and properties that only one names. Only
+ * properties that `from` names or restricts count: it promises nothing about others.
  */
 export function differences(
   from: SchemaNode,
@@ -43,10 +42,7 @@ const mostSteps = 10_000;
 
 class Walk {
   readonly #comparison: Comparison;
-  /**
-   * Pairs that enclose the current one. A recursive schema repeats them, and a repetition adds no
-   * new differences.
-   */
+  /** Enclosing pairs. A recursive schema repeats them without new differences. */
   readonly #above = new Set<string>();
   #steps = 0;
 
@@ -93,7 +89,7 @@ class Walk {
     });
   }
 
-  /** Compares a shape with each alternative and returns the differences from the closest one. */
+  /** Returns the differences from the closest alternative. */
   #nearest(
     shape: Exclude<Shape, ValueShape>,
     alternatives: readonly Shape[],
@@ -209,11 +205,7 @@ function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
 
-/**
- * Returns the weight of differences. Harmless differences weigh least. A value that does not fit
- * weighs most, because it means that another alternative was intended. A changed type suggests the
- * same, less strongly.
- */
+/** A value that does not fit, and less strongly a changed type, suggests another alternative. */
 function weightOf(found: readonly Difference[]): number {
   return found.reduce(
     (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),

@@ -28,15 +28,9 @@ export class TooComplexError extends Error {}
 
 const mostShapes = 300;
 const mostLevels = 40;
-/** Depth of discriminators: a property that distinguishes branches may itself contain one. */
 const mostDiscriminators = 2;
 
-/**
- * Returns the alternatives that a schema accepts. Rules that a shape cannot express become tags.
- *
- * @param isLoose - whether the result may accept more: `oneOf` is read as `anyOf`
- * @throws TooComplexError
- */
+/** Rules that a shape cannot express become tags. @throws TooComplexError */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
   if (level > mostLevels) throw new TooComplexError();
   return schema.reduce(
@@ -45,7 +39,6 @@ export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly S
   );
 }
 
-/** Checks whether a schema accepts a value. @throws TooComplexError */
 export function accepts(schema: Schema, value: unknown, level = 0): Answer {
   return some(shapesOf(schema, level).map((shape) => matchesAt(shape, value, level)));
 }
@@ -67,7 +60,6 @@ function shapesOfOne(
   isLoose: boolean,
 ): readonly Shape[] {
   if (typeof node === "boolean") return node ? anything : [];
-  // This is how a schema for `undefined` is written.
   if (["{}", "true"].includes(canonical(node["not"] ?? false))) return [];
   // References resolve within the schema that has the `$id`.
   const root = "$id" in node ? node : document;
@@ -110,10 +102,7 @@ function shapesOfOne(
   );
 }
 
-/**
- * Rejects properties that the schema does not name. Returns `undefined` if another alternative or a
- * rule might name them.
- */
+/** `undefined` if another alternative or a rule might name the properties. */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -123,10 +112,7 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/**
- * Resolves a JSON pointer within the document. Returns `undefined` if the target is missing or in
- * another document.
- */
+/** `undefined` if the target is missing or in another document. */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -233,8 +219,8 @@ function bothObjects(
 }
 
 /**
- * Returns the value if the shape accepts it. If that cannot be determined, the value carries the
- * shape's rules, plus `unsure` if the rules of its parts are undetermined too.
+ * If acceptance cannot be determined, the value carries the shape's rules, and `unsure` if its
+ * parts are undetermined too.
  */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);

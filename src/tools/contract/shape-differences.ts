@@ -49,7 +49,6 @@ export function rangeDifferences(
   ];
 }
 
-/** Returns the minimum and maximum number of properties. */
 function countsOf({ least, most, required, additional, properties }: ObjectShape): {
   readonly least: Limit;
   readonly most: Limit;

@@ -10,7 +10,6 @@ import {
   typeOfValue,
 } from "./shape.ts";
 
-/** Answer to a check. `undefined` if it cannot be determined. */
 export type Answer = boolean | undefined;
 
 /** Checks whether a shape accepts a value. `accepts` does the same for schemas. */
@@ -64,7 +63,6 @@ function members(
   ];
 }
 
-/** Returns the number itself, or the length of any other value. */
 function sizeOf(value: unknown): number {
   if (typeof value === "number") return value;
   // Safe: a list or an object.

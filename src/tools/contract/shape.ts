@@ -1,6 +1,5 @@
 import { canonical } from "../../app/openapi/canonical.ts";
 
-/** JSON Schema of draft 2020-12, from any source. */
 export type SchemaNode = boolean | Readonly<Record<string, unknown>>;
 
 /** Schema with the document in which its references are resolved. */
@@ -12,32 +11,25 @@ export interface Located {
 /** Schemas that all apply. An empty list accepts any value. */
 export type Schema = readonly Located[];
 
-/** End of a range. */
 export interface Limit {
   readonly at: number;
   readonly isOpen: boolean;
 }
 
-/** Rule identified only by its keyword and value. */
 export interface Tag {
   readonly keyword: string;
   readonly value: unknown;
 }
 
-/** Rules by their canonical text. */
 export type Tags = ReadonlyMap<string, Tag>;
 
 interface Ranged {
-  /**
-   * Lower limit: of a number's value, a string's characters, a list's items or an object's
-   * properties. `most` is the upper limit.
-   */
+  /** Limits a number's value, a string's characters, a list's items or an object's properties. */
   readonly least: Limit;
   readonly most: Limit;
   readonly tags: Tags;
 }
 
-/** Single value, from `enum` or `const`, or `true`, `false` or `null`. */
 export interface ValueShape {
   readonly kind: "value";
   readonly value: unknown;
@@ -63,10 +55,7 @@ export interface ObjectShape extends Ranged {
   readonly names: Schema;
 }
 
-/**
- * One alternative of a schema: values of one kind. Without its tags, a shape accepts the same
- * values or more.
- */
+/** One alternative: values of one kind. Without its tags, it accepts the same values or more. */
 export type Shape = ValueShape | ScalarShape | ArrayShape | ObjectShape;
 
 export const noTags: Tags = new Map();
@@ -74,7 +63,6 @@ export const noTags: Tags = new Map();
 /** Keyword of a rule that differs from every other rule. */
 export const unsureKeyword = "(unsure)";
 
-/** Returns a rule with the text that identifies it. */
 export function tagOf(keyword: string, value: unknown): readonly [string, Tag] {
   return [`${keyword} ${canonical(value)}`, { keyword, value }];
 }
@@ -108,7 +96,6 @@ export function propertyOf({ properties, additional = [] }: ObjectShape, name: s
   return properties.get(name) ?? additional;
 }
 
-/** Checks whether a schema explicitly rejects every value. */
 export function isRefusal(schema: Schema | undefined): boolean {
   return schema?.some(({ node }) => node === false) ?? false;
 }
@@ -117,18 +104,15 @@ export function typeOf(shape: Shape): string {
   return shape.kind === "value" ? typeOfValue(shape.value) : shape.kind;
 }
 
-/** Returns the JSON Schema type name of a value. */
 export function typeOfValue(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** Combines schemas that all apply, without duplicates. */
 export function allOf(...schemas: readonly Schema[]): Schema {
   return [...new Map(schemas.flat().map((located) => [textOf(located), located])).values()];
 }
 
-/** Returns a key that is identical for identical schemas. */
 export function textOf({ node, root }: Located): string {
   const text = canonical(node);
   return text.includes('"$ref"') ? `${text} in ${canonical(root)}` : text;

@@ -21,17 +21,13 @@ import {
 } from "./stored-rows.ts";
 
 export interface StoredReport {
-  /** Rows that are not read as stored, up to the requested limit. */
+  /** Limited rows that are not read as stored. */
   readonly stored: readonly StoredVerdict[];
   /** Number of rows by verdict, listed or not. */
   readonly counts: Readonly<Record<Verdict, number>>;
-  /** Number of stored values checked. */
   readonly rows: number;
   readonly unlisted: number;
-  /**
-   * Number of secrets that could not be checked, because the key ring is missing or does not
-   * decrypt them.
-   */
+  /** Secrets whose key ring is missing or does not decrypt them. */
   readonly unopened: number;
 }
 
@@ -40,7 +36,6 @@ export interface StoredRow {
   readonly row: ConfigRow;
 }
 
-/** Page of rows, with the number of items scanned for it. */
 export interface StoredPage {
   readonly rows: readonly StoredRow[];
   readonly scanned: number;
@@ -52,19 +47,13 @@ export interface ReportSources {
   readonly reader: ConfigRowReader;
   readonly overrides: AppOverrides;
   readonly openRow: RowCipher["openRow"];
-  /** Identifiers of keys that were encrypted before. */
   readonly wereEncrypted: ReadonlySet<string>;
   readonly nowMs: number;
-  /** Maximum number of rows to list. Others are only counted. */
   readonly limit: number;
-  /** Receives the number of items scanned so far, after each page. */
   readonly onPage: (scanned: number) => void;
 }
 
-/**
- * Checks all rows, page by page, and reports for each row that is not read as stored which value is
- * read instead.
- */
+/** Reports each row that is not read as stored, with the value read instead. */
 export async function reportStored(sources: ReportSources): Promise<StoredReport> {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
@@ -89,15 +78,12 @@ export async function reportStored(sources: ReportSources): Promise<StoredReport
   return { stored, counts, rows, unlisted, unopened };
 }
 
-/** Row with the key that reads it. */
 interface Looked {
   readonly address: RowAddress;
   readonly owner: PartitionOwner;
-  /** Key that reads the row. `undefined` if the key is not declared. */
   readonly key: RegisteredConfigKey | undefined;
-  /** Row that applies instead of this one, if a row of the key's new name replaced it. */
+  /** The row of the key's new name, if it applies instead. */
   readonly instead: ConfigRow | undefined;
-  /** Opened row, if it is the row that applies for a key. */
   readonly opened: OpenedRow | undefined;
   readonly verdict: Verdict | undefined;
 }
@@ -147,7 +133,6 @@ function lookAt(
   return [{ ...looked, opened, verdict: verdictOf(key, opened) }];
 }
 
-/** Resolves the values that are read instead of the found rows. */
 async function listed(
   sources: ReportSources,
   found: readonly (Looked & { readonly verdict: Verdict })[],
@@ -198,7 +183,6 @@ async function listed(
 
 type Rows = (address: RowAddress) => ConfigRow | undefined;
 
-/** Reads rows the way the resolver does, each address once. */
 async function readOnce(
   { reader, registry }: ReportSources,
   addresses: readonly RowAddress[],

@@ -6,29 +6,23 @@ import { type Needs, queuesOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { logicalId, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** CloudWatch alarm. Each one requires a person to act. */
 export interface Alarm {
   /** Suffix of the alarm's name, in kebab case: `dead-events`. */
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
-  /** Dimensions of the metric. Default: the metric of the whole account and region. */
+  /** Default: the whole account and region. */
   readonly of?: Readonly<Record<string, Value>>;
   readonly statistic: "Sum" | "Maximum";
-  /** Number of breaching minutes that trigger the alarm, out of the latest minutes. */
+  /** Breaching minutes out of the latest minutes. */
   readonly minutes: readonly [above: number, of: number];
-  /** Default: 0. */
   readonly threshold?: number;
 }
 
 const topicId = "AlarmTopic";
-/** Three of five minutes, so that one failure among many requests does not page anyone. */
+/** One failure among many requests pages nobody. */
 const lasting = [3, 5] as const;
 
-/**
- * Creates the alarms of a server on AWS metrics, and the topic that they notify. If functions do
- * not publish metrics, their log lines are counted instead.
- */
 export function alarmParts(
   functions: readonly NeededFunction[],
   needs: Needs,
@@ -121,10 +115,6 @@ const topicPart: TemplatePart = {
   },
 };
 
-/**
- * Creates an alarm on failed invocations. Failed messages do not count: the function reports them
- * in its response.
- */
 function errorAlarm({ name }: NeededFunction): TemplatePart {
   return alarmPart({
     name: `${name}-errors`,
@@ -148,10 +138,7 @@ function ageAlarm({ name }: NeededFunction): TemplatePart {
   });
 }
 
-/**
- * Creates an alarm on the number of entries that a sweep could not send. The sweep logs it, because
- * AWS has no metric for the age of the outbox.
- */
+/** AWS has no metric for the age of the outbox, so this counts the sweep's log lines. */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";
   return [
@@ -166,7 +153,6 @@ function leftParts({ name }: NeededFunction): TemplatePart[] {
   ];
 }
 
-/** Alarm on a line that any of the functions may log. */
 interface LineAlarm {
   readonly name: string;
   readonly line: string;
@@ -193,9 +179,8 @@ function lineParts(
 }
 
 /**
- * Creates a filter pattern for a line that keelson logged. Lines from browsers are excluded,
- * because they can contain any message. The separate `NOT EXISTS` is needed because AWS does not
- * document whether `!=` matches a missing field.
+ * Excludes browser lines, which can contain any message. AWS does not document whether `!=` matches
+ * a missing field, hence `NOT EXISTS`.
  */
 function ownLine(msg: string, ...more: readonly string[]): string {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
@@ -227,7 +212,6 @@ function metricPart(
   };
 }
 
-/** Creates an alarm that notifies the topic. */
 export function alarmPart({
   name,
   says,

@@ -7,10 +7,7 @@ import { attributeOf, ref, substituted, type TemplatePart, when } from "./templa
 export const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
 
-/**
- * Creates the HTTP API in front of the functions that answer requests. It has no authorizer,
- * because the server verifies tokens.
- */
+/** Has no authorizer, because the server verifies tokens. */
 export function apiParts(functions: readonly NeededFunction[], basePath: string): TemplatePart[] {
   return [
     apiPart(basePath),
@@ -63,7 +60,6 @@ function apiPart(basePath: string): TemplatePart {
   };
 }
 
-/** Creates the routes and the integration of one function. */
 function routePart({ name, routes }: NeededFunction): TemplatePart {
   const { id, lambda } = functionIds(name);
   const integration = `${apiId}Integration${id}`;
@@ -105,7 +101,7 @@ function routePart({ name, routes }: NeededFunction): TemplatePart {
   };
 }
 
-/** Returns the logical ID that osls uses: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
+/** The ID that osls uses: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
 function routeId(route: string): string {
   if (route === "$default") return `${apiId}RouteDefault`;
   const parts = route.split("/").map((part) => {
@@ -120,11 +116,9 @@ function routeId(route: string): string {
 }
 
 /**
- * JSON line that the API logs for each request, including requests that do not reach a function:
- * 429, 413, and functions that fail to start. It omits the query, the body and all headers except
- * the user agent, because they contain tokens and values. `integrationRequestId` is Lambda's
- * request ID, as in its platform log lines. Fields that a client controls come first: if a client
- * injects a duplicate member, the later one wins.
+ * Logged for each request, even one that reaches no function. Omits query, body and other headers:
+ * they contain tokens and values. Fields that a client controls come first: the later of two
+ * duplicate members wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

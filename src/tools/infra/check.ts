@@ -11,18 +11,12 @@ import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { tableId, tablePart } from "./table-part.ts";
 
-/** Module that exports the functions of a template. */
 export interface Entry {
-  /** Module name without folder and extension: `lambda`. */
   readonly name: string;
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Compares a template, and the module with its functions, with the server.
- *
- * @returns the mistakes that would fail after deployment, each with the name of its resource.
- */
+/** Finds mistakes that would fail only after deployment. */
 export function mistakes(
   server: DeclaredServer,
   template: ComparedTemplate,
@@ -92,13 +86,10 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
   ];
 }
 
-/** Function of a template whose code is an export of a module. */
 interface TemplateFunction {
   readonly id: string;
-  /** Module name without folder. */
   readonly module: string;
   readonly name: string;
-  /** Names of the environment variables that the function receives. */
   readonly variables: readonly string[];
 }
 
@@ -114,7 +105,6 @@ function functionsIn(template: ComparedTemplate): TemplateFunction[] {
   });
 }
 
-/** Returns a string, with parameters replaced by their defaults. */
 function textOf(value: unknown, { Parameters = {} }: ComparedTemplate): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null || !("Fn::Sub" in value)) return "";
@@ -140,7 +130,6 @@ function functionMistakes(
   ];
 }
 
-/** Expected mark of each export. */
 type Marks = ReadonlyMap<string, FunctionMark>;
 
 function expectedMarks(server: DeclaredServer, needs: Needs): Marks {
@@ -179,7 +168,7 @@ function entryMistakes(
   });
 }
 
-/** Lists the exports that have a mark. A bundle may also export everything that its parts share. */
+/** A bundle may also export everything that its parts share. */
 function markedIn(exports: Entry["exports"]): string {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],
@@ -187,7 +176,6 @@ function markedIn(exports: Entry["exports"]): string {
   return marked.join(", ") || "none";
 }
 
-/** Formats a mark as the call that creates the function. */
 function written({ kind, handler }: FunctionMark): string {
   const name = `lambda${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
   return handler === undefined ? `${name}(server)` : `${name}(server, ${JSON.stringify(handler)})`;

@@ -4,9 +4,7 @@ import type { NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { tableId } from "./table-part.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/**
- * Source of table, bus and queue names for a template's functions: the same stack, or another one.
- */
+/** Table, bus and queue names, from this stack or another one. */
 export interface DataPlace {
   readonly tableName: (table: NeededTable) => Value;
   readonly tableArn: (table: Pick<NeededTable, "name">) => Value;
@@ -18,7 +16,6 @@ export interface DataPlace {
   readonly queueArn: (queue: NeededQueue) => Value;
   readonly deadQueueName: (queue: NeededQueue) => Value;
   readonly deadQueueArn: (queue: NeededQueue) => Value;
-  /** Part that the template needs for these names. */
   readonly part: TemplatePart;
 }
 
@@ -26,15 +23,11 @@ export interface DataPlace {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 const [partition, ofAccount] = ["arn:${AWS::Partition}", "${AWS::Region}:${AWS::AccountId}"];
 
-/**
- * Returns the ARN of a resource of this account and region. `resource` may contain placeholders of
- * `Fn::Sub`.
- */
+/** `resource` may contain placeholders of `Fn::Sub`. */
 export function arnOf(service: string, resource: string): Value {
   return substituted(`${partition}:${service}:${ofAccount}:${resource}`);
 }
 
-/** Names of tables, bus and queues in the same template. */
 export const ownData: DataPlace = {
   tableName: ({ name }) => ref(tableId(name)),
   tableArn: ({ name }) => attributeOf(tableId(name), "Arn"),
@@ -52,7 +45,6 @@ export const ownData: DataPlace = {
 /** Parameter for the stream ARN, which cannot be derived from a name. */
 const streamParameter = "OutboxTableStreamArn";
 
-/** Returns the names of tables, bus and queues in another template with the same `NamePrefix`. */
 export function dataElsewhere({ tables, bus }: Needs): DataPlace {
   const physical = new Map(tables.map(({ name, tableName }) => [name, tableName]));
   const table = (name: string) => `table/${physical.get(name)}`;

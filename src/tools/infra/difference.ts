@@ -1,17 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Resource, Template, TemplatePart } from "./template.ts";
 
-/** Change that deploying one template after another would make. */
 export interface Change {
   readonly text: string;
-  /**
-   * Whether the change loses or orphans data, or makes CloudFormation reject the deployment
-   * halfway.
-   */
+  /** Loses or orphans data, or makes CloudFormation reject the deployment halfway. */
   readonly isDangerous: boolean;
 }
 
-/** Sections that are compared. An older template may lack any of them. */
+/** An older template may lack any section. */
 export type ComparedTemplate = Pick<TemplatePart, "Parameters" | "Conditions" | "Outputs"> & {
   readonly Resources: Readonly<Record<string, Partial<Resource>>>;
 };
@@ -20,7 +16,7 @@ const tableType = "AWS::DynamoDB::Table";
 /** Properties that CloudFormation can change only by replacing the table. */
 const replacing = ["TableName", "KeySchema", "LocalSecondaryIndexes"];
 
-/** Compares two templates, using the default values of parameters. Dangerous changes come first. */
+/** Uses the default values of parameters. Dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
   const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
   return [
@@ -96,7 +92,6 @@ function tableDangers(
 
 const typesOf = "AttributeDefinitions";
 
-/** Checks whether an attribute changes its type. */
 function retypes(was: Members, is: Members): boolean {
   const types = new Map(
     entriesOf(was[typesOf], "AttributeName").map(([name, { AttributeType }]) => [
@@ -109,10 +104,7 @@ function retypes(was: Members, is: Members): boolean {
   );
 }
 
-/**
- * Returns each creation and deletion of an index. An index with changed keys or attributes counts
- * as both.
- */
+/** Lists creations and deletions. An index with changed keys or attributes counts as both. */
 function indexChanges(was: Members, is: Members): string[] {
   const indexesOf = (members: Members) =>
     new Map(entriesOf(members["GlobalSecondaryIndexes"], "IndexName"));
@@ -145,10 +137,7 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * Replaces parameters by their defaults, so that a changed default shows as a change of the
- * property that uses it.
- */
+/** Shows a changed default as a change of the property that uses it. */
 function resolved(
   properties: Members = {},
   { Parameters = {} }: Pick<TemplatePart, "Parameters">,

@@ -3,10 +3,6 @@ import type { Values } from "./function-part.ts";
 import { danglingReferences } from "./references.ts";
 import type { Template, TemplatePart } from "./template.ts";
 
-/**
- * Additions of an application to its template: resources, and environment variables for every
- * function.
- */
 export interface Extension {
   readonly part: TemplatePart;
   readonly variables: Values;
@@ -19,15 +15,9 @@ const known: readonly string[] = [
   ...sections,
   "Globals",
 ];
-/** Path of the environment variables of all functions in a SAM template. */
 const variablesPath = ["Globals", "Function", "Environment", "Variables"] as const;
 
-/**
- * Reads an application's template. From SAM's `Globals`, only the environment variables of
- * functions are supported.
- *
- * @throws Error that names the unsupported part.
- */
+/** From SAM's `Globals`, supports only environment variables of functions. */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));
@@ -41,11 +31,7 @@ export function extensionOf(read: unknown): Extension {
   return { part, variables: variablesOf(template) };
 }
 
-/**
- * Adds an application's extension to a template.
- *
- * @throws Error if a name is already used, or a reference is dangling.
- */
+/** @throws Error if a name is already used, or a reference is dangling. */
 export function extended(template: Template, { part }: Extension): Template {
   const merged = { ...template };
   for (const section of sections) {
@@ -60,11 +46,7 @@ export function extended(template: Template, { part }: Extension): Template {
   return merged;
 }
 
-/**
- * Returns the environment variables of every function.
- *
- * @throws Error if the extension sets a variable that keelson sets.
- */
+/** @throws Error if the extension sets a variable that keelson sets. */
 export function environmentWith(own: Values, { variables }: Extension): Values {
   const taken = Object.keys(variables).find(
     (name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET",

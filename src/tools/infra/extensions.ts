@@ -2,11 +2,7 @@ import type { Extension } from "./extension.ts";
 
 const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
 
-/**
- * Combines several extensions into one.
- *
- * @throws Error if two extensions share a name.
- */
+/** @throws Error if two extensions share a name. */
 export function combined(extensions: readonly Extension[]): Extension {
   const part = sections.map((section) => {
     const members: readonly (Readonly<Record<string, unknown>> | undefined)[] = extensions.map(

@@ -6,10 +6,6 @@ import { isGiven, namePrefix } from "./parameters.ts";
 import { statementsOf } from "./statements.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value, when } from "./template.ts";
 
-/**
- * Returns the logical IDs of a function's resources. osls uses the same IDs, so that either tool
- * can take over the other's stack.
- */
 export function functionIds(name: string) {
   const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
   return {
@@ -21,7 +17,6 @@ export function functionIds(name: string) {
   };
 }
 
-/** Creates a function with its role and its log group, and with a tenant role if it needs one. */
 export function functionPart(
   needed: NeededFunction,
   needs: Needs,
@@ -103,10 +98,7 @@ export function functionPart(
 
 export type Values = Readonly<Record<string, Value>>;
 
-/**
- * Returns the environment variables of every function, so that the code does not depend on the
- * stage.
- */
+/** Keeps the code independent of the stage. */
 export function environmentOf(needs: Needs, place: DataPlace): Values {
   const { tables, bus } = needs;
   return {
@@ -129,10 +121,6 @@ const authVariables: Values = {
   }),
 };
 
-/**
- * Creates the secret for tokens, unless the deployment passes one. AWS generates its value, so no
- * person ever types it.
- */
 export const authSecretPart: TemplatePart = {
   Parameters: {
     AuthSecretArn: {

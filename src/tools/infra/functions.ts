@@ -5,10 +5,10 @@ import type { Registry } from "../../app/registry/registry.ts";
 import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
 import type { Needs } from "./needs.ts";
 
-/** Function layout: one function for all routes, or one for each handler with a route. */
+/** One function for all routes, or one per handler with a route. */
 export type Shape = "one" | "each";
 
-/** Work of a function in addition to the tables of features. Each duty has its own permissions. */
+/** Work beyond the tables of features, each kind with its own permissions. */
 export type Duty =
   | "read-config"
   | "operate-config"
@@ -31,17 +31,14 @@ export interface NeededFunction {
    * `files.file.create`.
    */
   readonly name: string;
-  /** Trigger: the API, the queues, the outbox's stream, or a rule that fires once a minute. */
   readonly calledBy: "requests" | "queues" | "stream" | "minute";
   readonly timeoutSeconds: number;
-  /** Routes of the API: `GET /files/{id}`, or `$default` for requests that match no other route. */
+  /** `GET /files/{id}`, or `$default` for requests that match no other route. */
   readonly routes: readonly string[];
   readonly duties: ReadonlySet<Duty>;
-  /** Tables of features, in order of declaration. */
   readonly tables: readonly ReachedTable[];
 }
 
-/** Table of a feature, with the access that a function has to it. */
 export interface ReachedTable {
   readonly table: TableDeclaration;
   readonly reach: Reach;
@@ -61,12 +58,7 @@ const sweepTimeoutSeconds = 60;
  */
 const scheduleTimeoutSeconds = 300;
 
-/**
- * Returns the functions of a server, each with the duties and tables that its handlers, consumers
- * and jobs need according to their declarations.
- *
- * @throws Error if a handler's name is too long for a function name.
- */
+/** Derives duties and tables from declarations. @throws Error if a handler's name is too long. */
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
   return [
@@ -107,10 +99,6 @@ function handlerFunction(
   };
 }
 
-/**
- * Returns the function of all routes. In shape `each`, it serves only the routes that every server
- * has: health, browser logs and configuration.
- */
 function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const operates: Duty[] = registry.configKeys.size > 0 ? ["operate-config", "claim"] : [];
@@ -135,7 +123,6 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
   };
 }
 
-/** Returns the function that runs consumers, jobs and channels. */
 function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   if (needs.events === undefined && needs.jobs === undefined) return [];
   const { consumers, jobs } = registry;
@@ -160,11 +147,6 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   ];
 }
 
-/**
- * Returns the functions that dispatch events left in the outbox. `stream` dispatches them
- * immediately, `sweep` dispatches older ones and also sends deliveries and due jobs. Neither runs a
- * handler.
- */
 function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   const common = { routes: [], tables: [] };
   // A claim ensures that only one invocation dispatches a shard at a time.
@@ -186,7 +168,6 @@ function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   return [...(bus === undefined ? [] : [stream]), ...(jobs === undefined ? [] : [sweep])];
 }
 
-/** Returns the function of schedules, which checks for due schedules every minute. */
 function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   const schedules = [...registry.schedules.values()];
   if (schedules.length === 0) return [];
@@ -205,20 +186,16 @@ function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   ];
 }
 
-/** Returns the duty to read configuration. Without declared keys, a server does not read any. */
+/** Without declared keys, a server does not read configuration. */
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
 }
 
-/**
- * Returns the duties for reads that any handler may do: kept events, and the active version of a
- * projection.
- */
+/** Any handler may read kept events and the active version of a projection. */
 function readingDuties(needs: Needs): Duty[] {
   return keepsEvents(needs) ? ["read-events"] : [];
 }
 
-/** Returns the duties of a run that may have effects. */
 function effectDuties(needs: Needs): Duty[] {
   return [
     "claim",
@@ -234,10 +211,7 @@ function keepsEvents({ tables }: Needs): boolean {
   return tables.some(({ name }) => name === keptEventsTable.name);
 }
 
-/**
- * Returns the tables of the runners' features and of features that they use, each with the widest
- * access that any of them needs.
- */
+/** Includes features that they use, each with the widest access needed. */
 function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedTable[] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {
@@ -249,7 +223,6 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedT
 /** Leaves room for stage and application: a function name has at most 64 characters. */
 const longestName = 40;
 
-/** Returns the export name of a handler's function: `filesFileCreate` for `files.file.create`. */
 export function exportName(handler: string): string {
   return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
 }

@@ -10,12 +10,11 @@ import { attributeOf, type TemplatePart, type Value } from "./template.ts";
 type Reached = NeededFunction["tables"];
 type TablePlace = Pick<DataPlace, "tableArn" | "indexArn">;
 
-/** Checks whether a function accesses rows of tenants, and so needs a tenant role. */
+/** True if the function needs a tenant role. */
 export function reachesTenants({ tables }: NeededFunction, { isIsolated }: Needs): boolean {
   return isIsolated && tables.some(({ table }) => table.tenant === true);
 }
 
-/** Returns the environment variable that names a function's tenant role. */
 export function isolationVariables(tenantRole: string): Readonly<Record<string, Value>> {
   return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
 }
@@ -26,10 +25,8 @@ export interface RoleIds {
 }
 
 /**
- * Creates the role that a function assumes for each tenant. Only the function's role may assume it,
- * and only with a tagged session. In tables with tenants, the role can access only rows of the
- * tagged tenant, with the access that the function has to the table. It also allows the other items
- * that a commit writes in the same transaction.
+ * Only the function's role may assume it, with a tagged session. In tables with tenants it reaches
+ * only that tenant's rows, but also the other items of the same transaction.
  */
 export function tenantRolePart(
   needed: NeededFunction,
@@ -77,13 +74,11 @@ export function tenantRolePart(
   };
 }
 
-/** Condition of an IAM statement: operators, keys, values. */
 type Condition = Readonly<Record<string, Readonly<Record<string, Value>>>>;
 
 /**
- * Requires that every key of a command starts with the tagged tenant. `ForAllValues` also matches a
- * command without keys, for example a scan, so the `Null` condition requires a key. A session
- * without the tag does not match.
+ * `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. A
+ * session without the tag does not match.
  */
 const ofTenant: Condition = {
   "ForAllValues:StringLike": {
@@ -93,9 +88,7 @@ const ofTenant: Condition = {
 };
 const ofEveryTenant: Condition = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
-/**
- * Creates the statements for rows of tables with tenants. Only a session for all tenants can scan.
- */
+/** Only a session for all tenants can scan. */
 function rowStatements(
   walled: Reached,
   place: TablePlace,
@@ -119,9 +112,8 @@ function rowStatements(
 }
 
 /**
- * Creates the statements for the other items of a transaction, which uses the same credentials:
- * claims, events, and tables without tenants. Only transactions use `ConditionCheckItem`, so this
- * action does not support the condition on the enclosing operation.
+ * Other items of a transaction use the same credentials. Only transactions use
+ * `ConditionCheckItem`, so it does not support the condition on the enclosing operation.
  */
 function commitStatements({ duties }: NeededFunction, open: Reached, place: TablePlace): Value[] {
   const committed = [

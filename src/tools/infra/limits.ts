@@ -1,31 +1,23 @@
 import type { Template } from "./template.ts";
 
-/** Maximum number of entries that CloudFormation accepts in each section of a template. */
+/** CloudFormation's limits for each section. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
-/** Maximum template size that CloudFormation accepts, in bytes: in a call, and from a bucket. */
+/** CloudFormation's limits, in a call and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 
-/**
- * Maximum total length of a role's policies, in characters, without white space and with references
- * resolved to names.
- */
+/** Of one role, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
 
 /** Maximum size of a function's environment, in bytes, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
-/** Size problems that CloudFormation would report for a template. */
 export interface SizeReport {
-  /** Violations that make CloudFormation reject the template. */
   readonly problems: readonly string[];
   /** Hints about templates that can be deployed, but not in the usual way. */
   readonly notes: readonly string[];
 }
 
-/**
- * Checks a template against the limits of CloudFormation, its roles against IAM's, and its
- * functions against Lambda's.
- */
+/** Checks the limits of CloudFormation, IAM and Lambda. */
 export function sizeReport(template: Template, text: string): SizeReport {
   const bytes = Buffer.byteLength(text);
   const counts = (["Parameters", "Resources", "Outputs"] as const).map((section) => ({
@@ -72,13 +64,9 @@ function largePolicies(template: Template): [role: string, characters: number][]
     .filter(([, characters]) => characters > mostPolicyCharacters);
 }
 
-/** Prefix of names in an ARN, with a long region name. */
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
-/**
- * Estimates the number of characters that IAM counts. Assumes that a resource's name equals its
- * logical ID.
- */
+/** Assumes that a resource's name equals its logical ID. */
 function policyCharacters(policies: unknown, { Parameters }: Template): number {
   const named = (id: unknown) =>
     `${arnBeginning}${String(Parameters["NamePrefix"]?.Default)}-${String(id)}`;
@@ -112,17 +100,13 @@ function largeEnvironments(template: Template): [id: string, bytes: number][] {
     .filter(([, bytes]) => bytes > mostEnvironmentBytes);
 }
 
-/** Sample values of pseudo parameters, with a long region name. */
 const pseudo: Readonly<Record<string, string>> = {
   "AWS::Region": "ap-southeast-1",
   "AWS::AccountId": "123456789012",
   "AWS::Partition": "aws",
   "AWS::URLSuffix": "amazonaws.com",
 };
-/**
- * Placeholder for a value that the template does not contain, for example a secret or another
- * stack's output.
- */
+/** Stands for a secret or another stack's output. */
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
@@ -154,10 +138,7 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   );
 }
 
-/**
- * Returns the value of a `Ref`: a parameter's default, the name of a table or a bus, or the URL of
- * a queue.
- */
+/** A parameter's default, the name of a table or a bus, or the URL of a queue. */
 function referredText(
   name: string,
   { Parameters, Resources }: Template,

@@ -13,7 +13,6 @@ export const messageIds = {
   jobs: { queue: "JobQueue", dead: "JobDeadQueue" },
 } as const;
 
-/** Creates the bus and the queues of a server, with rule and policies. */
 export function messageParts({ bus, events, jobs }: Needs): TemplatePart[] {
   const jobParts = jobs === undefined ? [] : [queuePart(jobs, [])];
   // Consumers only consume declared events, so without a bus there is no event queue.
@@ -57,7 +56,6 @@ function rulePart({ rule }: NeededBus): TemplatePart {
   };
 }
 
-/** Creates a queue with its dead-letter queue and the policies of both. */
 function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)[]): TemplatePart {
   const ids = messageIds[queue.kind];
   const { name, deadName, isOrdered, maxReceives, variable } = queue;
@@ -101,10 +99,7 @@ function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)
   };
 }
 
-/**
- * Creates the policy of a queue, which denies access without TLS. Other accounts have no access,
- * and within this account, roles grant it.
- */
+/** Denies access without TLS. Other accounts have no access; roles grant it here. */
 function policy(
   id: string,
   allowed: readonly ((id: string) => Value)[],

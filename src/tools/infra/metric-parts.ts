@@ -6,10 +6,6 @@ import { alarmPart } from "./alarm-parts.ts";
 import { namePrefix } from "./parameters.ts";
 import { substituted, type TemplatePart, type Value } from "./template.ts";
 
-/**
- * Returns the environment variables that direct a function's metrics to the namespace of alarms and
- * dashboard.
- */
 export function metricVariables({ options }: DeclaredServer): Readonly<Record<string, Value>> {
   return options.metrics === undefined
     ? {}
@@ -56,7 +52,6 @@ function hasSubject({ registry }: DeclaredServer, subject: AlarmSubject): boolea
   }
 }
 
-/** Size of a widget. A dashboard has 24 columns. */
 const [width, height] = [8, 6];
 
 function dashboardPart(service: string, metrics: readonly MetricDeclaration[]): TemplatePart {
@@ -94,10 +89,7 @@ function statisticsOf({ kind }: MetricDeclaration): readonly string[] {
   return { counter: ["Sum"], histogram: ["p50", "p99"], gauge: ["Maximum"] }[kind];
 }
 
-/**
- * Returns an expression with one line for each set of dimensions, because label values change over
- * time.
- */
+/** Draws one line for each set of dimensions, because label values change over time. */
 function searchFor(
   { name, dimensions = [] }: MetricDeclaration,
   service: string,

@@ -12,89 +12,60 @@ import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging
 import type { RequiredTable } from "../../aws/tables/table-indexes.ts";
 import type { Variables } from "../../base/process/environment.ts";
 
-/** Table with the properties that the account must provide. */
 export interface NeededTable extends RequiredTable {
-  /** Environment variable that overrides the table name. */
   readonly variable: string;
-  /**
-   * Whether items are permanent. If so, the table needs point-in-time recovery and deletion
-   * protection.
-   */
+  /** Permanent items need point-in-time recovery and deletion protection. */
   readonly isLasting: boolean;
   readonly stream: "KEYS_ONLY" | undefined;
 }
 
-/** Kind of a server's queue, by its contents. */
 export type QueueKind = "events" | "jobs";
 
 export interface NeededQueue {
   readonly kind: QueueKind;
-  /** Name or URL. */
   readonly name: string;
   readonly deadName: string;
   readonly isOrdered: boolean;
-  /** Environment variable that overrides the queue name. */
   readonly variable: string;
-  /**
-   * Minimum visibility timeout, in seconds. For a Lambda function, it is six times the function's
-   * timeout.
-   */
+  /** For a Lambda function, six times its timeout. */
   readonly visibilitySeconds: number;
-  /** Number of receives after which a message moves to the dead-letter queue. */
   readonly maxReceives: number;
 }
 
-/** Event bus, with the events that it must route to the event queue. */
 export interface NeededBus {
   readonly name: string;
-  /** Environment variable that overrides the bus name. */
   readonly variable: string;
   readonly source: string;
   readonly rule: ReturnType<typeof eventRule>;
-  /** Event types with a consumer in this server. */
   readonly consumed: readonly string[];
 }
 
-/** Parameters that the server reads from SSM's Parameter Store. */
 export interface NeededParameters {
-  /** Path of overrides: `/app` for `/app/<feature>/<key name>`. */
+  /** `/app` for `/app/<feature>/<key name>`. */
   readonly overrides: string | undefined;
-  /** Name of the key ring, a SecureString. */
+  /** Name of a SecureString. */
   readonly keyRing: string | undefined;
 }
 
-/**
- * Resources that a server needs in its account. Doctor checks the account against them, and
- * templates create them.
- */
+/** Resources that a server needs. Doctor checks them, and templates create them. */
 export interface Needs {
-  /** Tables. The configuration table, which every server has, comes first. */
+  /** The configuration table, which every server has, comes first. */
   readonly tables: readonly [NeededTable, ...NeededTable[]];
-  /** Event queue, if the server consumes any events. */
   readonly events: NeededQueue | undefined;
-  /** Queue for jobs and deliveries. */
   readonly jobs: NeededQueue | undefined;
-  /** Event bus, if the server declares any events. */
   readonly bus: NeededBus | undefined;
   readonly parameters: NeededParameters;
-  /** Whether functions that answer requests verify tokens with `KEELSON_AUTH_SECRET`. */
   readonly hasAuthSecret: boolean;
-  /**
-   * Whether sessions of a tenant role access rows of tenants. True if isolation is enabled and a
-   * table has tenants.
-   */
+  /** Isolation is enabled and a table has tenants. */
   readonly isIsolated: boolean;
 }
 
-/** Options of {@link needsOf} that determine names. */
 export interface NeedsOptions {
-  /** Environment variables that override names. Default: no overrides. */
   readonly env?: Variables;
-  /** Prefix of names. Default: `dynamodb.prefix` of the server. */
   readonly prefix?: string;
 }
 
-/** Derives the resources that a server needs from its declarations, without calling AWS. */
+/** Uses declarations only, without calling AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
   { env = {}, prefix }: NeedsOptions = {},

@@ -4,22 +4,14 @@ import { ref, type TemplatePart, type Value, when } from "./template.ts";
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
 export const namePrefix = "${NamePrefix}";
 
-/**
- * Maximum length of the prefix of queue names, which have at most 80 characters with the longest
- * suffix.
- */
+/** Queue names have at most 80 characters. */
 export const longestDataPrefix = 80 - "-jobs-dead.fifo".length;
 
-/** Returns the maximum length of the prefix of function names, which have at most 64 characters. */
+/** Function names have at most 64 characters. */
 export function longestFunctionPrefix(functions: readonly { readonly name: string }[]): number {
   return 64 - Math.max(...functions.map(({ name }) => `-${name}`.length));
 }
 
-/**
- * Creates the parameter that prefixes every name.
- *
- * @throws Error if the names would be too long.
- */
 export function nameParameter(prefix: string, stage: string, longest: number): TemplatePart {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
   if (name.length > longest) {
@@ -151,10 +143,7 @@ export const functionParameters: TemplatePart = {
   },
 };
 
-/**
- * Parameter of functions that queues trigger. It is separate because linters reject unused
- * parameters.
- */
+/** Separate because linters reject unused parameters. */
 export const queueParameters: TemplatePart = {
   Parameters: {
     QueueConcurrency: {
@@ -171,10 +160,7 @@ export function isGiven(parameter: string): Value {
   return { "Fn::Not": [{ "Fn::Equals": [ref(parameter), ""] }] };
 }
 
-/**
- * Returns `value` if there is a customer-managed key, and otherwise `otherwise`, or omits the
- * property.
- */
+/** Without a customer-managed key, uses `otherwise` or omits the property. */
 export function withCustomerKey(value: Value, otherwise?: Value): Value {
   return when("HasCustomerKey", value, otherwise);
 }

@@ -1,9 +1,6 @@
 import type { Template } from "./template.ts";
 
-/**
- * Lists references without a target, each once: `Ref`, `Fn::GetAtt`, `Fn::Sub`, `DependsOn` and
- * conditions.
- */
+/** Covers `Ref`, `Fn::GetAtt`, `Fn::Sub`, `DependsOn` and conditions. */
 export function danglingReferences({
   Parameters,
   Conditions,
@@ -41,7 +38,6 @@ interface Reference {
   readonly isCondition: boolean;
 }
 
-/** Returns the references in `Condition` and `DependsOn` of a resource or an output. */
 function ownReferences(
   item: { readonly Condition?: unknown; readonly DependsOn?: unknown },
   from: string,

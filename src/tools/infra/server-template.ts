@@ -21,17 +21,13 @@ import { tablePart } from "./table-part.ts";
 import { type Template, type TemplatePart, templateOf } from "./template.ts";
 import { triggerParts } from "./trigger-parts.ts";
 
-/** Contents of a template: data, the functions that work on it, or both. */
 export type ServerPart = "data" | "functions" | "all";
 
 export interface ServerTemplateOptions {
-  /** Deployment stage. Names start with `<dynamodb.prefix>-<stage>`. */
+  /** Names start with `<dynamodb.prefix>-<stage>`. */
   readonly stage: string;
-  /** Default: `all`. */
   readonly part?: ServerPart;
-  /** Default: `one`. */
   readonly shape?: Shape;
-  /** Additions of the application. Default: no additions. */
   readonly extension?: Extension;
 }
 
@@ -45,11 +41,8 @@ const descriptions: Readonly<Record<ServerPart, string>> = {
 };
 
 /**
- * Creates the template of the resources that a server needs in its account. The same server gives
- * the same template in every environment.
- *
- * @throws Error if names are too long, two names result in the same logical ID, or the extension
- * does not fit.
+ * Gives the same template in every environment. @throws Error if names are too long or collide, or
+ * the extension does not fit.
  */
 export function serverTemplate(
   server: DeclaredServer,
@@ -75,7 +68,6 @@ export function serverTemplate(
   return extended(template, extension);
 }
 
-/** Creates the template of a server's tables, bus and queues. */
 export function dataTemplate(
   server: DeclaredServer,
   { stage }: Pick<ServerTemplateOptions, "stage">,

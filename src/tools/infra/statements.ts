@@ -6,14 +6,13 @@ import { type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, type Value } from "./template.ts";
 
-/** Statement of a role. Its `Sid` describes its purpose. No action or resource is `*`. */
+/** No action or resource is `*`. */
 interface Statement {
   readonly Sid: string;
   readonly Action: readonly string[];
   readonly Resource: readonly Value[];
 }
 
-/** Returns the permissions of a function's role: the minimal set of actions that its work needs. */
 export function statementsOf(
   needed: NeededFunction,
   needs: Needs,
@@ -37,10 +36,7 @@ export function statementsOf(
   return [...merged.map(allowed), useCustomerKey];
 }
 
-/**
- * Returns the statements for overrides and key ring. Both are read when a function starts, and the
- * key ring again when a new key appears.
- */
+/** Read when a function starts; the key ring again when a new key appears. */
 function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
   const parameter = (name: string) =>
     arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`);
@@ -61,11 +57,9 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Sta
   ];
 }
 
-/** The statements for each duty. */
 const dutyStatements: Readonly<
   Record<Duty, (place: DataPlace, queues: ReturnType<typeof queuesOf>) => Statement[]>
 > = {
-  // `ctx.config`.
   "read-config": (place) => [
     {
       Sid: "ReadConfig",
@@ -166,8 +160,6 @@ const dutyStatements: Readonly<
       Resource: queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
     },
   ],
-  // Lambda's poller. Failed messages are hidden for a delay. Messages that can never succeed go
-  // to the dead-letter queue.
   consume: (place, queues) => [
     {
       Sid: "Consume",
@@ -222,7 +214,6 @@ const writing = [
   "dynamodb:UpdateItem",
   ...checking,
 ];
-/** Allowed actions for each kind of access to a table. */
 export const reachActions: Readonly<
   Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>
 > = {
@@ -232,9 +223,7 @@ export const reachActions: Readonly<
 };
 
 /**
- * Returns the statements for the tables of features: one for each kind of access, and one for
- * indexes, which only support queries. With isolation, the tenant role has access to rows of
- * tenants instead.
+ * Indexes only support queries. With isolation, the tenant role reaches rows of tenants instead.
  */
 function tableStatements(
   { tables: reachable }: NeededFunction,
@@ -265,7 +254,6 @@ const allowed = ({ Sid, Action, Resource }: Statement): Value => ({
   Resource,
 });
 
-/** Allows use of the customer-managed key that encrypts tables and queues. */
 export const useCustomerKey = withCustomerKey(
   allowed({
     Sid: "UseCustomerKey",

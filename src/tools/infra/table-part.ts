@@ -7,10 +7,7 @@ import type { NeededTable } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, logicalId, ref, substituted, type TemplatePart } from "./template.ts";
 
-/**
- * Creates an on-demand, encrypted table. A permanent table is recoverable, protected against
- * deletion, and remains when the stack is deleted.
- */
+/** A permanent table is recoverable, protected against deletion, and outlives the stack. */
 export function tablePart(table: NeededTable): TemplatePart {
   const { name, tableName, variable, timeToLive, isLasting, stream, indexes } = table;
   const id = tableId(name);

@@ -1,4 +1,3 @@
-/** JSON value in a template. */
 export type Value =
   | string
   | number
@@ -8,10 +7,8 @@ export type Value =
 
 export interface Resource {
   readonly Type: string;
-  /** Default: the resource is deleted with the stack. */
   readonly DeletionPolicy?: "Retain";
   readonly UpdateReplacePolicy?: "Retain";
-  /** Default: the resource always exists. */
   readonly Condition?: string;
   readonly DependsOn?: string | readonly string[];
   readonly Properties: Readonly<Record<string, unknown>>;
@@ -31,12 +28,11 @@ export interface Parameter {
 
 export interface Output {
   readonly Description: string;
-  /** Default: the output always exists. */
   readonly Condition?: string;
   readonly Value: Value;
 }
 
-/** Part of a template, to be merged with other parts. Names are logical IDs. */
+/** Names are logical IDs. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Readonly<Record<string, Value>>;
@@ -49,16 +45,15 @@ export interface Template extends Required<TemplatePart> {
   readonly Description: string;
 }
 
-/** Returns a reference to a parameter's value or a resource's name. */
 export const ref = (id: string): Value => ({ Ref: id });
 export const attributeOf = (id: string, attribute: string): Value => ({
   "Fn::GetAtt": [id, attribute],
 });
-/** Returns a string in which `${Name}` is replaced by a parameter's value or by one of `values`. */
+/** Replaces `${Name}` by a parameter's value or one of `values`. */
 export const substituted = (text: string, values?: Readonly<Record<string, Value>>): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
 });
-/** Selects one of two values by a condition. Without the second value, the property is omitted. */
+/** Without the second value, omits the property. */
 export const when = (
   condition: string,
   value: Value,
@@ -68,10 +63,7 @@ export const when = (
 });
 
 /**
- * Merges parts into a template. Entries that occur in several parts, for example parameters, must
- * be identical.
- *
- * @throws Error if two resources have the same logical ID.
+ * Entries that occur in several parts must be identical. @throws Error on conflicting resources.
  */
 export function templateOf(description: string, parts: readonly TemplatePart[]): Template {
   const ids = parts.flatMap(({ Resources = {} }) => Object.keys(Resources));
@@ -88,15 +80,11 @@ export function templateOf(description: string, parts: readonly TemplatePart[]):
   };
 }
 
-/** Serializes a template. The same template always gives the same bytes. */
 export function templateText(template: Template): string {
   return `${written(template, "\n")}\n`;
 }
 
-/**
- * Maximum line length. Values that fit are written on one line, because people read templates and
- * their size is limited.
- */
+/** Values that fit take one line: people read templates, and their size is limited. */
 const longestLine = 140;
 
 function written(value: unknown, newline: string): string {
@@ -111,9 +99,7 @@ function written(value: unknown, newline: string): string {
   return `{${inner}${members.join(`,${inner}`)}${newline}}`;
 }
 
-/**
- * Converts a kebab-case name to a logical ID: `upload-parts` and `Table` become `UploadPartsTable`.
- */
+/** `upload-parts` and `Table` become `UploadPartsTable`. */
 export function logicalId(name: string, suffix: string): string {
   return `${name.replaceAll(/(?:^|-+)(.?)/g, (_whole, letter: string) => letter.toUpperCase())}${suffix}`;
 }

@@ -8,7 +8,6 @@ import { queueParameters } from "./parameters.ts";
 import { tableId } from "./table-part.ts";
 import { attributeOf, ref, type TemplatePart } from "./template.ts";
 
-/** Creates the triggers of functions that do not answer requests. */
 export function triggerParts(
   functions: readonly NeededFunction[],
   needs: Needs,
