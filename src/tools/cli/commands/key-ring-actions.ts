@@ -46,127 +46,121 @@ const knownMs = 15_000;
  */
 const answerRetentionMs = 310_000;
 
-export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
-  Object.entries({
-    create: async (call, stored, { clock, print }) => {
-      if ((await stored.read()) !== undefined)
-        throw new Error(`the parameter ${call.parameter} exists already; use add`);
-      const name = call.key ?? today(clock.now());
-      await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
-      print(`${call.parameter}: created with the key ${name}`);
-    },
-    add: async (call, stored, { clock, print }) => {
-      const name = call.key ?? today(clock.now());
-      const { active } = await change(call, stored, clock, (ring) => {
-        if (Object.hasOwn(ring.keys, name))
-          throw new Error(`the ring has a key ${name}; give another name with --key`);
-        if (Object.hasOwn(ring.retired ?? {}, name)) {
-          throw new Error(
-            `the ring had a key ${name}, which still verifies messages; give another name with --key`,
-          );
-        }
-        return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
-      });
-      print(`${call.parameter}: added the key ${name}; ${active} still seals`);
-    },
-    activate: async (call, stored, context) => {
-      const name = ownKey((await readRing(call, stored)).ring, call);
-      await untilKnown(call, stored, context);
-      await change(call, stored, context.clock, (ring) => ({
-        ...ring,
-        active: ownKey(ring, call),
-      }));
-      context.print(`${call.parameter}: the key ${name} seals from now on`);
-    },
-    rotate: async (call, stored, context) => {
-      const { ring } = await readRing(call, stored);
-      await untilKnown(call, stored, context);
-      const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
-      const secrets = createSecrets({ clock: context.clock, load });
-      secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
-      const left = { overtaken: 0, locked: 0 };
-      await inEachTable(call, context, async (store, table) => {
-        const { print, complain } = context;
-        const log = {
-          warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
-        };
-        const cipher = createRowCipher(secrets, () => table, call);
-        const { activeKey, resealed, overtaken, locked } = await rotateRows(
-          { store, cipher, log },
-          {
-            onProgress: ({ scanned, resealed }) =>
-              print(`${scanned} items of ${table}: ${resealed} sealed again`),
-          },
-        );
-        print(
-          `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
-        );
-        left.overtaken += overtaken;
-        left.locked += locked;
-      });
-      const { locked, overtaken } = left;
-      if (locked + overtaken > 0) {
+export const keyRingActions = Object.freeze({
+  create: async (call, stored, { clock, print }) => {
+    if ((await stored.read()) !== undefined)
+      throw new Error(`the parameter ${call.parameter} exists already; use add`);
+    const name = call.key ?? today(clock.now());
+    await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
+    print(`${call.parameter}: created with the key ${name}`);
+  },
+  add: async (call, stored, { clock, print }) => {
+    const name = call.key ?? today(clock.now());
+    const { active } = await change(call, stored, clock, (ring) => {
+      if (Object.hasOwn(ring.keys, name))
+        throw new Error(`the ring has a key ${name}; give another name with --key`);
+      if (Object.hasOwn(ring.retired ?? {}, name)) {
         throw new Error(
-          `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
+          `the ring had a key ${name}, which still verifies messages; give another name with --key`,
         );
       }
-    },
-    remove: async (call, stored, context) => {
-      const { ring, changedMs } = await readRing(call, stored);
-      assertRetired(ring, ownKey(ring, call));
-      const youngMs = changedMs + answerRetentionMs - context.clock.now();
-      if (youngMs > 0) {
-        throw new Error(
-          `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
-        );
-      }
-      await inEachTable(call, context, async (store, table) => {
-        const uses = await countUses(store, String(call.key));
-        if (uses > 0)
-          throw new Error(
-            `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
-          );
-        context.print(`${table}: no secret is sealed with ${call.key}`);
-      });
-      const { retired } = await change(call, stored, context.clock, (now) => {
-        const name = ownKey(now, call);
-        assertRetired(now, name);
-        const { [name]: secret, ...keys } = now.keys;
-        // Safe: `ownKey` found the key. Queues can still hold messages that it signed, so it is
-        // kept as retired.
-        return {
-          ...now,
-          keys,
-          retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
-        };
-      });
-      const until = retired?.[String(call.key)]?.until;
-      context.print(
-        `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+      return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
+    });
+    print(`${call.parameter}: added the key ${name}; ${active} still seals`);
+  },
+  activate: async (call, stored, context) => {
+    const name = ownKey((await readRing(call, stored)).ring, call);
+    await untilKnown(call, stored, context);
+    await change(call, stored, context.clock, (ring) => ({
+      ...ring,
+      active: ownKey(ring, call),
+    }));
+    context.print(`${call.parameter}: the key ${name} seals from now on`);
+  },
+  rotate: async (call, stored, context) => {
+    const { ring } = await readRing(call, stored);
+    await untilKnown(call, stored, context);
+    const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
+    const secrets = createSecrets({ clock: context.clock, load });
+    secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
+    const left = { overtaken: 0, locked: 0 };
+    await inEachTable(call, context, async (store, table) => {
+      const { print, complain } = context;
+      const log = {
+        warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
+      };
+      const cipher = createRowCipher(secrets, () => table, call);
+      const { activeKey, resealed, overtaken, locked } = await rotateRows(
+        { store, cipher, log },
+        {
+          onProgress: ({ scanned, resealed }) =>
+            print(`${scanned} items of ${table}: ${resealed} sealed again`),
+        },
       );
-    },
-    forget: async (call, stored, { clock, print }) => {
-      await change(call, stored, clock, (ring) => {
-        const name = String(call.key);
-        const { retired = {} } = ring;
-        if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
-        const { [name]: _forgotten, ...left } = retired;
-        return { ...ring, retired: left };
-      });
-      print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
-    },
-    list: async (call, stored, { clock, print }) => {
-      const {
-        active,
+      print(
+        `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
+      );
+      left.overtaken += overtaken;
+      left.locked += locked;
+    });
+    const { locked, overtaken } = left;
+    if (locked + overtaken > 0) {
+      throw new Error(
+        `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
+      );
+    }
+  },
+  remove: async (call, stored, context) => {
+    const { ring, changedMs } = await readRing(call, stored);
+    assertRetired(ring, ownKey(ring, call));
+    const youngMs = changedMs + answerRetentionMs - context.clock.now();
+    if (youngMs > 0) {
+      throw new Error(
+        `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
+      );
+    }
+    await inEachTable(call, context, async (store, table) => {
+      const uses = await countUses(store, String(call.key));
+      if (uses > 0)
+        throw new Error(
+          `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
+        );
+      context.print(`${table}: no secret is sealed with ${call.key}`);
+    });
+    const { retired } = await change(call, stored, context.clock, (now) => {
+      const name = ownKey(now, call);
+      assertRetired(now, name);
+      const { [name]: secret, ...keys } = now.keys;
+      // Safe: `ownKey` found the key. Queues can still hold messages that it signed, so it is
+      // kept as retired.
+      return {
+        ...now,
         keys,
-        retired = {},
-      } = pruned((await readRing(call, stored)).ring, clock.now());
-      for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
-      for (const [name, { until }] of Object.entries(retired))
-        print(`${name} (removed; verifies messages until ${until})`);
-    },
-  } satisfies Record<string, KeyRingAction>),
-);
+        retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
+      };
+    });
+    const until = retired?.[String(call.key)]?.until;
+    context.print(
+      `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+    );
+  },
+  forget: async (call, stored, { clock, print }) => {
+    await change(call, stored, clock, (ring) => {
+      const name = String(call.key);
+      const { retired = {} } = ring;
+      if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
+      const { [name]: _forgotten, ...left } = retired;
+      return { ...ring, retired: left };
+    });
+    print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
+  },
+  list: async (call, stored, { clock, print }) => {
+    const { active, keys, retired = {} } = pruned((await readRing(call, stored)).ring, clock.now());
+    for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
+    for (const [name, { until }] of Object.entries(retired))
+      print(`${name} (removed; verifies messages until ${until})`);
+  },
+} satisfies Record<string, KeyRingAction>);
 
 async function readRing(
   { parameter }: KeyRingCall,

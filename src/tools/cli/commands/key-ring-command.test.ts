@@ -231,7 +231,7 @@ test("a ring that somebody else changes meanwhile is changed as it is then, or i
     ...stored,
     replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)),
   };
-  await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow(
+  await expect(keyRingActions.add?.(call, slow, context)).rejects.toThrow(
     "somebody else changed /vault/busy",
   );
   stored.close();

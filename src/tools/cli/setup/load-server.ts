@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Server, type ServerInternals, serverInternals } from "../../../app/server/server.ts";
-import { UsageError } from "./run-command.ts";
+import { UsageError } from "./define-command.ts";
 
 /**
  * Returns the server that a module exports as `server`, as its default export or under any other
