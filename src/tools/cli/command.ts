@@ -127,10 +127,7 @@ export async function runCommand(args: readonly string[], given: CommandContext)
   return run(args.slice(1), context);
 }
 
-/**
- * Returns KEELSON_AUTH_SECRET, or the development secret if it is unset or empty. Environment files
- * set unused variables to an empty string.
- */
+/** Environment files set unused variables to an empty string. */
 async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
   const configured = env["KEELSON_AUTH_SECRET"];
   if (!configured) {

@@ -109,9 +109,7 @@ async function check(
   return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
 }
 
-/**
- * @throws UsageError if a part of the lock has the wrong shape, for example after a manual edit.
- */
+/** @throws UsageError if the lock has the wrong shape, for example after a manual edit. */
 function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
   try {
     return contractChanges(before, contract);
@@ -127,15 +125,11 @@ function declared(server: ServerInternals, module: string): Promise<ReadContract
   return contractOf(server, dirname(resolve(module)));
 }
 
-/**
- * Names the schemas that the lock does not contain, so that the user knows they are not checked.
- */
 function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
   for (const { where, why } of unsaid)
     complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
 
-/** @throws UsageError if the lock does not exist or cannot be read. */
 async function readLock(file: string, module: string): Promise<Contract> {
   let text: string;
   try {

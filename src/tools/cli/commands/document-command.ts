@@ -9,7 +9,6 @@ import { writeText } from "../setup/write-text.ts";
 
 /** Command that writes one document of a server. Returns 1 if a schema has no JSON Schema. */
 export interface DocumentCommand {
-  /** On the command line: `openapi`. */
   readonly name: string;
   readonly purpose: string;
   /** Resolves packages from `directory`. */

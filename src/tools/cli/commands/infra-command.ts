@@ -105,7 +105,6 @@ function compare(
   return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
 }
 
-/** @throws UsageError if the file is not a CloudFormation template. */
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
   const read = await readJson(option, file);
   if (!isTemplate(read))
@@ -115,7 +114,6 @@ async function readTemplate(option: "diff" | "check", file: string): Promise<Com
   return read;
 }
 
-/** @throws UsageError if the file is not a valid template extension. */
 async function readExtension(file: string): Promise<Extension> {
   const read = await readJson("with", file);
   try {
@@ -137,7 +135,7 @@ async function readJson(option: string, file: string): Promise<unknown> {
   }
 }
 
-/** Checks the top levels of a template. The comparison treats deeper levels as unknown. */
+/** The comparison treats deeper levels as unknown. */
 function isTemplate(read: unknown): read is ComparedTemplate {
   if (!isObject(read)) return false;
   const { Resources, Parameters = {}, Conditions = {}, Outputs = {} } = read;
@@ -148,7 +146,6 @@ function isTemplate(read: unknown): read is ComparedTemplate {
   );
 }
 
-/** Returns the members of a value that is known to be an object. The caller checks each member. */
 function membersOf(value: unknown): Readonly<Record<string, unknown>>[] {
   return Object.values(value as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
 }

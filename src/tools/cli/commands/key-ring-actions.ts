@@ -28,22 +28,15 @@ export interface KeyRingCall {
   readonly bindVersion: boolean;
 }
 
-/** Performs an action. Throws an Error with the reason if it cannot. */
 export type KeyRingAction = (
   call: KeyRingCall,
   stored: KeyRingParameter,
   context: CommandContext,
 ) => Promise<void>;
 
-/**
- * Delay after which every server knows of a change, in milliseconds. Servers cache the ring for up
- * to 10 s.
- */
+/** Until every server knows of a change: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
-/**
- * Time for which a stored response can need its key, in milliseconds. A write that asks for it
- * keeps its sealed response for five minutes.
- */
+/** A write that asks for it keeps its sealed response for five minutes. */
 const answerRetentionMs = 310_000;
 
 export const keyRingActions = Object.freeze({
@@ -172,10 +165,7 @@ async function readRing(
   return { ...rest, ring: parseKeyRingText(text) };
 }
 
-/**
- * Applies a change to the current ring. SSM has no conditional write, so a concurrent change is
- * detected afterwards, by the version, and reported.
- */
+/** SSM has no conditional write, so the version tells afterwards of a concurrent change. */
 async function change(
   call: KeyRingCall,
   stored: KeyRingParameter,
@@ -190,7 +180,6 @@ async function change(
   );
 }
 
-/** Waits until every server knows of the last change. */
 async function untilKnown(
   call: KeyRingCall,
   stored: KeyRingParameter,
@@ -203,7 +192,6 @@ async function untilKnown(
   await wait(leftMs);
 }
 
-/** Returns the key that the call names. Throws if the ring does not have it. */
 function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
   const name = String(key);
   if (Object.hasOwn(ring.keys, name)) return name;
@@ -214,7 +202,7 @@ function assertRetired({ active }: KeyRingText, name: string): void {
   if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
 }
 
-/** Serializes the ring. Throws if a server would reject it. */
+/** @throws Error if a server would reject the ring. */
 function checked(ring: KeyRingText): string {
   const text = JSON.stringify(ring);
   parseKeyRingText(text);

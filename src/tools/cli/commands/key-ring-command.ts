@@ -85,10 +85,7 @@ async function act(
   }
 }
 
-/**
- * Returns the message of an error and of its causes, because "cannot be read" hides the error of
- * the store.
- */
+/** Adds the causes: "cannot be read" hides the error of the store. */
 function messageOf(error: unknown): string {
   /* v8 ignore next -- all code in this file throws errors only */
   if (!(error instanceof Error)) return String(error);

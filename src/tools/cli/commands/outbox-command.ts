@@ -71,7 +71,6 @@ async function act(call: OutboxCall, { env, print, complain }: CommandContext): 
   }
 }
 
-/** Returns the number of items it processed. */
 async function actOn(
   store: AsideStore,
   { action, event }: OutboxCall,
@@ -86,10 +85,7 @@ async function actOn(
   return count;
 }
 
-/**
- * Returns the event ID of an item. For an item that is not an event, reads it from the key:
- * `<time>#<event ID>#shard#<n>`.
- */
+/** The key is `<time>#<event ID>#shard#<n>`, also for an item that is not an event. */
 function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }

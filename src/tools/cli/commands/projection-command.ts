@@ -57,10 +57,8 @@ export const run = defineCommand({
   },
 });
 
-/** Maximum number of uncounted events that are listed. */
 const mostNamed = 20;
 
-/** Returns the exit code: 1 if events could not be counted. */
 async function make(
   runtime: Runtime,
   name: string,

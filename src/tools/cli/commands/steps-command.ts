@@ -94,7 +94,7 @@ async function standingOf(
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
 
-/** Owner of a step that an operator resolves. No run has this owner. */
+/** No run has this owner. */
 const operator = "operator";
 
 function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {

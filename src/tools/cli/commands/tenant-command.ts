@@ -113,7 +113,6 @@ async function carryOut(
   return receipt.isDone ? 0 : 1;
 }
 
-/** Runs the action and clears its progress line. */
 async function receiptFor(
   call: TenantCall,
   found: TenantSources,
@@ -212,7 +211,6 @@ function keptState(
   return stateFile(state, { action, tenant, tables: sources.map(({ tableName }) => tableName) });
 }
 
-/** @throws Error if the user does not type the tenant's ID. */
 async function assertMeant(
   tenant: string,
   { sources }: TenantSources,
@@ -229,7 +227,6 @@ async function assertMeant(
 
 const doings = { export: "exported", erase: "erased", count: "found" } as const;
 
-/** Returns a function that shows the progress of a walk at a terminal. */
 function showing(
   { action }: TenantCall,
   { sources }: TenantSources,

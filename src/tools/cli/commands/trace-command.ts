@@ -115,11 +115,10 @@ interface Asked {
   readonly asked: string | undefined;
   /** Whether the logs are those of a running server. */
   readonly isLive: boolean;
-  /** Timeout for the tables, in milliseconds. 0 skips them. */
+  /** 0 skips the tables. */
   readonly tablesMs: number;
 }
 
-/** Returns `undefined` if no ID is given and the logs contain no request. */
 async function found(
   { server, module, paths, asked, isLive, tablesMs }: Asked,
   context: CommandContext,
@@ -191,7 +190,7 @@ async function askAll(
   }
 }
 
-/** Limits the time of `work`. The SDK searches a long time for missing credentials. */
+/** The SDK searches a long time for missing credentials. */
 async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -18,11 +18,8 @@ export type RunCommand = (args: readonly string[], context: CommandContext) => P
 interface Command<Declared extends Flags> {
   /** Printed for `--help`, and after the reason if the usage was wrong. */
   readonly usage: string;
-  /** All flags except `--help`. */
   readonly flags: Declared;
-  /** Accepts `--no-<flag>` for each boolean flag. */
   readonly allowNegative?: boolean;
-  /** Default 1. */
   readonly maxArguments?: number;
   readonly run: (
     values: ValuesOf<Declared>,
@@ -65,7 +62,6 @@ function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly
   }
 }
 
-/** @throws UsageError with the message if the argument is missing. */
 export function required(argument: string | undefined, message: string): string {
   if (argument === undefined) throw new UsageError(message);
   return argument;
@@ -83,7 +79,6 @@ export function actionOf<Name extends string>(
   throw new UsageError(`${wrong}${advice}`);
 }
 
-/** Returns the milliseconds of `--timeout-seconds`. */
 export function timeoutMsOf(seconds: string): number {
   if (/^[1-9]\d{0,2}$/.test(seconds)) return Number(seconds) * 1_000;
   throw new UsageError(
