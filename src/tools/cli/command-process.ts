@@ -40,18 +40,12 @@ function endStarted(): void {
   );
 }
 
-/**
- * Returns to the start of the line and clears it. The message is cut to one line, because a wrapped
- * line cannot be cleared.
- */
+/** Cut to one line, because a wrapped line cannot be cleared. */
 function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }
 
-/**
- * Returns a signal for a clean stop. The first SIGINT or SIGTERM aborts it; the second ends the
- * process immediately.
- */
+/** The first SIGINT or SIGTERM aborts the signal; the second ends the process immediately. */
 function stopping(): AbortSignal {
   const controller = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const)

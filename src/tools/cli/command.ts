@@ -1,81 +1,76 @@
-import { parseArgs } from "node:util";
 import { authProblems } from "../../base/identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../../base/identity/token.ts";
 import type { CommandContext } from "./setup/command-context.ts";
+import {
+  defineCommand,
+  type RunCommand,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "./setup/define-command.ts";
 import { forTerminal } from "./setup/terminal.ts";
 
 const commands =
   "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
 
-/** Command beside `keelson token`, in the order of the help text. */
-interface OtherCommand {
-  readonly name: string;
-  readonly summary: string;
-  /** Loads the command: `keelson token` does not need AWS code. */
-  readonly load: () => Promise<typeof runCommand>;
-}
-
-const otherCommands: readonly OtherCommand[] = [
-  {
-    name: "init",
-    summary: "makes a project",
-    load: async () => (await import("./commands/init-command.ts")).runInitCommand,
-  },
-  {
-    name: "doctor",
-    summary: "checks what a server needs",
-    load: async () => (await import("./commands/doctor-command.ts")).runDoctorCommand,
-  },
-  {
-    name: "infra",
-    summary: "writes the CloudFormation template of what a server needs",
-    load: async () => (await import("./commands/infra-command.ts")).runInfraCommand,
-  },
-  {
-    name: "openapi",
-    summary: "writes the OpenAPI document of a server",
-    load: async () => (await import("./commands/openapi-command.ts")).runOpenApiCommand,
-  },
-  {
-    name: "contract",
-    summary: "locks what a server promises, and says whom a change breaks",
-    load: async () => (await import("./commands/contract-command.ts")).runContractCommand,
-  },
-  {
-    name: "asyncapi",
-    summary: "writes the AsyncAPI document of a server's events and jobs",
-    load: async () => (await import("./commands/asyncapi-command.ts")).runAsyncApiCommand,
-  },
-  {
-    name: "key-ring",
-    summary: "creates, rotates and lists the keys of encrypted configuration",
-    load: async () => (await import("./commands/key-ring-command.ts")).runKeyRingCommand,
-  },
-  {
-    name: "outbox",
-    summary: "lists, puts back and removes events that the bus refused",
-    load: async () => (await import("./commands/outbox-command.ts")).runOutboxCommand,
-  },
-  {
-    name: "steps",
-    summary: "lists steps, and says how those ended of which nobody knows",
-    load: async () => (await import("./commands/steps-command.ts")).runStepsCommand,
-  },
-  {
-    name: "trace",
-    summary: "prints what became of a request as one tree, and what is stuck",
-    load: async () => (await import("./commands/trace-command.ts")).runTraceCommand,
-  },
-  {
-    name: "tenant",
-    summary: "exports and erases the rows of a tenant",
-    load: async () => (await import("./commands/tenant-command.ts")).runTenantCommand,
-  },
-  {
-    name: "projection",
-    summary: "rebuilds projections and tells how they are",
-    load: async () => (await import("./commands/projection-command.ts")).runProjectionCommand,
-  },
+/** In the order of the help text. Loaded lazily: `keelson token` does not need AWS code. */
+const otherCommands: readonly (readonly [
+  name: string,
+  summary: string,
+  load: () => Promise<{ readonly run: RunCommand }>,
+])[] = [
+  ["init", "makes a project", () => import("./commands/init-command.ts")],
+  ["doctor", "checks what a server needs", () => import("./commands/doctor-command.ts")],
+  [
+    "infra",
+    "writes the CloudFormation template of what a server needs",
+    () => import("./commands/infra-command.ts"),
+  ],
+  [
+    "openapi",
+    "writes the OpenAPI document of a server",
+    () => import("./commands/openapi-command.ts"),
+  ],
+  [
+    "contract",
+    "locks what a server promises, and says whom a change breaks",
+    () => import("./commands/contract-command.ts"),
+  ],
+  [
+    "asyncapi",
+    "writes the AsyncAPI document of a server's events and jobs",
+    () => import("./commands/asyncapi-command.ts"),
+  ],
+  [
+    "key-ring",
+    "creates, rotates and lists the keys of encrypted configuration",
+    () => import("./commands/key-ring-command.ts"),
+  ],
+  [
+    "outbox",
+    "lists, puts back and removes events that the bus refused",
+    () => import("./commands/outbox-command.ts"),
+  ],
+  [
+    "steps",
+    "lists steps, and says how those ended of which nobody knows",
+    () => import("./commands/steps-command.ts"),
+  ],
+  [
+    "trace",
+    "prints what became of a request as one tree, and what is stuck",
+    () => import("./commands/trace-command.ts"),
+  ],
+  [
+    "tenant",
+    "exports and erases the rows of a tenant",
+    () => import("./commands/tenant-command.ts"),
+  ],
+  [
+    "projection",
+    "rebuilds projections and tells how they are",
+    () => import("./commands/projection-command.ts"),
+  ],
 ];
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
@@ -94,52 +89,45 @@ Options:
 The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
 Other commands, each with --help:
-${otherCommands.map(({ name, summary }) => `  keelson ${name.padEnd(20)}${summary}`).join("\n")}`;
+${otherCommands.map(([name, summary]) => `  keelson ${name.padEnd(20)}${summary}`).join("\n")}`;
 
-/**
- * Runs the `keelson` command and returns its exit code: 0, 1 if it failed, 2 if its usage was
- * wrong.
- */
+const flags = {
+  tenant: text,
+  user: text,
+  roles: { type: "string", default: "" },
+  "expires-in-seconds": { type: "string", default: "86400" },
+  issuer: text,
+  audience: text,
+} as const;
+
+const runToken = defineCommand({
+  usage,
+  flags,
+  maxArguments: Number.POSITIVE_INFINITY,
+  run: async (values, given, context) => {
+    const options = tokenOptions(values, given);
+    const secret = await readSecret(context);
+    try {
+      context.print(await signToken({ ...options, secret }, context.clock));
+      return 0;
+    } catch (error) {
+      // The secret is valid, so the options are wrong.
+      context.complain(`keelson: ${messageOf(error)}`);
+      return 2;
+    }
+  },
+});
+
+/** Runs `keelson` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
-  const [first] = args;
-  const other = otherCommands.find(({ name }) => name === first);
-  if (other !== undefined) {
-    const run = await other.load();
-    return run(args.slice(1), context);
-  }
-  let options: Omit<TokenOptions, "secret"> | undefined;
-  try {
-    options = parseCommand(args);
-  } catch (error) {
-    context.complain(`keelson: ${messageOf(error)}\n\n${usage}`);
-    return 2;
-  }
-  if (options === undefined) {
-    context.print(usage);
-    return 0;
-  }
-  let secret: string;
-  try {
-    secret = await readSecret(context);
-  } catch (error) {
-    context.complain(`keelson: ${messageOf(error)}`);
-    return 1;
-  }
-  try {
-    context.print(await signToken({ ...options, secret }, context.clock));
-    return 0;
-  } catch (error) {
-    // The secret is valid, so the options are wrong.
-    context.complain(`keelson: ${messageOf(error)}`);
-    return 2;
-  }
+  const other = otherCommands.find(([name]) => name === args[0]);
+  if (other === undefined) return runToken(args, context);
+  const { run } = await other[2]();
+  return run(args.slice(1), context);
 }
 
-/**
- * Returns KEELSON_AUTH_SECRET, or the development secret if it is unset or empty. Environment files
- * set unused variables to an empty string.
- */
+/** Environment files set unused variables to an empty string. */
 async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
   const configured = env["KEELSON_AUTH_SECRET"];
   if (!configured) {
@@ -159,34 +147,21 @@ async function readSecret({ env, developmentSecret }: CommandContext): Promise<s
   throw new TypeError(`KEELSON_AUTH_SECRET is refused: ${wrong.message}; ${wrong.fix}`);
 }
 
-/** Parses the options of `keelson token`; `undefined` for `--help`. */
-function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | undefined {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      tenant: { type: "string" },
-      user: { type: "string" },
-      roles: { type: "string", default: "" },
-      "expires-in-seconds": { type: "string", default: "86400" },
-      issuer: { type: "string" },
-      audience: { type: "string" },
-      help: { type: "boolean", default: false },
-    },
-  });
-  if (values.help) return undefined;
-  const [command, ...more] = positionals;
-  if (command === undefined) throw new TypeError(`no command is given; use ${commands}`);
+function tokenOptions(
+  values: ValuesOf<typeof flags>,
+  [command, unexpected]: readonly string[],
+): Omit<TokenOptions, "secret"> {
+  if (command === undefined) throw new UsageError(`no command is given; use ${commands}`);
   if (command !== "token")
-    throw new TypeError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
-  if (more.length > 0)
-    throw new TypeError(
-      `unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`,
+    throw new UsageError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
+  if (unexpected !== undefined)
+    throw new UsageError(
+      `unexpected argument ${JSON.stringify(unexpected)}; separate roles by commas, without spaces`,
     );
   const { issuer, audience } = values;
   return {
-    tenantId: required("--tenant", values.tenant),
-    userId: required("--user", values.user),
+    tenantId: idOf("--tenant", values.tenant),
+    userId: idOf("--user", values.user),
     roles: values.roles.split(",").flatMap((name) => name.trim() || []),
     expiresInSeconds: wholeSeconds(values["expires-in-seconds"]),
     ...(issuer === undefined ? {} : { issuer }),
@@ -194,15 +169,15 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   };
 }
 
-function required(option: string, value: string | undefined): string {
+function idOf(option: string, value: string | undefined): string {
   if (value === undefined || value === "")
-    throw new TypeError(`${option} is missing; use ${option} <id>`);
+    throw new UsageError(`${option} is missing; use ${option} <id>`);
   return value;
 }
 
 function wholeSeconds(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new TypeError(
+  throw new UsageError(
     `--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`,
   );
 }

@@ -1,7 +1,6 @@
-/** Oldest Node version that imports TypeScript without a flag. `engines` has the same version. */
+/** The oldest that imports TypeScript without a flag, as in `engines`. */
 const oldest = "22.18";
 
-/** Returns the error message if Node is too old; `undefined` otherwise. */
 export function nodeTooOld(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = oldest.split(".").map(Number);

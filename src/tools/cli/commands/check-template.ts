@@ -6,14 +6,12 @@ import type { CommandContext } from "../setup/command-context.ts";
 import { loadModule } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 
-/** Template in a file, and optionally the module of its functions, which is checked as well. */
 export interface Checked {
   readonly file: string;
   readonly template: ComparedTemplate;
   readonly entry: string | undefined;
 }
 
-/** Prints every mismatch between a template and the server. Returns exit code 1 if it finds any. */
 export async function checkTemplate(
   server: DeclaredServer,
   { file, template, entry }: Checked,

@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { type Contract, contractOf, type ReadContract } from "../../contract/contract.ts";
@@ -9,10 +8,17 @@ import { contractText, readContract } from "../../contract/contract-file.ts";
 import type { Change } from "../../contract/schema-changes.ts";
 import type { StoredReport } from "../../contract/stored-report.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import {
+  actionOf,
+  defineCommand,
+  flag,
+  required,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 import { writeText } from "../setup/write-text.ts";
 import { type Checked, reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
 
@@ -33,43 +39,36 @@ Options:
 
 Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`;
 
-type Values = ReturnType<typeof parse>["values"];
+const flags = {
+  file: { type: "string", default: "contract.json" },
+  json: flag,
+  markdown: flag,
+  stored: flag,
+} as const;
+type Values = ValuesOf<typeof flags>;
 
-/**
- * Runs `keelson contract` and returns its exit code: 0, 1 if a change breaks a client, consumer or
- * stored row, 2 if the check is not possible.
- */
-export function runContractCommand(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
-  const run = async (values: Values, action: string | undefined, [module]: readonly string[]) => {
-    assertUsage(values, action);
-    if (module === undefined)
-      throw new UsageError(`no module is given; use keelson contract ${action} <module>`);
+/** Returns 1 if a change breaks a client, consumer or stored row; 2 if the check is not possible. */
+export const run = defineCommand({
+  usage: contractUsage,
+  flags,
+  maxArguments: 2,
+  run: async (values, [given, module], context) => {
+    const action = actionOf(["write", "check"], given, "; use write or check");
+    const { json, markdown, stored } = values;
+    if (json && markdown)
+      throw new UsageError("--json and --markdown are given; use one of the two");
+    if (action === "write" && (json || markdown || stored))
+      throw new UsageError("--json, --markdown and --stored are of check");
+    const path = required(module, `no module is given; use keelson contract ${action} <module>`);
     try {
-      return action === "write"
-        ? await write(module, values, context)
-        : await check(module, values, context);
+      return await (action === "write" ? write : check)(path, values, context);
     } catch (error) {
       if (error instanceof UsageError) throw error;
       context.complain(`keelson: ${(error as Error).message}`); // safe: loadModule wraps every value that a module throws in an error
       return 2;
     }
-  };
-  return runCommand({ usage: contractUsage, parse, maxArguments: 2, run }, args, context);
-}
-
-function assertUsage({ json, markdown, stored }: Values, action: string | undefined): void {
-  if (action !== "write" && action !== "check") {
-    throw new UsageError(
-      `${action === undefined ? "no action is given" : `there is no action ${JSON.stringify(action)}`}; use write or check`,
-    );
-  }
-  if (json && markdown) throw new UsageError("--json and --markdown are given; use one of the two");
-  if (action === "write" && (json || markdown || stored))
-    throw new UsageError("--json, --markdown and --stored are of check");
-}
+  },
+});
 
 async function write(
   module: string,
@@ -110,9 +109,7 @@ async function check(
   return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
 }
 
-/**
- * @throws UsageError if a part of the lock has the wrong shape, for example after a manual edit.
- */
+/** @throws UsageError if the lock has the wrong shape, for example after a manual edit. */
 function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
   try {
     return contractChanges(before, contract);
@@ -128,15 +125,11 @@ function declared(server: ServerInternals, module: string): Promise<ReadContract
   return contractOf(server, dirname(resolve(module)));
 }
 
-/**
- * Names the schemas that the lock does not contain, so that the user knows they are not checked.
- */
 function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
   for (const { where, why } of unsaid)
     complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
 
-/** @throws UsageError if the lock does not exist or cannot be read. */
 async function readLock(file: string, module: string): Promise<Contract> {
   let text: string;
   try {
@@ -177,18 +170,4 @@ async function readStored(
       { cause: error },
     );
   }
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      file: { type: "string", default: "contract.json" },
-      json: { type: "boolean", default: false },
-      markdown: { type: "boolean", default: false },
-      stored: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
 }

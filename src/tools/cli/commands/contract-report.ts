@@ -2,14 +2,11 @@ import type { Broken, Change } from "../../contract/schema-changes.ts";
 import type { StoredReport } from "../../contract/stored-report.ts";
 import { oneLine } from "../setup/one-line.ts";
 
-/** Result of `keelson contract check`. */
 export interface Checked {
   readonly changes: readonly Change[];
   /** Whether the lock differs from the output of `write`. */
   readonly isStale: boolean;
-  /** Schemas without a JSON Schema. The check does not see changes to them. */
   readonly unsaid: readonly { readonly where: string; readonly why: string }[];
-  /** `undefined` without `--stored`. */
   readonly stored: StoredReport | undefined;
 }
 
@@ -35,7 +32,6 @@ export function reportJson({ changes, isStale, unsaid, stored }: Checked): strin
   return JSON.stringify(document, undefined, 2);
 }
 
-/** Formats the result for people at a terminal. */
 export function reportLines(
   { changes, isStale, stored }: Checked,
   write: string,
@@ -53,7 +49,6 @@ export function reportLines(
   return [...groups, ...rows, ...summaryOf(changes, isStale, write)];
 }
 
-/** Formats the result as Markdown, for a pull request comment. */
 export function reportMarkdown(
   { changes, isStale, unsaid, stored }: Checked,
   write: string,
@@ -154,7 +149,7 @@ function shown(text: string): string {
   return line.length > 160 ? `${line.slice(0, 157)}...` : line;
 }
 
-/** Formats inline Markdown code that is safe inside a table. */
+/** Safe inside a table of Markdown. */
 function code(text: string): string {
   return `\`${oneLine(text).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

@@ -1,6 +1,5 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
 import { type Extension, extensionOf } from "../../infra/extension.ts";
 import { combined } from "../../infra/extensions.ts";
@@ -9,9 +8,15 @@ import { sizeReport } from "../../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
 import { type Template, templateText } from "../../infra/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import {
+  defineCommand,
+  required,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 import { checkTemplate } from "./check-template.ts";
 
 export const infraUsage = `Usage: keelson infra <module> [options]
@@ -36,46 +41,40 @@ Options:
 Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
 2 wrong usage.`;
 
-interface InfraCall {
-  readonly module: string;
-  readonly stage: string;
-  readonly part: ServerPart;
-  readonly shape: Shape;
-  readonly with: readonly string[];
-  readonly out: string;
-  readonly diff: string | undefined;
-  readonly check: string | undefined;
-  readonly entry: string | undefined;
-}
+const flags = {
+  stage: { type: "string", default: "dev" },
+  part: { type: "string", default: "all" },
+  shape: { type: "string", default: "one" },
+  with: { type: "string", multiple: true, default: [] as string[] },
+  out: { type: "string", default: "infra/generated" },
+  diff: text,
+  check: text,
+  entry: text,
+} as const;
 
-/**
- * Runs `keelson infra` and returns its exit code: 0, 1 if it failed, a change is dangerous or
- * `--check` found a mistake, 2 if its usage was wrong.
- */
-export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
-    const call = callOf(values, module);
-    if (call.check !== undefined) {
-      const checked = {
-        file: call.check,
-        template: await readTemplate("check", call.check),
-        entry: call.entry,
-      };
-      return checkTemplate(await loadServer(call.module), checked, context);
+/** Returns 1 if a change is dangerous or `--check` found a mistake. */
+export const run = defineCommand({
+  usage: infraUsage,
+  flags,
+  run: async (values, [given], context) => {
+    const { module, ...call } = callOf(values, given);
+    const { check: file, diff, entry } = call;
+    if (file !== undefined) {
+      const checked = { file, template: await readTemplate("check", file), entry };
+      return checkTemplate(await loadServer(module), checked, context);
     }
-    const before = call.diff === undefined ? undefined : await readTemplate("diff", call.diff);
+    const before = diff === undefined ? undefined : await readTemplate("diff", diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
-    const template = serverTemplate(await loadServer(call.module), { ...call, extension });
+    const template = serverTemplate(await loadServer(module), { ...call, extension });
     return before === undefined
       ? await write(template, call, context)
       : compare(before, template, context);
-  };
-  return runCommand({ usage: infraUsage, parse, run }, args, context);
-}
+  },
+});
 
 async function write(
   template: Template,
-  { part, stage, out }: InfraCall,
+  { part, stage, out }: Pick<ValuesOf<typeof flags>, "part" | "stage" | "out">,
   { print, complain }: CommandContext,
 ): Promise<number> {
   const text = templateText(template);
@@ -106,7 +105,6 @@ function compare(
   return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
 }
 
-/** @throws UsageError if the file is not a CloudFormation template. */
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
   const read = await readJson(option, file);
   if (!isTemplate(read))
@@ -116,7 +114,6 @@ async function readTemplate(option: "diff" | "check", file: string): Promise<Com
   return read;
 }
 
-/** @throws UsageError if the file is not a valid template extension. */
 async function readExtension(file: string): Promise<Extension> {
   const read = await readJson("with", file);
   try {
@@ -138,7 +135,7 @@ async function readJson(option: string, file: string): Promise<unknown> {
   }
 }
 
-/** Checks the top levels of a template. The comparison treats deeper levels as unknown. */
+/** The comparison treats deeper levels as unknown. */
 function isTemplate(read: unknown): read is ComparedTemplate {
   if (!isObject(read)) return false;
   const { Resources, Parameters = {}, Conditions = {}, Outputs = {} } = read;
@@ -149,7 +146,6 @@ function isTemplate(read: unknown): read is ComparedTemplate {
   );
 }
 
-/** Returns the members of a value that is known to be an object. The caller checks each member. */
 function membersOf(value: unknown): Readonly<Record<string, unknown>>[] {
   return Object.values(value as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
 }
@@ -161,11 +157,9 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 const parts: readonly ServerPart[] = ["data", "functions", "all"];
 const shapes: readonly Shape[] = ["one", "each"];
 
-function callOf(
-  { stage, part, shape, with: added, out, diff, check, entry }: ReturnType<typeof parse>["values"],
-  module: string | undefined,
-): InfraCall {
-  if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
+function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
+  const module = required(given, "no module is given; use keelson infra <module>");
+  const { stage, diff, check, entry } = values;
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
     throw new UsageError(
       `--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`,
@@ -175,8 +169,12 @@ function callOf(
     throw new UsageError("--diff and --check are given; use one of the two");
   if (entry !== undefined && check === undefined)
     throw new UsageError("--entry is given without --check; add --check <file>");
-  const one = { part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes) };
-  return { module, stage, ...one, with: added, out, diff, check, entry };
+  return {
+    ...values,
+    module,
+    part: oneOf("part", values.part, parts),
+    shape: oneOf("shape", values.shape, shapes),
+  };
 }
 
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
@@ -186,22 +184,4 @@ function oneOf<Name extends string>(option: string, given: string, names: readon
       `--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`,
     );
   return found;
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      stage: { type: "string", default: "dev" },
-      part: { type: "string", default: "all" },
-      shape: { type: "string", default: "one" },
-      with: { type: "string", multiple: true, default: [] },
-      out: { type: "string", default: "infra/generated" },
-      diff: { type: "string" },
-      check: { type: "string" },
-      entry: { type: "string" },
-      help: { type: "boolean", default: false },
-    },
-  });
 }

@@ -1,10 +1,9 @@
 import { relative, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { isPackageName, obstacleIn, packageNameFor } from "../init/destination.ts";
 import { npmInstall } from "../init/install.ts";
 import { writeProject } from "../init/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
+import { defineCommand, flag, text, UsageError, type ValuesOf } from "../setup/define-command.ts";
 
 export const initUsage = `Usage: keelson init [folder] [options]
 
@@ -22,21 +21,13 @@ Options:
 In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
 Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`;
 
-/**
- * Runs `keelson init` and returns its exit code: 0, 1 if the project could not be created, 2 if its
- * usage was wrong.
- */
-export function runInitCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  return runCommand(
-    { usage: initUsage, parse, run: (values, folder) => init(values, folder, context) },
-    args,
-    context,
-  );
-}
+const flags = { name: text, install: { type: "boolean" }, yes: flag } as const;
+
+export const run = defineCommand({ usage: initUsage, flags, allowNegative: true, run: init });
 
 async function init(
-  values: ReturnType<typeof parse>["values"],
-  argument: string | undefined,
+  values: ValuesOf<typeof flags>,
+  [argument]: readonly string[],
   { ask, env, print, complain }: CommandContext,
 ): Promise<number> {
   if (argument === "") throw new UsageError("the folder's name is empty");
@@ -72,18 +63,4 @@ function isYes(answer: string): boolean {
   if (/^y(?:es)?$/i.test(answer)) return true;
   if (/^no?$/i.test(answer)) return false;
   throw new UsageError(`${JSON.stringify(answer)} is neither yes nor no`);
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    allowNegative: true,
-    options: {
-      name: { type: "string" },
-      install: { type: "boolean" },
-      yes: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
 }

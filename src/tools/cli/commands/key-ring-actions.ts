@@ -28,145 +28,132 @@ export interface KeyRingCall {
   readonly bindVersion: boolean;
 }
 
-/** Performs an action. Throws an Error with the reason if it cannot. */
 export type KeyRingAction = (
   call: KeyRingCall,
   stored: KeyRingParameter,
   context: CommandContext,
 ) => Promise<void>;
 
-/**
- * Delay after which every server knows of a change, in milliseconds. Servers cache the ring for up
- * to 10 s.
- */
+/** Until every server knows of a change: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
-/**
- * Time for which a stored response can need its key, in milliseconds. A write that asks for it
- * keeps its sealed response for five minutes.
- */
+/** A write that asks for it keeps its sealed response for five minutes. */
 const answerRetentionMs = 310_000;
 
-export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
-  Object.entries({
-    create: async (call, stored, { clock, print }) => {
-      if ((await stored.read()) !== undefined)
-        throw new Error(`the parameter ${call.parameter} exists already; use add`);
-      const name = call.key ?? today(clock.now());
-      await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
-      print(`${call.parameter}: created with the key ${name}`);
-    },
-    add: async (call, stored, { clock, print }) => {
-      const name = call.key ?? today(clock.now());
-      const { active } = await change(call, stored, clock, (ring) => {
-        if (Object.hasOwn(ring.keys, name))
-          throw new Error(`the ring has a key ${name}; give another name with --key`);
-        if (Object.hasOwn(ring.retired ?? {}, name)) {
-          throw new Error(
-            `the ring had a key ${name}, which still verifies messages; give another name with --key`,
-          );
-        }
-        return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
-      });
-      print(`${call.parameter}: added the key ${name}; ${active} still seals`);
-    },
-    activate: async (call, stored, context) => {
-      const name = ownKey((await readRing(call, stored)).ring, call);
-      await untilKnown(call, stored, context);
-      await change(call, stored, context.clock, (ring) => ({
-        ...ring,
-        active: ownKey(ring, call),
-      }));
-      context.print(`${call.parameter}: the key ${name} seals from now on`);
-    },
-    rotate: async (call, stored, context) => {
-      const { ring } = await readRing(call, stored);
-      await untilKnown(call, stored, context);
-      const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
-      const secrets = createSecrets({ clock: context.clock, load });
-      secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
-      const left = { overtaken: 0, locked: 0 };
-      await inEachTable(call, context, async (store, table) => {
-        const { print, complain } = context;
-        const log = {
-          warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
-        };
-        const cipher = createRowCipher(secrets, () => table, call);
-        const { activeKey, resealed, overtaken, locked } = await rotateRows(
-          { store, cipher, log },
-          {
-            onProgress: ({ scanned, resealed }) =>
-              print(`${scanned} items of ${table}: ${resealed} sealed again`),
-          },
-        );
-        print(
-          `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
-        );
-        left.overtaken += overtaken;
-        left.locked += locked;
-      });
-      const { locked, overtaken } = left;
-      if (locked + overtaken > 0) {
+export const keyRingActions = Object.freeze({
+  create: async (call, stored, { clock, print }) => {
+    if ((await stored.read()) !== undefined)
+      throw new Error(`the parameter ${call.parameter} exists already; use add`);
+    const name = call.key ?? today(clock.now());
+    await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
+    print(`${call.parameter}: created with the key ${name}`);
+  },
+  add: async (call, stored, { clock, print }) => {
+    const name = call.key ?? today(clock.now());
+    const { active } = await change(call, stored, clock, (ring) => {
+      if (Object.hasOwn(ring.keys, name))
+        throw new Error(`the ring has a key ${name}; give another name with --key`);
+      if (Object.hasOwn(ring.retired ?? {}, name)) {
         throw new Error(
-          `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
+          `the ring had a key ${name}, which still verifies messages; give another name with --key`,
         );
       }
-    },
-    remove: async (call, stored, context) => {
-      const { ring, changedMs } = await readRing(call, stored);
-      assertRetired(ring, ownKey(ring, call));
-      const youngMs = changedMs + answerRetentionMs - context.clock.now();
-      if (youngMs > 0) {
-        throw new Error(
-          `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
-        );
-      }
-      await inEachTable(call, context, async (store, table) => {
-        const uses = await countUses(store, String(call.key));
-        if (uses > 0)
-          throw new Error(
-            `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
-          );
-        context.print(`${table}: no secret is sealed with ${call.key}`);
-      });
-      const { retired } = await change(call, stored, context.clock, (now) => {
-        const name = ownKey(now, call);
-        assertRetired(now, name);
-        const { [name]: secret, ...keys } = now.keys;
-        // Safe: `ownKey` found the key. Queues can still hold messages that it signed, so it is
-        // kept as retired.
-        return {
-          ...now,
-          keys,
-          retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
-        };
-      });
-      const until = retired?.[String(call.key)]?.until;
-      context.print(
-        `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+      return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
+    });
+    print(`${call.parameter}: added the key ${name}; ${active} still seals`);
+  },
+  activate: async (call, stored, context) => {
+    const name = ownKey((await readRing(call, stored)).ring, call);
+    await untilKnown(call, stored, context);
+    await change(call, stored, context.clock, (ring) => ({
+      ...ring,
+      active: ownKey(ring, call),
+    }));
+    context.print(`${call.parameter}: the key ${name} seals from now on`);
+  },
+  rotate: async (call, stored, context) => {
+    const { ring } = await readRing(call, stored);
+    await untilKnown(call, stored, context);
+    const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
+    const secrets = createSecrets({ clock: context.clock, load });
+    secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
+    const left = { overtaken: 0, locked: 0 };
+    await inEachTable(call, context, async (store, table) => {
+      const { print, complain } = context;
+      const log = {
+        warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
+      };
+      const cipher = createRowCipher(secrets, () => table, call);
+      const { activeKey, resealed, overtaken, locked } = await rotateRows(
+        { store, cipher, log },
+        {
+          onProgress: ({ scanned, resealed }) =>
+            print(`${scanned} items of ${table}: ${resealed} sealed again`),
+        },
       );
-    },
-    forget: async (call, stored, { clock, print }) => {
-      await change(call, stored, clock, (ring) => {
-        const name = String(call.key);
-        const { retired = {} } = ring;
-        if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
-        const { [name]: _forgotten, ...left } = retired;
-        return { ...ring, retired: left };
-      });
-      print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
-    },
-    list: async (call, stored, { clock, print }) => {
-      const {
-        active,
+      print(
+        `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
+      );
+      left.overtaken += overtaken;
+      left.locked += locked;
+    });
+    const { locked, overtaken } = left;
+    if (locked + overtaken > 0) {
+      throw new Error(
+        `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
+      );
+    }
+  },
+  remove: async (call, stored, context) => {
+    const { ring, changedMs } = await readRing(call, stored);
+    assertRetired(ring, ownKey(ring, call));
+    const youngMs = changedMs + answerRetentionMs - context.clock.now();
+    if (youngMs > 0) {
+      throw new Error(
+        `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
+      );
+    }
+    await inEachTable(call, context, async (store, table) => {
+      const uses = await countUses(store, String(call.key));
+      if (uses > 0)
+        throw new Error(
+          `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
+        );
+      context.print(`${table}: no secret is sealed with ${call.key}`);
+    });
+    const { retired } = await change(call, stored, context.clock, (now) => {
+      const name = ownKey(now, call);
+      assertRetired(now, name);
+      const { [name]: secret, ...keys } = now.keys;
+      // Safe: `ownKey` found the key. Queues can still hold messages that it signed, so it is
+      // kept as retired.
+      return {
+        ...now,
         keys,
-        retired = {},
-      } = pruned((await readRing(call, stored)).ring, clock.now());
-      for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
-      for (const [name, { until }] of Object.entries(retired))
-        print(`${name} (removed; verifies messages until ${until})`);
-    },
-  } satisfies Record<string, KeyRingAction>),
-);
+        retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
+      };
+    });
+    const until = retired?.[String(call.key)]?.until;
+    context.print(
+      `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+    );
+  },
+  forget: async (call, stored, { clock, print }) => {
+    await change(call, stored, clock, (ring) => {
+      const name = String(call.key);
+      const { retired = {} } = ring;
+      if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
+      const { [name]: _forgotten, ...left } = retired;
+      return { ...ring, retired: left };
+    });
+    print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
+  },
+  list: async (call, stored, { clock, print }) => {
+    const { active, keys, retired = {} } = pruned((await readRing(call, stored)).ring, clock.now());
+    for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
+    for (const [name, { until }] of Object.entries(retired))
+      print(`${name} (removed; verifies messages until ${until})`);
+  },
+} satisfies Record<string, KeyRingAction>);
 
 async function readRing(
   { parameter }: KeyRingCall,
@@ -178,10 +165,7 @@ async function readRing(
   return { ...rest, ring: parseKeyRingText(text) };
 }
 
-/**
- * Applies a change to the current ring. SSM has no conditional write, so a concurrent change is
- * detected afterwards, by the version, and reported.
- */
+/** SSM has no conditional write, so the version tells afterwards of a concurrent change. */
 async function change(
   call: KeyRingCall,
   stored: KeyRingParameter,
@@ -196,7 +180,6 @@ async function change(
   );
 }
 
-/** Waits until every server knows of the last change. */
 async function untilKnown(
   call: KeyRingCall,
   stored: KeyRingParameter,
@@ -209,7 +192,6 @@ async function untilKnown(
   await wait(leftMs);
 }
 
-/** Returns the key that the call names. Throws if the ring does not have it. */
 function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
   const name = String(key);
   if (Object.hasOwn(ring.keys, name)) return name;
@@ -220,7 +202,7 @@ function assertRetired({ active }: KeyRingText, name: string): void {
   if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
 }
 
-/** Serializes the ring. Throws if a server would reject it. */
+/** @throws Error if a server would reject the ring. */
 function checked(ring: KeyRingText): string {
   const text = JSON.stringify(ring);
   parseKeyRingText(text);

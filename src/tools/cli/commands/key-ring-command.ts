@@ -1,8 +1,8 @@
-import { parseArgs } from "node:util";
 import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { openKeyRingParameter } from "../../../aws/clients/key-ring-parameter.ts";
 import { isTypedError } from "../../../base/errors/errors.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import { actionOf, defineCommand, flag, text, UsageError } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { type KeyRingAction, type KeyRingCall, keyRingActions } from "./key-ring-actions.ts";
 
@@ -33,98 +33,59 @@ Options:
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
 
-class UsageError extends Error {}
+const keyed: readonly string[] = ["activate", "remove", "forget"];
 
-/**
- * Runs `keelson key-ring` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong.
- */
-export async function runKeyRingCommand(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
-  try {
-    const call = parseCall(args);
-    if (call === undefined) {
-      context.print(keyRingUsage);
-      return 0;
+export const run = defineCommand({
+  usage: keyRingUsage,
+  flags: {
+    parameter: text,
+    key: text,
+    "kms-key": text,
+    prefix: { type: "string", multiple: true, default: ["keelson"] as string[] },
+    "bind-version": flag,
+  },
+  run: async (values, [name], context) => {
+    const { parameter, key, prefix: prefixes } = values;
+    const action = actionOf(actionNames, name);
+    if (!parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
+    if (keyed.includes(action) && !key) throw new UsageError("--key is missing; use --key <name>");
+    const wrong = prefixes.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
+    if (wrong !== undefined)
+      throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
+    const call: KeyRingCall = {
+      parameter,
+      key: key || undefined,
+      kmsKey: values["kms-key"],
+      prefixes,
+      bindVersion: values["bind-version"],
+    };
+    try {
+      await onItsStack(context, undefined, (there) => act(keyRingActions[action], call, there));
+    } catch (error) {
+      throw new Error(messageOf(error), { cause: error });
     }
-    await onItsStack(context, undefined, (there) => act(call, there));
     return 0;
-  } catch (error) {
-    const message = messageOf(error);
-    if (error instanceof UsageError) {
-      context.complain(`keelson: ${message}\n\n${keyRingUsage}`);
-      return 2;
-    }
-    context.complain(`keelson: ${message}`);
-    return 1;
-  }
-}
+  },
+});
+
+// Safe: the keys of a constant.
+const actionNames = Object.keys(keyRingActions) as (keyof typeof keyRingActions)[];
 
 async function act(
-  call: KeyRingCall & { readonly action: KeyRingAction },
+  action: KeyRingAction,
+  call: KeyRingCall,
   context: CommandContext,
 ): Promise<void> {
   const options = { endpoint: endpointOf(context.env, "SSM"), ...accountOf(context.env) };
   const stored = await openKeyRingParameter(call.parameter, options);
   try {
-    await call.action(call, stored, context);
+    await action(call, stored, context);
   } finally {
     stored.close();
   }
 }
 
-function parseCall(
-  args: readonly string[],
-): (KeyRingCall & { readonly action: KeyRingAction }) | undefined {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(args);
-  } catch (error) {
-    throw new UsageError(messageOf(error));
-  }
-  const { values, positionals } = parsed;
-  if (values.help) return undefined;
-  const [name, ...more] = positionals;
-  if (name === undefined) throw new UsageError("no action is given");
-  const action = keyRingActions.get(name);
-  if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
-  if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  if (!values.parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
-  if (["activate", "remove", "forget"].includes(name) && !values.key)
-    throw new UsageError("--key is missing; use --key <name>");
-  const wrong = values.prefix.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
-  if (wrong !== undefined)
-    throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
-  return {
-    action,
-    parameter: values.parameter,
-    key: values.key || undefined,
-    kmsKey: values["kms-key"],
-    prefixes: values.prefix,
-    bindVersion: values["bind-version"],
-  };
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      parameter: { type: "string" },
-      key: { type: "string" },
-      "kms-key": { type: "string" },
-      prefix: { type: "string", multiple: true, default: ["keelson"] },
-      "bind-version": { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
-}
-
-/**
- * Returns the message of an error and of its causes, because "cannot be read" hides the error of
- * the store.
- */
+/** Adds the causes: "cannot be read" hides the error of the store. */
 function messageOf(error: unknown): string {
   /* v8 ignore next -- all code in this file throws errors only */
   if (!(error instanceof Error)) return String(error);

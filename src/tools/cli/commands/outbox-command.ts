@@ -1,12 +1,11 @@
-import { parseArgs } from "node:util";
 import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
 import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import type { AsideItem } from "../../../aws/stores/aside-item.ts";
 import { type AsideStore, dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import { actionOf, defineCommand, text, UsageError } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 
 export const outboxUsage = `Usage: keelson outbox <action> [options]
 
@@ -32,32 +31,31 @@ interface OutboxCall {
 
 type OutboxAction = (store: AsideStore, item: AsideItem) => Promise<string>;
 
-const actions: ReadonlyMap<string, OutboxAction> = new Map(
-  Object.entries({
-    list: async (_store, { asideAt, asideReason, type, eventId, sk }) =>
-      JSON.stringify({ setAsideAt: asideAt, reason: asideReason, type, eventId, key: sk }),
-    "put-back": async (store, item) => {
-      await store.putBack(item);
-      return `${shown(item)}: put back`;
-    },
-    remove: async (store, item) => {
-      await store.remove(item);
-      return `${shown(item)}: removed`;
-    },
-  } satisfies Record<string, OutboxAction>),
-);
+const actions = Object.freeze({
+  list: async (_store, { asideAt, asideReason, type, eventId, sk }) =>
+    JSON.stringify({ setAsideAt: asideAt, reason: asideReason, type, eventId, key: sk }),
+  "put-back": async (store, item) => {
+    await store.putBack(item);
+    return `${shown(item)}: put back`;
+  },
+  remove: async (store, item) => {
+    await store.remove(item);
+    return `${shown(item)}: removed`;
+  },
+} satisfies Record<string, OutboxAction>);
+// Safe: the keys of a constant.
+const actionNames = Object.keys(actions) as (keyof typeof actions)[];
 
-/** Runs `keelson outbox` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
-export function runOutboxCommand(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
-  const run = async (values: ReturnType<typeof parse>["values"], name: string | undefined) => {
-    const call = callOf(values, name);
+export const run = defineCommand({
+  usage: outboxUsage,
+  flags: { event: text, prefix: { type: "string", default: "keelson" } },
+  run: async ({ event, prefix }, [given], context) => {
+    const name = actionOf(actionNames, given);
+    if (name === "remove" && !event) throw new UsageError("--event is missing; use --event <id>");
+    const call = { action: actions[name], event: event || undefined, prefix };
     return onItsStack(context, undefined, (there) => act(call, there));
-  };
-  return runCommand({ usage: outboxUsage, parse, run }, args, context);
-}
+  },
+});
 
 async function act(call: OutboxCall, { env, print, complain }: CommandContext): Promise<number> {
   const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
@@ -73,7 +71,6 @@ async function act(call: OutboxCall, { env, print, complain }: CommandContext): 
   }
 }
 
-/** Returns the number of items it processed. */
 async function actOn(
   store: AsideStore,
   { action, event }: OutboxCall,
@@ -88,37 +85,11 @@ async function actOn(
   return count;
 }
 
-/**
- * Returns the event ID of an item. For an item that is not an event, reads it from the key:
- * `<time>#<event ID>#shard#<n>`.
- */
+/** The key is `<time>#<event ID>#shard#<n>`, also for an item that is not an event. */
 function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }
 
 function shown(item: AsideItem): string {
   return `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
-}
-
-function callOf(
-  { event, prefix }: ReturnType<typeof parse>["values"],
-  name: string | undefined,
-): OutboxCall {
-  if (name === undefined) throw new UsageError("no action is given");
-  const action = actions.get(name);
-  if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
-  if (name === "remove" && !event) throw new UsageError("--event is missing; use --event <id>");
-  return { action, event: event || undefined, prefix };
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      event: { type: "string" },
-      prefix: { type: "string", default: "keelson" },
-      help: { type: "boolean", default: false },
-    },
-  });
 }

@@ -1,12 +1,19 @@
-import { parseArgs } from "node:util";
 import { oldestUncounted } from "../../../app/projections/projection-position.ts";
 import { rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { timeOf } from "../../../parts/messages/kept-events.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import {
+  actionOf,
+  defineCommand,
+  flag,
+  required,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 
 export const projectionUsage = `Usage: keelson projection rebuild <module> <name> [options]
        keelson projection status <module>
@@ -28,52 +35,34 @@ Options:
 Region, credentials, endpoints and names come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`;
 
-type Values = ReturnType<typeof parse>["values"];
+const flags = { tenant: text, partial: flag } as const;
 
-/**
- * Runs `keelson projection` and returns its exit code: 0, 1 if it failed or was stopped, 2 if its
- * usage was wrong.
- */
-export function runProjectionCommand(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
-  const run = async (
-    values: Values,
-    action: string | undefined,
-    [module, name, unexpected]: readonly string[],
-  ) => {
-    if (action === undefined) throw new UsageError("no action is given");
-    if (action !== "rebuild" && action !== "status")
-      throw new UsageError(`there is no action ${JSON.stringify(action)}`);
-    if (module === undefined)
-      throw new UsageError(`no module is given; use keelson projection ${action} <module>`);
-    const more = action === "status" ? name : unexpected;
-    if (more !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(more)}`);
+export const run = defineCommand({
+  usage: projectionUsage,
+  flags,
+  maxArguments: 3,
+  run: async (values, [given, path, name], context) => {
+    const action = actionOf(["rebuild", "status"], given);
+    const module = required(path, `no module is given; use keelson projection ${action} <module>`);
     const { tenant, partial } = values;
-    if (action === "status" && (tenant !== undefined || partial)) {
-      throw new UsageError("--tenant and --partial are options of rebuild");
+    if (action === "status") {
+      if (name !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(name)}`);
+      if (tenant !== undefined || partial)
+        throw new UsageError("--tenant and --partial are options of rebuild");
+      return onItsServer(module, context, tell);
     }
     if (tenant === "") throw new UsageError("--tenant is empty; use --tenant <id>");
-    if (action === "rebuild" && name === undefined)
-      throw new UsageError("no projection is given; name one that the module declares");
-    return onItsServer(module, context, async (runtime, there) => {
-      if (name !== undefined) return make(runtime, name, values, there);
-      await tell(runtime, there);
-      return 0;
-    });
-  };
-  return runCommand({ usage: projectionUsage, parse, maxArguments: 3, run }, args, context);
-}
+    const wanted = required(name, "no projection is given; name one that the module declares");
+    return onItsServer(module, context, (runtime, there) => make(runtime, wanted, values, there));
+  },
+});
 
-/** Maximum number of uncounted events that are listed. */
 const mostNamed = 20;
 
-/** Returns the exit code: 1 if events could not be counted. */
 async function make(
   runtime: Runtime,
   name: string,
-  values: Values,
+  values: ValuesOf<typeof flags>,
   context: CommandContext,
 ): Promise<number> {
   const { print, complain, stopping } = context;
@@ -125,7 +114,7 @@ function tenantText(tenantId: string | undefined): string {
   return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
 }
 
-async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<void> {
+async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<number> {
   const adapters = await runtime.adapters();
   const store = await adapters.projections.open();
   const nowMs = clock.now();
@@ -152,16 +141,5 @@ async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise
     const facts = { projection: name, declared: version, active: all?.version ?? version, waiting };
     print(JSON.stringify({ ...facts, ...placeAt(oldestMs ?? nowMs), rebuild: rebuilding }));
   }
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      tenant: { type: "string" },
-      partial: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
+  return 0;
 }

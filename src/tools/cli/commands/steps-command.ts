@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import { onceTable } from "../../../app/handlers/table.ts";
 import type { Adapters } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
@@ -13,9 +12,17 @@ import {
 import { storeResult } from "../../../parts/once/step-result.ts";
 import type { ListedStep } from "../../../parts/once/step-store.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import {
+  actionOf,
+  defineCommand,
+  flag,
+  required,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 
 export const stepsUsage = `Usage: keelson steps list <module> [--unknown]
        keelson steps resolve <module> <id> --result <json> | --retry
@@ -39,20 +46,16 @@ Options:
 Region, credentials, endpoints and names come from the environment: run it with the server's variables. Messages in a dead-letter
 queue are moved back afterwards; clients retry by themselves.`;
 
-type Values = ReturnType<typeof parse>["values"];
+const flags = { unknown: flag, result: text, retry: flag } as const;
+type Values = ValuesOf<typeof flags>;
 
-/** Runs `keelson steps` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
-export function runStepsCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = async (
-    values: Values,
-    action: string | undefined,
-    [module, id, ...others]: readonly string[],
-  ) => {
-    if (action === undefined) throw new UsageError("no action is given");
-    if (action !== "list" && action !== "resolve")
-      throw new UsageError(`there is no action ${JSON.stringify(action)}`);
-    if (module === undefined)
-      throw new UsageError(`no module is given; use keelson steps ${action} <module>`);
+export const run = defineCommand({
+  usage: stepsUsage,
+  flags,
+  maxArguments: 4,
+  run: async (values, [given, path, id, ...others], context) => {
+    const action = actionOf(["list", "resolve"], given);
+    const module = required(path, `no module is given; use keelson steps ${action} <module>`);
     const [unexpected] = action === "list" ? [id, ...others] : others;
     if (unexpected !== undefined)
       throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
@@ -61,9 +64,8 @@ export function runStepsCommand(args: readonly string[], context: CommandContext
       work(runtime, await runtime.adapters(), there),
     );
     return 0;
-  };
-  return runCommand({ usage: stepsUsage, parse, maxArguments: 4, run }, args, context);
-}
+  },
+});
 
 type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
 
@@ -92,13 +94,12 @@ async function standingOf(
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
 
-/** Owner of a step that an operator resolves. No run has this owner. */
+/** No run has this owner. */
 const operator = "operator";
 
-function resolving({ result, retry, unknown }: Values, id: string | undefined): Work {
+function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {
   if (unknown) throw new UsageError("--unknown is an option of list");
-  if (id === undefined)
-    throw new UsageError("no step is given; use keelson steps resolve <module> <id>");
+  const id = required(given, "no step is given; use keelson steps resolve <module> <id>");
   if ((result === undefined) !== retry)
     throw new UsageError("say either --result <json> or --retry");
   const text = result === undefined ? undefined : checkedJson(result);
@@ -142,17 +143,4 @@ function checkedJson(text: string): string {
   } catch {
     throw new UsageError(`--result is not JSON: ${text.slice(0, 200)}`);
   }
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      unknown: { type: "boolean", default: false },
-      result: { type: "string" },
-      retry: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
 }

@@ -19,24 +19,18 @@ import type { CommandContext } from "../setup/command-context.ts";
 
 export interface StoredRowsOptions {
   readonly server: DeclaredServer;
-  /**
-   * Keys in the lock. For a key that was encrypted, the report does not show the value that
-   * replaces a stored one.
-   */
+  /** For a key that was encrypted, the report leaves out the value that replaces a stored one. */
   readonly locked: readonly LockedKey[];
-  /** Variables of the server: region, credentials, endpoints, table names. */
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
-  /** Shows progress; `""` clears it. */
   readonly progress?: CommandContext["progress"];
-  /** Maximum number of listed rows. The rest are only counted. Default 1,000. */
+  /** Maximum number of listed rows. Default 1,000. */
   readonly limit?: number;
 }
 
 /**
- * Reads the configuration rows of the environment page by page and reports rows that do not fit.
- * Writes nothing. If the key ring is readable, opens secrets to check them against their
- * declarations, but never shows them.
+ * Reports the stored configuration that does not fit. Opens secrets to check them, but never shows
+ * them.
  *
  * @throws Error if the table, or the parameters that the server names, cannot be read.
  */
@@ -100,7 +94,6 @@ async function parametersOf(
   }
 }
 
-/** @throws Error if the parameters cannot be read or a server would not start with them. */
 async function overridesBelow(
   reader: ParameterReader,
   { registry }: DeclaredServer,
@@ -113,9 +106,7 @@ async function overridesBelow(
   );
 }
 
-/**
- * Returns the key ring, or `undefined` if the user may not read it. Secrets are only counted then.
- */
+/** Without the right to read the ring, secrets are only counted. */
 async function ringOf(
   reader: ParameterReader,
   parameter: string,

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { parseArgs } from "node:util";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { eraseTenant } from "../../../app/tenants/erase-tenant.ts";
 import { openExportFile } from "../../../app/tenants/export-file.ts";
@@ -19,10 +18,18 @@ import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
 import { isIdentifier, maxNameLength } from "../../../base/identity/claims.ts";
 import type { Database } from "../../../base/types/database.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import {
+  actionOf,
+  defineCommand,
+  flag,
+  required,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 
 export const tenantUsage = `Usage: keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
@@ -49,27 +56,24 @@ Options:
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`;
 
-interface TenantCall {
-  readonly action: TenantAction;
-  readonly module: string;
-  readonly tenant: string;
-  readonly out: string;
-  readonly force: boolean;
-  readonly yes: boolean;
-  readonly state: string | undefined;
-  readonly json: boolean;
-}
+const flags = {
+  out: text,
+  force: flag,
+  "dry-run": flag,
+  yes: flag,
+  state: text,
+  json: flag,
+} as const;
 
-/**
- * Runs `keelson tenant` and returns its exit code: 0, 1 if it failed or rows are left, 2 if its
- * usage was wrong.
- */
-export function runTenantCommand(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<number> {
-  const run = async (values: Values, action: string | undefined, more: readonly string[]) => {
-    const call = callOf(values, action, more);
+type TenantCall = ReturnType<typeof callOf>;
+
+/** Returns 1 if rows are left. */
+export const run = defineCommand({
+  usage: tenantUsage,
+  flags,
+  maxArguments: 3,
+  run: async (values, given, context) => {
+    const call = callOf(values, given);
     const asks = call.action === "erase" && !call.yes;
     if (asks && context.ask === undefined) {
       throw new UsageError(
@@ -85,9 +89,8 @@ export function runTenantCommand(
     return onItsStack(context, server, (there) =>
       carryOut(call, server, there, asks ? context.ask : undefined),
     );
-  };
-  return runCommand({ usage: tenantUsage, parse, maxArguments: 3, run }, args, context);
-}
+  },
+});
 
 async function carryOut(
   call: TenantCall,
@@ -110,7 +113,6 @@ async function carryOut(
   return receipt.isDone ? 0 : 1;
 }
 
-/** Runs the action and clears its progress line. */
 async function receiptFor(
   call: TenantCall,
   found: TenantSources,
@@ -209,7 +211,6 @@ function keptState(
   return stateFile(state, { action, tenant, tables: sources.map(({ tableName }) => tableName) });
 }
 
-/** @throws Error if the user does not type the tenant's ID. */
 async function assertMeant(
   tenant: string,
   { sources }: TenantSources,
@@ -226,7 +227,6 @@ async function assertMeant(
 
 const doings = { export: "exported", erase: "erased", count: "found" } as const;
 
-/** Returns a function that shows the progress of a walk at a terminal. */
 function showing(
   { action }: TenantCall,
   { sources }: TenantSources,
@@ -244,27 +244,17 @@ function showing(
   };
 }
 
-type Values = ReturnType<typeof parse>["values"];
-
-function callOf(
-  values: Values,
-  name: string | undefined,
-  [module, tenant]: readonly string[],
-): TenantCall {
-  if (name === undefined) throw new UsageError("no action is given; use export or erase");
-  if (name !== "export" && name !== "erase")
-    throw new UsageError(`there is no action ${JSON.stringify(name)}; use export or erase`);
+function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly string[]) {
+  const name = actionOf(["export", "erase"], given, "; use export or erase");
   const isExport = name === "export";
-  if (module === undefined)
-    throw new UsageError(`no module is given; use keelson tenant ${name} <module> <id>`);
-  if (tenant === undefined)
-    throw new UsageError(`no tenant is given; use keelson tenant ${name} ${module} <id>`);
+  const module = required(path, `no module is given; use keelson tenant ${name} <module> <id>`);
+  const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
   if (!isIdentifier(tenant)) {
     throw new UsageError(
       `the tenant is not a text of 1 to ${maxNameLength} characters without control characters`,
     );
   }
-  const { out, force, yes, state, json, "dry-run": isDryRun } = values;
+  const { out, force, yes, state, "dry-run": isDryRun } = values;
   const strange = Object.entries(isExport ? { yes, "dry-run": isDryRun } : { out, force }).find(
     ([, value]) => value,
   );
@@ -272,22 +262,6 @@ function callOf(
   if (isExport && !out) throw new UsageError("--out is missing; use --out <file>");
   if (isDryRun && state !== undefined)
     throw new UsageError("--dry-run changes nothing, so it has no --state");
-  const action = isDryRun ? "count" : name;
-  return { action, module, tenant, out: out ?? "", force, yes, state: state || undefined, json };
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      out: { type: "string" },
-      force: { type: "boolean", default: false },
-      "dry-run": { type: "boolean", default: false },
-      yes: { type: "boolean", default: false },
-      state: { type: "string" },
-      json: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
+  const action: TenantAction = isDryRun ? "count" : name;
+  return { ...values, action, module, tenant, out: out ?? "", state: state || undefined };
 }

@@ -1,11 +1,17 @@
 import { existsSync, statSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { usesMessages } from "../../../app/registry/registry.ts";
 import { idForm } from "../../../app/runtime/request-id.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import type { CommandContext } from "../setup/command-context.ts";
+import {
+  defineCommand,
+  flag,
+  required,
+  timeoutMsOf,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { runCommand, UsageError } from "../setup/run-command.ts";
 import type { TraceDocument } from "../trace/document.ts";
 import type { TableFacts } from "../trace/node.ts";
 
@@ -28,33 +34,25 @@ Options:
 Region, credentials, endpoints and names come from the environment: run it with the server's variables.
 Exit codes: 0 nothing is stuck, 1 something is, or it failed, 2 wrong usage, or the ID is not found.`;
 
-type Values = ReturnType<typeof parse>["values"];
+const flags = {
+  logs: { type: "string", multiple: true, default: [] as string[] },
+  "timeout-seconds": { type: "string", default: "10" },
+  "no-tables": flag,
+  json: flag,
+} as const;
 
-/**
- * Runs `keelson trace` and returns its exit code: 0, 1 if something is stuck, 2 if its usage was
- * wrong or the ID is unknown.
- */
-export function runTraceCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = (values: Values, module: string | undefined, [id]: readonly string[]) =>
-    trace(values, module, id, context);
-  return runCommand({ usage: traceUsage, parse, maxArguments: 2, run }, args, context);
-}
+/** Returns 1 if something is stuck, 2 if the ID is unknown. */
+export const run = defineCommand({ usage: traceUsage, flags, maxArguments: 2, run: trace });
 
 async function trace(
-  { logs, json, "no-tables": isWithoutTables, "timeout-seconds": seconds }: Values,
-  module: string | undefined,
-  asked: string | undefined,
+  { logs, json, "no-tables": isWithoutTables, "timeout-seconds": seconds }: ValuesOf<typeof flags>,
+  [given, asked]: readonly string[],
   context: CommandContext,
 ): Promise<number> {
-  if (module === undefined)
-    throw new UsageError("no module is given; use keelson trace <module> <id>");
+  const module = required(given, "no module is given; use keelson trace <module> <id>");
   if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
     throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
-  if (!/^[1-9]\d{0,2}$/.test(seconds)) {
-    throw new UsageError(
-      `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
-    );
-  }
+  const timeoutMs = timeoutMsOf(seconds);
   const missing = logs.find(
     (path) => path !== "-" && !(existsSync(path) && statSync(path).isFile()),
   );
@@ -84,7 +82,7 @@ async function trace(
       paths,
       asked,
       isLive: logs.length === 0,
-      tablesMs: isWithoutTables ? 0 : Number(seconds) * 1_000,
+      tablesMs: isWithoutTables ? 0 : timeoutMs,
     },
     context,
   );
@@ -117,11 +115,10 @@ interface Asked {
   readonly asked: string | undefined;
   /** Whether the logs are those of a running server. */
   readonly isLive: boolean;
-  /** Timeout for the tables, in milliseconds. 0 skips them. */
+  /** 0 skips the tables. */
   readonly tablesMs: number;
 }
 
-/** Returns `undefined` if no ID is given and the logs contain no request. */
 async function found(
   { server, module, paths, asked, isLive, tablesMs }: Asked,
   context: CommandContext,
@@ -193,25 +190,11 @@ async function askAll(
   }
 }
 
-/** Limits the time of `work`. The SDK searches a long time for missing credentials. */
+/** The SDK searches a long time for missing credentials. */
 async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer within ${limitMs / 1_000} s`)), limitMs);
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      logs: { type: "string", multiple: true, default: [] as string[] },
-      "timeout-seconds": { type: "string", default: "10" },
-      "no-tables": { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
 }

@@ -4,12 +4,11 @@ import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
 /**
- * Clock differences, in milliseconds: AWS rejects signatures beyond the first; beyond the second,
- * leases and tokens expire noticeably early or late.
+ * AWS rejects signatures beyond the first; beyond the second, leases and tokens expire noticeably
+ * early or late.
  */
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
-/** Checks the region, the credentials and the clock. */
 export function accountChecks(
   client: DynamoDBClient,
   place: Place,
@@ -64,7 +63,7 @@ export function accountChecks(
   ];
 }
 
-/** Returns how far the endpoint's clock is ahead, from the `Date` header of any response. */
+/** How far the endpoint's clock is ahead, from the `Date` header of any response. */
 async function differenceMs(
   client: DynamoDBClient,
   place: Place,

@@ -10,7 +10,6 @@ import { asked, type Check, fine, type Outcome, unchecked, wrong } from "./outco
 import type { Place } from "./place.ts";
 import type { AskedQueue, FoundQueue } from "./queues.ts";
 
-/** Checks the bus and its route to the queue of events. */
 export function busChecks(
   client: EventBridgeClient,
   place: Place,
@@ -70,7 +69,6 @@ async function isThere(client: EventBridgeClient, place: Place, busName: string)
   }
 }
 
-/** Checks that a rule routes every consumed type from the bus to the queue. */
 async function rulesOutcome(
   client: EventBridgeClient,
   place: Place,
@@ -115,7 +113,6 @@ async function rulesOutcome(
   );
 }
 
-/** Rule with an event pattern. Rules with a schedule do not have one. */
 interface EventRule {
   readonly name: string;
   readonly isDisabled: boolean;
@@ -163,17 +160,12 @@ function routes(pattern: EventRule["pattern"], source: string, type: string): bo
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
-/**
- * Returns `true` if a member of a pattern matches a string. Assumes that every complex matcher (a
- * prefix, a wildcard) matches.
- */
+/** Assumes that every complex matcher (a prefix, a wildcard) matches. */
 function takes(member: unknown, text: string): boolean {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
-/**
- * Checks that EventBridge may send to the queue. Without this permission, events are lost silently.
- */
+/** Without this permission, events are lost silently. */
 function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
   const set = (attribute: string, value: string) =>
     place.aws(

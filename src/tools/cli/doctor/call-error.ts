@@ -5,12 +5,10 @@ export interface Call {
   readonly service: string;
   readonly operation: string;
   readonly resource: string;
-  /** Endpoint, for people. */
   readonly shown: string;
   readonly isEmulator: boolean;
 }
 
-/** Failed call to AWS. Its `cause` is the original error. */
 export class CallError extends Error {
   override readonly name = "CallError";
   readonly call: Call;
@@ -21,12 +19,10 @@ export class CallError extends Error {
   }
 }
 
-/** Returns the name of the error behind a failed call, for example `ResourceNotFoundException`. */
 export function failureName(error: unknown): string | undefined {
   return error instanceof CallError ? rootOf(error.cause).name : undefined;
 }
 
-/** Converts the error of a check into an outcome. */
 export function outcomeOf(error: unknown): Outcome {
   if (!(error instanceof CallError)) return wrong(`it cannot be checked: ${textOf(error)}`);
   const { call } = error;
@@ -65,7 +61,6 @@ interface Failure extends Error {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** Returns the SDK's error, unwrapped from keelson's errors. */
 function rootOf(error: unknown): Failure {
   let failure = error instanceof Error ? error : new Error(String(error));
   while (failure.cause instanceof Error && !("$metadata" in failure)) failure = failure.cause;
@@ -104,10 +99,7 @@ function isLate({ name }: Failure): boolean {
   return ["TimeoutError", "AbortError"].includes(name);
 }
 
-/**
- * Builds the command that grants the missing permission, if AWS's message names the caller and the
- * resource.
- */
+/** Only if AWS's message names the caller and the resource. */
 function permission(action: string, message: string): string | undefined {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];

@@ -17,7 +17,6 @@ import { placeOf, type ServiceName } from "./place.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
-/** Outcome of one named check. */
 export interface Finding extends Outcome {
   readonly name: string;
 }
@@ -25,13 +24,11 @@ export interface Finding extends Outcome {
 export interface DiagnosisOptions {
   readonly env: Variables;
   readonly clock: Clock;
-  /** Timeout of each check, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 /**
- * Checks everything that a server needs from outside, concurrently and without changing anything. A
- * failed call becomes a finding.
+ * Checks everything that a server needs from outside, concurrently and without changing anything.
  *
  * @throws Error if an endpoint is not a URL.
  */
@@ -83,9 +80,7 @@ export async function diagnose(
   }
 }
 
-/**
- * Runs a check with its own timeout, because some of the SDK's waiting ignores the abort signal.
- */
+/** With its own timeout, because some of the SDK's waiting ignores the abort signal. */
 async function carriedOut({ name, run }: Check, timeoutMs: number): Promise<Finding> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {

@@ -9,7 +9,6 @@ import type { Place } from "./place.ts";
 /** Tenant that does not exist, so its session reaches no row. */
 const madeUp = { key: "tenant", value: "keelson-doctor" } as const;
 
-/** Checks that the isolation role can be assumed with the session tag that its policy requires. */
 export function isolationChecks(server: DeclaredServer, env: Variables, place: Place): Check[] {
   return [{ name: "isolation", run: () => outcome(server, env, place) }];
 }

@@ -4,7 +4,6 @@ import { proofMode } from "../../../parts/messages/proof.ts";
 import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
 
-/** Checks that messages must carry a proof of origin. Makes no call. */
 export function messageChecks(server: DeclaredServer): Check[] {
   return usesMessages(server.registry)
     ? [{ name: "proof of messages", run: async () => proofOutcome(server) }]

@@ -1,15 +1,12 @@
-/** Status of a check. `skip`: the check did not run. */
 export type Status = "ok" | "warn" | "fail" | "skip";
 
 export interface Outcome {
   readonly status: Status;
-  /** State or problem that the check found. Never contains a secret. */
+  /** Never contains a secret. */
   readonly message: string;
-  /** Commands that fix the problem, in order. */
   readonly fix: readonly string[];
 }
 
-/** Read-only check. */
 export interface Check {
   readonly name: string;
   /** @throws CallError if a call fails. */
@@ -17,7 +14,6 @@ export interface Check {
 }
 
 export const fine = (message: string): Outcome => ({ status: "ok", message, fix: [] });
-/** Outcome of something that works now but can fail later. */
 export const doubtful = (message: string, ...fix: readonly string[]): Outcome => ({
   status: "warn",
   message,
@@ -28,17 +24,13 @@ export const wrong = (message: string, ...fix: readonly string[]): Outcome => ({
   message,
   fix,
 });
-/** Outcome of a check that did not run. */
 export const unchecked = (why: string): Outcome => ({
   status: "skip",
   message: `not checked: ${why}`,
   fix: [],
 });
 
-/**
- * Creates a check of a resource that another check finds. If there is no such resource, it refers
- * to that check.
- */
+/** Looks at what another check finds; refers to that check if it finds nothing. */
 export function following<Found>(
   name: string,
   first: { readonly name: string; readonly find: () => Promise<Found | undefined> },
@@ -53,7 +45,6 @@ export function following<Found>(
   };
 }
 
-/** Memoizes an asynchronous lookup: all callers share one result. */
 export function asked<Found>(ask: () => Promise<Found>): () => Promise<Found> {
   let answer: Promise<Found> | undefined;
   return () => {

@@ -11,7 +11,7 @@ import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** Checks the parameters in SSM. No outcome contains their values. */
+/** No outcome contains the values of parameters. */
 export function parameterChecks(
   reader: ParameterReader,
   place: Place,
@@ -50,7 +50,6 @@ export function parameterChecks(
   return checks;
 }
 
-/** Checks that a server with encrypted keys names a key ring. Makes no call. */
 export function ringlessChecks({ options, registry, environment }: DeclaredServer): Check[] {
   const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) =>
     definition.encrypted ? [id] : [],
@@ -82,8 +81,8 @@ function parameterFix(
 }
 
 /**
- * Reports parameters under former names. During a rolling deployment both releases read them;
- * later, a name without a key looks like a mistake.
+ * During a rolling deployment both releases read a former name; later, a name without a key looks
+ * like a mistake.
  */
 function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
   const messages = former.map(({ name, today, isRead }) =>

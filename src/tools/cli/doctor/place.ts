@@ -5,25 +5,23 @@ import { tableMode } from "../../../hosts/container/adapters.ts";
 import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 
-/** AWS service, as the AWS CLI names it. */
+/** As the AWS CLI names it. */
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
-/** Endpoint of a service, with the settings for calls to it. */
 export interface Place {
   readonly service: ServiceName;
-  /** Address for people, without any credentials in the URL. */
+  /** Without credentials in the URL. */
   readonly shown: string;
-  /** Whether the endpoint is an emulator, which may not support every feature. */
+  /** An emulator may not support every feature. */
   readonly isEmulator: boolean;
   readonly options: ReturnType<typeof clientOptions> & {
     readonly maxAttempts: number;
     readonly requestHandler: { readonly connectionTimeout: number };
   };
-  /** Aborts every call at the timeout. */
   readonly signal: AbortSignal;
   /** @throws CallError with the call that failed. */
   call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
-  /** Builds an AWS CLI command for this endpoint: `aws sqs <words>`. */
+  /** `aws sqs <words>`, for this endpoint. */
   aws(...words: readonly string[]): string;
 }
 
@@ -35,11 +33,7 @@ const variableNames = {
   sts: "STS",
 } as const;
 
-/**
- * Determines the endpoint of a service from the environment or from the server's own options.
- *
- * @throws Error if the endpoint is not a URL.
- */
+/** @throws Error if the endpoint is not a URL. */
 export function placeOf(
   service: ServiceName,
   env: Variables,

@@ -11,21 +11,18 @@ export interface FoundQueue {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** Queue that its checks look up once. */
 export interface AskedQueue {
-  /** Name of its first check. */
+  /** Of its first check. */
   readonly name: string;
   readonly wanted: NeededQueue;
   readonly find: () => Promise<FoundQueue | undefined>;
 }
 
 /**
- * Bounds of `maxReceiveCount`. Minimum: a duplicate can use up two receives. Maximum: a message
- * must use up its attempts before its claims expire.
+ * A duplicate can use up two receives; a message must use up its attempts before its claims expire.
  */
 const [fewestReceives, mostReceives] = [3, 6];
 
-/** Creates the shared lookup of a queue. The first check triggers it. */
 export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue): AskedQueue {
   const { name } = wanted;
   return {

@@ -28,7 +28,6 @@ import {
 } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** Checks a table, its indexes and its settings. */
 export function tableChecks(client: DynamoDBClient, place: Place, table: NeededTable): Check[] {
   const { tableName, timeToLive } = table;
   const describe = asked(async () => {

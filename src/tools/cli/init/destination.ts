@@ -1,11 +1,9 @@
 import { readdir } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 
-/** Entries of a fresh clone that do not count as files. */
 const overlooked = [".git"];
 const shown = 5;
 
-/** Returns the reason why a project cannot be created in `folder`; `undefined` if it can. */
 export async function obstacleIn(folder: string): Promise<string | undefined> {
   let entries: string[];
   try {
@@ -23,7 +21,6 @@ export async function obstacleIn(folder: string): Promise<string | undefined> {
   return `${folder} is not empty: it has ${names}${there.length > shown ? ` and ${there.length - shown} more` : ""}; name a new folder`;
 }
 
-/** Returns `true` if npm accepts the name for a package. */
 export function isPackageName(name: string): boolean {
   return (
     name.length <= 214 && /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name)

@@ -1,6 +1,6 @@
 import { type SpawnOptions, spawn } from "node:child_process";
 
-/** Runs `npm install` in a folder. @returns whether it succeeded. */
+/** @returns whether it succeeded. */
 export function npmInstall(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,

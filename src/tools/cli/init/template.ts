@@ -1,19 +1,13 @@
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Root of this package, both from the sources and from `dist/`. */
+/** Both from the sources and from `dist/`. */
 export const packageFolder = join(import.meta.dirname, "../../../..");
-/**
- * Template project, which the repository tests. A leading `_` in a name stands for a dot, because
- * npm leaves some dotfiles out of packages.
- */
+/** A leading `_` in a name stands for a dot, because npm leaves some dotfiles out of packages. */
 const templateFolder = join(packageFolder, "examples/starter");
-/** Template of the project's `package.json`. */
 const manifestName = "manifest.json";
-/** Files that contain the project's name. */
 const naming = ["README.md"];
 
-/** Parts of keelson's own `package.json` that supply versions. */
 export interface OwnManifest {
   readonly version: string;
   readonly dependencies?: Readonly<Record<string, string>>;
@@ -26,7 +20,6 @@ interface TemplateManifest {
   readonly devDependencies: readonly string[];
 }
 
-/** Writes the files of a new project into `folder`, and creates the folder if it does not exist. */
 export async function writeProject(folder: string, name: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const entry of await readdir(templateFolder)) {
@@ -52,10 +45,7 @@ export async function writeProject(folder: string, name: string): Promise<void> 
   );
 }
 
-/**
- * Builds the project's `package.json`. Dependencies get the versions that this version of keelson
- * was tested with.
- */
+/** Dependencies get the versions that this version of keelson was tested with. */
 export function manifestOf(
   name: string,
   template: TemplateManifest,

@@ -8,11 +8,9 @@ import {
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * Runs a command's work against the data of its server. In development without an endpoint, uses
- * the embedded stack in `KEELSON_DIRECTORY`, which it shares with a running server. Otherwise uses
- * the variables unchanged.
+ * Runs a command against the data of its server: in development without an endpoint, on the embedded
+ * stack, which a running server shares; otherwise with the variables unchanged.
  *
- * @param server - owner of the data, if the command knows it
  * @throws Error if the directory has no data.
  */
 export async function onItsStack<Result>(
@@ -41,10 +39,7 @@ export async function onItsStack<Result>(
   }
 }
 
-/**
- * Chooses the directory the same way as the container: by the variables and by the server's own
- * options.
- */
+/** As the container chooses it: by the variables and by the server's own options. */
 function stackDirectory(
   env: Variables,
   server: Parameters<typeof onItsStack>[1],

@@ -6,9 +6,6 @@ import type { CommandContext } from "./command-context.ts";
 import { onItsStack } from "./embedded-stack.ts";
 import { findServer } from "./load-server.ts";
 
-/**
- * Runs a command's work with the server that a module exports, and closes the server afterwards.
- */
 export async function onItsServer<Result>(
   module: string,
   context: CommandContext,

@@ -2,22 +2,18 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Server, type ServerInternals, serverInternals } from "../../../app/server/server.ts";
-import { UsageError } from "./run-command.ts";
+import { UsageError } from "./define-command.ts";
 
-/**
- * Returns the server that a module exports as `server`, as its default export or under any other
- * name.
- *
- * @throws UsageError if the module does not exist or exports no server; Error if it cannot be
- * loaded.
- */
+/** As {@link findServer}. */
 export async function loadServer(module: string): Promise<ServerInternals> {
   return serverInternals(await findServer(module));
 }
 
 /**
- * Returns the same server as {@link loadServer}, in the form that hosts accept. Throws the same
- * errors.
+ * Returns the export `server`, the default export or any other that is a server.
+ *
+ * @throws UsageError if the module does not exist or exports no server; Error if it cannot be
+ * loaded.
  */
 export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
@@ -31,11 +27,7 @@ export async function findServer(module: string): Promise<Server> {
   return server;
 }
 
-/**
- * Loads a module and returns its exports.
- *
- * @throws UsageError if the module does not exist; Error if it cannot be loaded.
- */
+/** @throws UsageError if the module does not exist; Error if it cannot be loaded. */
 export async function loadModule(module: string): Promise<Readonly<Record<string, unknown>>> {
   const path = resolve(module);
   if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);

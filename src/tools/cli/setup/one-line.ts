@@ -1,6 +1,6 @@
 /**
- * Replaces control characters in foreign input with blanks, so that it cannot start a new line. The
- * printer escapes sequences that act on a terminal.
+ * Keeps foreign input from starting a new line. The printer escapes sequences that act on a
+ * terminal.
  */
 export function oneLine(text: string): string {
   return text.replaceAll(/\p{C}+/gu, " ");

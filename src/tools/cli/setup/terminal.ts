@@ -2,9 +2,8 @@ import { visible } from "../../../base/log/quoted-text.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * Wraps a context so that printed data cannot act on a terminal: table rows, logs, modules and
- * their errors. Every command gets this context. JSON output stays equivalent, because the escapes
- * are JSON's.
+ * Printed data must not act on a terminal: table rows, logs, modules and their errors. JSON stays
+ * equivalent, because the escapes are JSON's.
  */
 export function forTerminal(given: CommandContext): CommandContext {
   const { progress, stopping, ask, print, complain } = given;
@@ -25,7 +24,6 @@ export function forTerminal(given: CommandContext): CommandContext {
   };
 }
 
-/** Escapes a message of any number of lines. Keeps line breaks and tabs. */
 function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, (part) => visible(part));
 }

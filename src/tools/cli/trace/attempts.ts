@@ -1,30 +1,26 @@
 import type { TraceLine } from "./line.ts";
 import type { TraceAttempt } from "./node.ts";
 
-/** Attempts of one run, as its log lines show them. */
 export interface RunSummary {
   readonly attempts: readonly Attempt[];
-  /** Start of the run if the logs show it, in milliseconds since the epoch. */
   readonly startMs: number | undefined;
-  /** Last attempt that was not handed back; `undefined` if there is no such attempt. */
+  /** Last attempt that was not handed back. */
   readonly last:
     | (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> })
     | undefined;
 }
 
-/** One attempt of a run, with its times in milliseconds since the epoch. */
 export interface Attempt
   extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** Groups the lines of a run into attempts. Expects the lines in chronological order. */
+/** Expects the lines in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
   /**
-   * Start and failure of the current attempt, and the first line after that failure. That line
-   * starts the next attempt if the current one ends without a line.
+   * `next` is the first line after the failure: it starts the next attempt if this one has no end.
    */
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
@@ -91,7 +87,6 @@ function isOwn(attempt: Attempt): attempt is NonNullable<RunSummary["last"]> {
   return attempt.state !== "handed-back";
 }
 
-/** Returns `true` if the run is complete and keelson will not retry it. */
 export function isDone(state: string | undefined): state is "done" | "replayed" {
   return state === "done" || state === "replayed";
 }

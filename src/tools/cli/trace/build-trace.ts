@@ -15,27 +15,24 @@ import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./no
 import { dispatchState, effectNodes, jobState, runState, type Standing } from "./standing.ts";
 
 export interface TraceParts {
-  /** ID of a request, event, job, delivery or trace. */
+  /** Of a request, event, job, delivery or trace. */
   readonly id: string;
   readonly lines: readonly TraceLine[];
   readonly facts: TableFacts;
-  /** Consumers that the server declares, by event type. */
+  /** By event type. */
   readonly consumers: ReadonlyMap<string, readonly string[]>;
-  /** Current time, in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
 const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50 });
 
-/** Trees that contain the requested ID. */
 export interface BuiltTrace {
-  /** Usually a single root. */
   readonly roots: readonly TraceNode[];
-  /** Number of nodes beyond the limits. */
+  /** Nodes beyond the limits. */
   readonly leftOut: number;
 }
 
-/** Builds the trees that contain an ID. Never throws, even on malformed lines. */
+/** Never throws, even on malformed lines. */
 export function buildTrace(parts: TraceParts): BuiltTrace {
   const index = indexLines(parts.lines);
   const links = linkTrace(index, parts.facts.rows.values());
@@ -204,9 +201,7 @@ class Building {
     };
   }
 
-  /**
-   * Returns the earliest known time. The row of a job holds its due time, not its creation time.
-   */
+  /** The row of a job holds its due time, not its creation time. */
   #beginOf(subject: Subject): number | undefined {
     const row = this.#parts.facts.rows.get(subject.id);
     return firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);
@@ -238,7 +233,6 @@ function compared(one: number | string, other: number | string): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-/** Returns the time of the first line about a subject, in milliseconds since the epoch. */
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {
   const starts = [...runs.values()].flatMap((lines) => [
     summarize(lines).startMs,

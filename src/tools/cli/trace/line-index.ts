@@ -11,7 +11,6 @@ export interface Origin {
   readonly lines: TraceLine[];
 }
 
-/** Event, job or delivery, with all lines about it. */
 export interface Subject {
   readonly id: string;
   /** `undefined` if lines name it only as a cause. */
@@ -19,27 +18,23 @@ export interface Subject {
   /** Type of an event, name of a job, or channel of a delivery. */
   name: string | undefined;
   tenantId: string | undefined;
-  /** Runs that published or enqueued it, in chronological order. */
+  /** In chronological order. */
   readonly producers: Produced[];
-  /** Cause that its own lines name. */
   cause: Cause | undefined;
   /** Lines of its runs, by handler. */
   readonly runs: Map<string, TraceLine[]>;
-  /** Lines that queues, bus and outbox wrote about it. */
+  /** Lines of queues, bus and outbox. */
   readonly way: TraceLine[];
-  /** Due time, in milliseconds since the epoch. */
   dueMs: number | undefined;
   takenBackMs: number | undefined;
 }
 
-/** Run that published or enqueued a subject, and the time. */
 export interface Produced {
   readonly by: Producer;
   readonly ms: number;
   readonly tenantId: string | undefined;
 }
 
-/** Key of an origin, or a run of a subject. */
 export type Producer =
   | { readonly origin: string }
   | { readonly subject: string; readonly handler: string };
@@ -49,13 +44,12 @@ interface Cause {
   readonly origin: Pick<Origin, "requestId" | "traceId" | "tenantId">;
 }
 
-/** Origins by key and subjects by ID. */
 export interface TraceIndex {
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
 }
 
-/** Groups lines by origin and subject. Accepts lines in any order. */
+/** Accepts lines in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const subjectOf = (id: string): Subject => {
@@ -93,12 +87,11 @@ export function indexLines(given: readonly TraceLine[]): TraceIndex {
   return { origins, subjects };
 }
 
-/** Matches the lines of queues, bus and outbox. No run writes these. */
+/** No run writes these. */
 function isOfTheWay({ msg }: TraceLine): boolean {
   return /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/.test(msg);
 }
 
-/** Returns the run that wrote a line. */
 function producerOf(line: TraceLine): Producer | undefined {
   const { requestId, trace_id, tenantId, handler, origRequestId, causedBy, eventId, jobId } = line;
   const subject = eventId ?? jobId;
@@ -115,10 +108,7 @@ function producerOf(line: TraceLine): Producer | undefined {
     : { origin: originKey({ requestId, traceId: trace_id, tenantId }) };
 }
 
-/**
- * Builds the key of an origin. The same request ID in another trace or for another tenant is a
- * different request.
- */
+/** The same request ID in another trace or for another tenant is a different request. */
 export function originKey({
   requestId,
   traceId,
@@ -166,10 +156,6 @@ function addRun(subject: Subject, handler: string, line: TraceLine): void {
   else lines.push(line);
 }
 
-/**
- * Lines that record published events, enqueued jobs and deliveries, with the fields of their ID and
- * name.
- */
 const productions: ReadonlyMap<string, Production> = new Map<string, Production>([
   ["event.published", { kind: "event", id: "publishedId", name: "event" }],
   ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],

@@ -1,30 +1,24 @@
 import type { LogRecord } from "./log-records.ts";
 
-/** Known fields of a log record, bounded in length. */
 export interface TraceLine extends Texts, Numbers {
-  /** Time of the record, in milliseconds since the epoch. */
   readonly ms: number;
   readonly msg: string;
   readonly replayed?: boolean;
   readonly aborted?: boolean;
-  /** IDs of events and jobs that keelson could not dispatch. */
+  /** Events and jobs that keelson could not dispatch. */
   readonly left?: readonly string[];
 }
 
 type Texts = { readonly [Name in (typeof textFields)[number]]?: string };
 type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
-/** Maximum length of a string, in characters. IDs have at most 128. */
+/** IDs have at most 128 characters. */
 const longestText = 256;
-/**
- * Bounds of durations (31 years) and times (some 250,000 years), in milliseconds. A sum of both
- * still fits in a Date.
- */
+/** 31 years, and some 250,000 years: a sum of both still fits in a Date. */
 const [longestMs, farthestMs] = [1e12, 8e15];
-/** Maximum number of events or jobs that one line can name. */
 const mostLeft = 200;
 
-/** IDs, names and reasons. The order of the fields breaks ties between lines of the same time. */
+/** The order of the fields breaks ties between lines of the same time. */
 const textFields = [
   "requestId",
   "trace_id",
@@ -57,10 +51,6 @@ const textFields = [
 ] as const;
 const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
 
-/**
- * Parses a record. Returns `undefined` for a record that lacks a message or a time, and for records
- * from browsers.
- */
 export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;
   const ms = msOf(record["time"] ?? record["timestamp"]);
@@ -92,7 +82,7 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   return line as unknown as TraceLine; // safe: `ms` and `msg` are set, and every other field has its declared type
 }
 
-/** Parses `<type> <ID>`, the format in which lines name undispatched events and jobs. */
+/** Parses `<type> <ID>`. */
 function idOf(text: unknown): string[] {
   return typeof text === "string" && text.length <= longestText
     ? [text.slice(text.lastIndexOf(" ") + 1)]
@@ -104,7 +94,7 @@ function msOf(time: unknown): number | undefined {
   return typeof ms === "number" && Math.abs(ms) <= farthestMs ? ms : undefined;
 }
 
-/** Sorts lines chronologically and removes duplicates. Accepts lines in any order. */
+/** Removes duplicates. */
 export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
   const byText = new Map(lines.map((line) => [JSON.stringify(line), line]));
   return [...byText]
@@ -115,9 +105,7 @@ export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
     .map(([, line]) => line);
 }
 
-/**
- * Returns `true` for a line that ends a run. Such a line sorts last among lines of the same time.
- */
+/** Sorts last among lines of the same time. */
 function isEnd(msg: string): boolean {
   return msg.endsWith(".completed") || msg.startsWith("queue.");
 }

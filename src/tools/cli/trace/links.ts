@@ -7,37 +7,31 @@ import {
 } from "./line-index.ts";
 import { type RowFact, runKey } from "./node.ts";
 
-/** Parents and children of a tree. */
 export interface TraceLinks {
   /** Includes origins without lines, known only from their effects. */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
   /** Subjects by {@link originPlace}, {@link runPlace} or {@link subjectPlace}. */
   readonly below: ReadonlyMap<string, readonly Below[]>;
-  /** Returns the roots of the trees that contain an ID, in chronological order. */
+  /** In chronological order. */
   rootsOf(id: string): readonly Root[];
 }
 
-/** Child of a place in the tree. */
 export interface Below {
   readonly subject: Subject;
-  /** Time at which the parent published or enqueued it, if the logs show it. */
   readonly ms: number | undefined;
-  /** Whether the subject and its descendants are shown at another place. */
   readonly isAgain: boolean;
   readonly isIndirect: boolean;
 }
 
-/** Root of a tree. A subject is a root if its cause is unknown or if it is part of a cycle. */
+/** A subject is a root if its cause is unknown or if it is part of a cycle. */
 export type Root = { readonly origin: Origin } | { readonly subject: Subject };
 
-/** Keys of the places that have subjects as children. */
 export const originPlace = (key: string): string => `origin ${key}`;
 export const runPlace = (subject: string, handler: string): string =>
   `run ${runKey(subject, handler)}`;
 export const subjectPlace = (id: string): string => `subject ${id}`;
 
-/** Derives the tree from log lines and outbox rows. */
 export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLinks {
   const { origins, aliases } = merged(index.origins);
   const subjects = new Map(index.subjects);
@@ -111,10 +105,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
 }
 
-/**
- * Merges the lines that a request wrote before its tenant was known into the request of that
- * tenant.
- */
+/** A request writes lines before its tenant is known; they belong to the request of that tenant. */
 function merged(given: TraceIndex["origins"]): {
   origins: Map<string, Origin>;
   aliases: ReadonlyMap<string, string>;
@@ -165,9 +156,7 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-/**
- * Returns `true` if two lines can belong to the same tenant. Some lines do not name their tenant.
- */
+/** Some lines do not name their tenant. */
 function isSame(one: string | undefined, other: string | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }
@@ -179,7 +168,6 @@ function isCause(by: Producer, causedBy: string | undefined): boolean {
     : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` built it
 }
 
-/** Parent of a subject: an origin by its key, or another subject. */
 type Parent = { readonly origin: string } | { readonly subject: string };
 
 interface Climbing extends Pick<TraceLinks, "origins" | "subjects"> {

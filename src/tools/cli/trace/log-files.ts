@@ -5,25 +5,20 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Files of log lines, each read up to its size at the time of opening. */
+/** Each file is read up to its size at the time of opening. */
 export interface LogFiles {
-  /** Size of all files, in bytes. */
   readonly bytes: number;
-  /** Passes each matching line to `take`, and the number of bytes read so far to `show`. */
   each(
     matches: (text: string) => boolean,
     take: (line: string) => void,
     show: (bytes: number) => void,
   ): Promise<void>;
-  /** Returns the last lines of each file. The first of them may be cut. */
+  /** The first line can be cut. */
   lastLines(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/**
- * Characters of the longest line. The limit is high because a collector can write a whole document
- * in one line.
- */
+/** A collector can write a whole document in one line. */
 const longestLine = 16_777_216;
 const chunkBytes = 1_048_576;
 
@@ -32,7 +27,7 @@ interface LogFile {
   readonly bytes: number;
 }
 
-/** Opens files; `-` is the standard input. @throws if a file cannot be opened. */
+/** `-` is the standard input. */
 export async function openLogFiles(paths: readonly string[], stdin?: Readable): Promise<LogFiles> {
   const files: LogFile[] = [];
   let spool: string | undefined;
@@ -78,7 +73,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
   };
 }
 
-/** Reads a file in chunks, each cut behind its last whole line. `at` is the number of bytes read. */
+/** Each chunk is cut behind its last whole line. */
 async function* wholeLines({ file, bytes }: LogFile) {
   let rest = "";
   const decoder = new TextDecoder();

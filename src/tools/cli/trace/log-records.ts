@@ -1,19 +1,13 @@
-/** Parsed log record. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
-/** Records found in one line of a log. */
 export interface LineRecords {
   readonly records: readonly LogRecord[];
-  /** Whether the line looks like a keelson record but cannot be parsed. */
+  /** Looks like a keelson record but cannot be parsed. */
   readonly isBroken: boolean;
 }
 
-/** Maximum nesting of a record inside wrappers of log collectors. */
 const mostDepth = 5;
-/**
- * Members in which collectors wrap a line: CloudWatch and Logs Insights, Docker's log files, Fluent
- * Bit, journald, query results.
- */
+/** CloudWatch and Logs Insights, Docker's log files, Fluent Bit, journald, query results. */
 const wrappers = [
   "@message",
   "message",
@@ -24,16 +18,13 @@ const wrappers = [
   "events",
   "results",
 ] as const;
-/**
- * Matches the start of a member in a JSON document that spans several lines, as the AWS CLI prints
- * it.
- */
+/** Start of a member in a JSON document of several lines, as the AWS CLI prints it. */
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Finds the records in a line and ignores the text around them: a time and a stream name (from
- * `aws logs tail`), a container name (from `kubectl logs --prefix` or `docker compose logs`), a
- * collector's own JSON, a line of AWS CLI output, or a cell of a CSV file. Never throws.
+ * Ignores the text around records: a time and a stream name (`aws logs tail`), a container name
+ * (`kubectl logs --prefix`, `docker compose logs`), a collector's own JSON, a line of AWS CLI output,
+ * a cell of a CSV file. Never throws.
  */
 export function recordsOf(line: string): LineRecords {
   const records = read(line, 0);
@@ -53,10 +44,7 @@ function read(text: string, depth: number): readonly LogRecord[] {
   return unwrap(value ?? objectIn(text), depth);
 }
 
-/**
- * Returns the quoted value after the name of a wrapper. Works in steps, because one regular
- * expression for the whole line takes quadratic time on blanks.
- */
+/** In steps, because one regular expression takes quadratic time on blanks. */
 function wrappedText(text: string): string | undefined {
   const line = text.trim();
   const start = memberStart.exec(line)?.[0].length;
@@ -65,7 +53,6 @@ function wrappedText(text: string): string | undefined {
   return value.length > 1 && value.endsWith('"') ? value : undefined;
 }
 
-/** Parses the object at the end of a line and ignores the text before it. */
 function objectIn(text: string): unknown {
   const end = text.lastIndexOf("}") + 1;
   let start = text.indexOf("{");

@@ -35,10 +35,7 @@ export type TraceState =
   | "unended"
   | "not-seen";
 
-/**
- * Node of a tree, as `--json` prints it. A field is absent if neither logs nor tables give its
- * value.
- */
+/** As `--json` prints it. A field is absent if neither logs nor tables give its value. */
 export interface TraceNode {
   /** `message` is an event or a job that lines name only as a cause. */
   readonly kind:
@@ -58,28 +55,24 @@ export interface TraceNode {
   /** A consumer has the ID of its event, a step its key. */
   readonly id?: string | undefined;
   readonly state: TraceState;
-  /** Time at which it started, or was published or enqueued, in ISO 8601. */
+  /** Start, or time of publishing or enqueuing, in ISO 8601. */
   readonly at?: string | undefined;
-  /** Time of `at` relative to the start of the tree, in milliseconds. */
+  /** `at` relative to the start of the tree. */
   readonly sinceMs?: number | undefined;
   readonly durationMs?: number | undefined;
-  /** Status code of the response to a request. */
   readonly status?: number | undefined;
   /** End of the lease, due time or time of the next attempt, in ISO 8601. */
   readonly until?: string | undefined;
-  /** Reason of the failure, as logged. */
   readonly reason?: string | undefined;
-  /** Queue that retries it or dead-lettered it. */
   readonly queue?: string | undefined;
   readonly tenantId?: string | undefined;
   readonly traceId?: string | undefined;
   /** Whether the tables confirm `state`. */
   readonly confirmed?: true | undefined;
-  /** Whether the logs lack the nodes between this one and its parent. */
+  /** The logs lack the nodes between this one and its parent. */
   readonly indirect?: true | undefined;
-  /** Whether the tree shows this node at another place too, with its descendants. */
+  /** The tree shows this node at another place, with its descendants. */
   readonly again?: true | undefined;
-  /** In chronological order. */
   readonly attempts?: readonly TraceAttempt[] | undefined;
   readonly children: readonly TraceNode[];
 }
@@ -95,11 +88,10 @@ export interface TraceAttempt {
   readonly reason?: string | undefined;
 }
 
-/** Facts from the tables that the command read. */
 export interface TableFacts {
-  /** Outbox rows, by the ID of their event or job. */
+  /** By the ID of their event or job. */
   readonly rows: ReadonlyMap<string, RowFact>;
-  /** Events and jobs that the command looked up in the outbox. */
+  /** Events and jobs that were looked up in the outbox. */
   readonly asked: ReadonlySet<string>;
   /** Claims by {@link runKey}; `undefined` if the run has no claim. */
   readonly claims: ReadonlyMap<string, ClaimFact | undefined>;
@@ -107,14 +99,12 @@ export interface TableFacts {
   readonly steps: ReadonlyMap<string, StepStanding>;
 }
 
-/** Outbox row of an event that waits for the bus, or of a job that is due later. */
 export interface RowFact {
   readonly kind: "event" | "job";
   readonly id: string;
   readonly name: string;
-  /** Publish time of an event or due time of a job, in milliseconds since the epoch. */
+  /** Publish time of an event or due time of a job. */
   readonly atMs: number;
-  /** Reason for which it was set aside. */
   readonly aside?: string | undefined;
   readonly tenantId?: string | undefined;
   readonly causedBy?: string | undefined;

@@ -15,7 +15,6 @@ export interface OpenedTables {
   close(): void;
 }
 
-/** Returns the data directory of a development server; `undefined` in any other environment. */
 export function developmentDirectory(
   { environment }: Pick<ServerInternals, "environment">,
   env: Variables,
@@ -24,9 +23,8 @@ export function developmentDirectory(
 }
 
 /**
- * Opens the tables of a server without creating any. Uses the endpoint that the options or the
- * environment name; otherwise, in development, the process that runs on the data directory, and
- * elsewhere AWS.
+ * Uses the endpoint that the options or the environment name; otherwise, in development, the process
+ * that runs on the data directory, and elsewhere AWS. Creates no table.
  *
  * @throws Error if no process runs on the data directory.
  */

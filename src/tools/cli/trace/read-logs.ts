@@ -5,34 +5,26 @@ import { type LogFiles, openLogFiles } from "./log-files.ts";
 import { recordsOf } from "./log-records.ts";
 
 export interface FoundLines {
-  /** Lines that belong to the ID, unordered. */
   readonly lines: readonly TraceLine[];
-  /** Number of lines that mention the ID but cannot be parsed. */
+  /** Lines that mention the ID but cannot be parsed. */
   readonly broken: number;
-  /** Number of matching lines beyond the limit. */
+  /** Matching lines beyond the limit. */
   readonly leftOut: number;
-  /** Time of the last line in the logs, in milliseconds since the epoch. */
+  /** Time of the last line in the logs. */
   readonly lastMs: number | undefined;
 }
 
-/** Open logs. Every pass reads each file up to its size at the time of opening. */
 export interface OpenedLogs {
-  /** @throws any error of reading a file. */
   find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /**
-   * Returns the ID of the last request outside keelson's own handlers; `undefined` if there is no
-   * such request.
-   */
+  /** The last one outside keelson's own handlers. */
   lastRequest(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** Limits: lines kept (200,000 take some 200 MB), and requests followed. */
+/** 200,000 lines take some 200 MB. */
 const [mostLines, mostRequests] = [200_000, 10_000];
-/** Maximum number of search strings that are matched one by one. */
 const few = 16;
 
-/** Opens logs. @throws if a file cannot be opened. */
 export async function openLogs(
   paths: readonly string[],
   stdin?: Readable,
@@ -129,10 +121,7 @@ async function lastMs(files: LogFiles): Promise<number | undefined> {
   return last;
 }
 
-/**
- * Returns a function that checks whether a string contains one of `texts`. With many of them, it
- * looks up every ID-like part of the string.
- */
+/** With many texts, looks up every ID-like part of the string instead. */
 function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
   const all = [...texts];
   if (all.length <= few) return (text) => all.some((one) => text.includes(one));

@@ -4,7 +4,6 @@ import type { TraceLine } from "./line.ts";
 import type { Subject } from "./line-index.ts";
 import type { ClaimFact, TableFacts, TraceNode } from "./node.ts";
 
-/** State of a node, and whether the tables confirm it. */
 export type Standing = Pick<TraceNode, "state" | "until" | "reason" | "queue" | "confirmed">;
 
 interface Now {
@@ -12,7 +11,6 @@ interface Now {
   readonly nowMs: number;
 }
 
-/** Returns the state of an event on its way to the bus. */
 export function dispatchState(subject: Subject, now: Now): Standing {
   const { id, runs, way } = subject;
   const { facts } = now;
@@ -31,7 +29,6 @@ export function dispatchState(subject: Subject, now: Now): Standing {
   return { state: "dispatched" };
 }
 
-/** Returns the state of a job or delivery, which can be due later. */
 export function jobState(
   subject: Subject,
   summary: RunSummary,
@@ -70,7 +67,6 @@ function isoOf(ms: number): string {
   return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
 }
 
-/** Returns the state of a run, from its attempts, its message's queue lines and its claim. */
 export function runState(
   { way }: Subject,
   { last }: RunSummary,
@@ -101,10 +97,8 @@ export function runState(
   return { state: last.state === "failed" ? "failed" : "unended" };
 }
 
-/** Claim, commit or step of a run, with the time at which the logs show it. */
 export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
 
-/** Builds nodes for the claim, the commit and the steps of a run from its lines. */
 export function effectNodes(
   lines: readonly TraceLine[],
   isOver: boolean,

@@ -15,7 +15,6 @@ import type { StepStore } from "../../../parts/once/step-store.ts";
 import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./node.ts";
 import { nodesOf } from "./verdict.ts";
 
-/** Stores that the command reads by key. */
 export interface TraceStores {
   readonly outbox: Pick<OutboxStore, "pending">;
   readonly aside: Pick<AsideStore, "list">;
@@ -23,20 +22,11 @@ export interface TraceStores {
   readonly steps: Pick<StepStore, "find">;
 }
 
-/**
- * Read limits: claims and steps in total and concurrently, outbox rows per page and pages per
- * shard, rows that were set aside.
- */
 const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 });
-/** Maximum clock difference between processes, in milliseconds. */
+/** Clock difference between processes. */
 const skewMs = 5_000;
 
-/**
- * Looks up facts that the logs leave open: events and jobs without a run, the claims of their runs,
- * and steps. Never scans a table.
- *
- * @throws any error of the stores.
- */
+/** Looks up what the logs leave open, by keys alone. */
 export async function askTables(
   stores: TraceStores,
   {
@@ -116,7 +106,6 @@ export async function askTables(
   return { rows, asked, claims, steps };
 }
 
-/** States that the tables can refine. */
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
 
 async function eachOf<Item>(
@@ -130,7 +119,7 @@ async function eachOf<Item>(
   await Promise.all(Array.from({ length: limits.atOnce }, next));
 }
 
-/** Reads the rows of a shard from a time onward. Returns `true` if it read all of them. */
+/** Returns whether it read all rows of the shard. */
 async function readShard(
   { outbox }: TraceStores,
   shard: string,
@@ -154,7 +143,7 @@ async function readShard(
   return false;
 }
 
-/** Reads the row of a job that is due later. The ID of the job contains its place. */
+/** The ID of a job contains its place. */
 async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact | undefined> {
   const place = duePlace(jobId);
   if (place === undefined) return undefined;
@@ -208,7 +197,6 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
   };
 }
 
-/** Parses the cause and the trace of a message. */
 function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
   try {
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
@@ -244,7 +232,6 @@ interface AskedRun {
   readonly tenantId: string | undefined;
 }
 
-/** Returns the runs that no line reports as over. */
 function runsOf(nodes: readonly TraceNode[]): readonly AskedRun[] {
   const open: ReadonlySet<string> = new Set(["not-seen", "unended", "failed", "retrying"]);
   return nodes.flatMap(({ kind, id, name, tenantId, state, children }) => {

@@ -2,7 +2,6 @@ import { visible } from "../../../base/log/quoted-text.ts";
 import type { TraceDocument } from "./document.ts";
 import type { TraceAttempt, TraceNode } from "./node.ts";
 
-/** Limits of the text output. `--json` prints more. */
 const limits = Object.freeze({ children: 20, lines: 400, label: 60, text: 160 });
 
 interface Row {
@@ -13,7 +12,7 @@ interface Row {
   readonly rest: string;
 }
 
-/** Formats trees for people. Escapes and shortens text that comes from logs. */
+/** Escapes and shortens text that comes from logs. */
 export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): readonly string[] {
   const lines: string[] = [];
   for (const root of roots) lines.push(...treeLines(root), "");
@@ -96,16 +95,13 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** Returns the attempts to print: none for a single first attempt that did not fail. */
+/** A single first attempt that did not fail is not printed. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
-/**
- * Selects children to print: unfinished ones first, then finished ones up to the limit. Keeps their
- * order.
- */
+/** Unfinished children come first within the limit; the order stays. */
 function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
@@ -181,7 +177,6 @@ const untilWords: Readonly<Record<string, string>> = {
   interrupted: "lease ended at",
 };
 
-/** Formats a duration with at most three digits, except for days. */
 function time(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 100_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
@@ -190,7 +185,7 @@ function time(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Formats an offset. It can be negative, because the clocks of processes differ. */
+/** Negative if the clocks of processes differ. */
 function signed(ms: number): string {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }

@@ -1,35 +1,26 @@
 import { command } from "../doctor/command-line.ts";
 import type { TraceNode, TraceState } from "./node.ts";
 
-/** Conclusion about a trace. */
 export interface Verdict {
-  /** Node that needs an operator; absent if nothing is stuck. */
   readonly stuck?: Stuck | undefined;
-  /** One sentence. */
   readonly says: string;
 }
 
-/** Node that does not continue without an operator. */
+/** Does not continue without an operator. */
 export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
-  /** Action that the operator takes. */
   readonly fix: string;
-  /** Commands that take this action or help with it. */
   readonly commands: readonly string[];
 }
 
-/**
- * Delay after which an overdue node counts as stuck, in milliseconds: two sweeps of the outbox, or
- * the longest visibility timeout.
- */
+/** Two sweeps of the outbox, and the longest visibility timeout. */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
 interface Looking {
   readonly nowMs: number;
-  /** Path of the server's module, for commands. */
   readonly module: string;
 }
 
-/** Finds the worst stuck node. Of two nodes of the same state, the first wins. */
+/** Of two nodes of the same state, the first wins. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
   let [worst, waiting, unseen]: [TraceNode | undefined, TraceNode | undefined, number] = [
     undefined,
@@ -63,7 +54,7 @@ export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdic
   return { says: `Nothing is stuck${seen}.` };
 }
 
-/** Walks all nodes in tree order, without recursion. */
+/** In tree order, without recursion. */
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   const left = [...roots].reverse();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
@@ -125,7 +116,6 @@ function isWaiting({ kind, state, again }: TraceNode): boolean {
   );
 }
 
-/** Names a node in a sentence. */
 export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
   const words = [kind === "consumer" ? "" : kind, name, id ?? ""];
   return words.filter((word) => word !== "").join(" ");

@@ -1,0 +1,87 @@
+import { type ParseArgsConfig, parseArgs } from "node:util";
+import type { CommandContext } from "./command-context.ts";
+
+export class UsageError extends Error {}
+
+type Flags = NonNullable<ParseArgsConfig["options"]>;
+
+export const text = { type: "string" } as const;
+export const flag = { type: "boolean", default: false } as const;
+
+export type ValuesOf<Declared extends Flags> = ReturnType<
+  typeof parseArgs<{ options: Declared; allowPositionals: true }>
+>["values"];
+
+/** @returns the exit code: 0, 1 if the command failed or found a problem, 2 for wrong usage. */
+export type RunCommand = (args: readonly string[], context: CommandContext) => Promise<number>;
+
+interface Command<Declared extends Flags> {
+  /** Printed for `--help`, and after the reason if the usage was wrong. */
+  readonly usage: string;
+  readonly flags: Declared;
+  readonly allowNegative?: boolean;
+  readonly maxArguments?: number;
+  readonly run: (
+    values: ValuesOf<Declared>,
+    given: readonly string[],
+    context: CommandContext,
+  ) => Promise<number>;
+}
+
+export function defineCommand<const Declared extends Flags>(
+  command: Command<Declared>,
+): RunCommand {
+  const { usage, maxArguments = 1, run } = command;
+  return async (args, context) => {
+    try {
+      const { values, positionals } = parsed(command, args);
+      if (values["help"]) {
+        context.print(usage);
+        return 0;
+      }
+      const unexpected = positionals[maxArguments];
+      if (unexpected !== undefined)
+        throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+      // Safe: parsed with the declared flags.
+      return await run(values as ValuesOf<Declared>, positionals, context);
+    } catch (error) {
+      const { message } = error as Error; // safe: loadModule wraps every value that a module throws in an error
+      const isUsage = error instanceof UsageError;
+      context.complain(isUsage ? `keelson: ${message}\n\n${usage}` : `keelson: ${message}`);
+      return isUsage ? 2 : 1;
+    }
+  };
+}
+
+function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly string[]) {
+  try {
+    const options: Flags = { ...flags, help: flag };
+    return parseArgs({ args: [...args], allowPositionals: true, allowNegative, options });
+  } catch (error) {
+    throw new UsageError((error as Error).message); // safe: parseArgs only throws errors
+  }
+}
+
+export function required(argument: string | undefined, message: string): string {
+  if (argument === undefined) throw new UsageError(message);
+  return argument;
+}
+
+export function actionOf<Name extends string>(
+  names: readonly Name[],
+  given: string | undefined,
+  advice = "",
+): Name {
+  const action = names.find((name) => name === given);
+  if (action !== undefined) return action;
+  const wrong =
+    given === undefined ? "no action is given" : `there is no action ${JSON.stringify(given)}`;
+  throw new UsageError(`${wrong}${advice}`);
+}
+
+export function timeoutMsOf(seconds: string): number {
+  if (/^[1-9]\d{0,2}$/.test(seconds)) return Number(seconds) * 1_000;
+  throw new UsageError(
+    `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
+  );
+}
