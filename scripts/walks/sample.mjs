@@ -7,7 +7,7 @@ import { z } from "zod";
  */
 export function sampleServer(
   { access, buildServer, createTenantConfig, defineFeature },
-  { read = (run) => run(), withMessages = false },
+  { read = (run) => run(), withMessages = false, counted = () => undefined },
 ) {
   const sample = defineFeature("sample", (r) => {
     const config = r.config({
@@ -44,9 +44,10 @@ export function sampleServer(
       },
     });
     if (withMessages) {
-      r.on("note.added", "count", async (ctx, { payload }) =>
-        ctx.commit(put(`${payload.id}-counted`), undefined),
-      );
+      r.on("note.added", "count", async (ctx, { payload }) => {
+        await ctx.commit(put(`${payload.id}-counted`), undefined);
+        counted();
+      });
     }
   });
   return buildServer({

@@ -82,8 +82,8 @@ async function quiet() {
 }
 
 /** Starts a container on a free port. */
-function start({ withMessages = false } = {}) {
-  return runContainer(sampleServer(keelson, { withMessages }), { port: 0, host: "127.0.0.1" });
+function start(options = {}) {
+  return runContainer(sampleServer(keelson, options), { port: 0, host: "127.0.0.1" });
 }
 
 /** What a function needs belongs to its deployment; a container makes it on an emulator. */
@@ -134,15 +134,17 @@ async function walkContainer() {
   await container.close();
 }
 
-function fetchFrom(target) {
+function fetchFrom({ body, ...target }) {
   return new Promise((resolve, reject) => {
-    const sent = request({ ...target, host: "127.0.0.1", headers }, (response) => {
+    const more = body === undefined ? {} : { "content-type": "application/json" };
+    const asked = { ...target, host: "127.0.0.1", headers: { ...headers, ...more } };
+    const sent = request(asked, (response) => {
       response.resume().on("end", () => {
         if (response.statusCode === 200) resolve();
         else reject(new Error(`the container answered with ${response.statusCode}`));
       });
     });
-    sent.on("error", reject).end();
+    sent.on("error", reject).end(body);
   });
 }
 
@@ -178,9 +180,10 @@ async function walkMessage() {
   sqs.destroy();
 }
 
-/** A container whose queues are empty is told to stop. */
+/** Stops a container that has answered a write and consumed its event, and whose queues are empty. */
 async function walkSignal() {
   const { exit } = process;
+  let n = 0;
   const drain = async () => {
     const ended = new Promise((resolve) => {
       process.exit = resolve;
@@ -193,7 +196,18 @@ async function walkSignal() {
     // Of the one before, which has not ended its process.
     for (const name of ["SIGTERM", "SIGINT", "uncaughtException", "unhandledRejection"])
       process.removeAllListeners(name);
-    await start({ withMessages: true });
+    await new Promise((counted, failed) => {
+      start({ withMessages: true, counted })
+        .then(({ port }) =>
+          fetchFrom({
+            port,
+            method: "POST",
+            path: "/notes",
+            body: JSON.stringify({ id: `signal-${++n}` }),
+          }),
+        )
+        .catch(failed);
+    });
   };
   await walk("sigterm", drain, { prepare, warmUps: 1 }); // each waits for the last poll of the queues
   process.exit = exit;

@@ -82,7 +82,7 @@ function startPlain(): Process {
         async (scope) => {
           scope.handler = "h";
           scope.user = { id, tenantId, roles: [...roles] };
-          return createContext(scope, await runtime.adapters(), {});
+          return createContext(scope, await runtime.adapters.open(), {});
         },
       ),
   };

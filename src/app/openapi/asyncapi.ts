@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { maxNameLength } from "../../base/identity/claims.ts";
+import { idForm } from "../../base/request/trace.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { idForm } from "../runtime/request-id.ts";
 import { type Components, createComponents } from "./components.ts";
 import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import type { JsonSchema } from "./schema.ts";

@@ -8,10 +8,9 @@ import type { RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/run-options.ts";
-import { adoptRequestId } from "../runtime/request-id.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
-import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { adoptRequestId, runInMessageScope } from "../runtime/scoped-run.ts";
 import { run } from "./run.ts";
 import { causeOf } from "./write.ts";
 
@@ -78,7 +77,7 @@ async function performed<Result>(
     results.set(answer, result);
     return answer;
   };
-  const ended: RunOutcome<Result> = await run<Result>(scope, await scope.runtime.adapters(), {
+  const ended: RunOutcome<Result> = await run<Result>(scope, await scope.runtime.adapters.open(), {
     logPrefix: "once",
     claim: isClaimed
       ? {

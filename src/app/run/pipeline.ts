@@ -1,10 +1,22 @@
-import { FrameworkError, isTypedError, NotFoundError } from "../../base/errors/errors.ts";
-import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
+import { describeError } from "../../base/errors/describe.ts";
+import { AccessDeniedError, FrameworkError, NotFoundError } from "../../base/errors/errors.ts";
+import {
+  type AccessRule,
+  allows,
+  describeRule,
+  needsIdentity,
+} from "../../base/identity/access.ts";
+import type { Credentials } from "../../base/identity/authenticator.ts";
+import type { Identification } from "../../base/identity/claims.ts";
 import { anonymous, type User } from "../../base/identity/user.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { corsHeaders, preflight } from "../../parts/http/cors.ts";
-import { errorResponse } from "../../parts/http/error-response.ts";
-import { bodyTooLarge, validateInput } from "../../parts/http/input.ts";
+import {
+  bodyTooLarge,
+  type ReceivedBody,
+  readInput,
+  validateInput,
+} from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import { isWebResponse, isWebStream, toResponse } from "../../parts/http/response.ts";
@@ -17,9 +29,8 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { runInScope } from "../runtime/scoped-run.ts";
-import { authenticated } from "./authenticated-caller.ts";
-import { inputOf, refuseEncoded, rereadInput } from "./received-body.ts";
-import { warnOfUndeclared, warnOfUndeclaredStatus } from "./undeclared-error.ts";
+import { fail, refuse } from "./failed-request.ts";
+import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
 /** Loaded with the first write, so that a cold start that answers a query does not wait for it. */
@@ -31,12 +42,16 @@ export interface Sender {
 }
 
 /** Answers a request, from its ID to its response. Sends an error response if the request fails. */
-export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {
+export function serve(
+  { runtime, routes }: { readonly runtime: Runtime; readonly routes: Runtime["routes"] },
+  request: HttpRequest,
+  sender: Sender,
+): Promise<void> {
   return runInScope(runtime, request, async (scope) => {
     request.requestId = scope.requestId;
     let response: HttpResponse;
     try {
-      response = await answer(scope, request, runtime.routes, asItIs);
+      response = await answer(scope, request, routes, asItIs);
     } catch (error) {
       response = fail(scope, request, error);
     }
@@ -110,15 +125,14 @@ export async function answer<HostResponse>(
   const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
-  refuseEncoded(request, bytes);
   const accepted = validateInput(
     declaration.input,
-    inputOf(request, declaration, params, { bytes, form }),
+    readInput(request, declaration, params, { bytes, form }),
   );
   const input = accepted instanceof Promise ? await accepted : accepted;
   const view = () => requestView(request, bytes);
-  let adapters = runtime.opened;
-  if (adapters === undefined) adapters = await runtime.adaptersFor(declaration);
+  let adapters = runtime.adapters.all.value;
+  if (adapters === undefined) adapters = await runtime.adapters.openFor(declaration);
   if (declaration.kind === "write") {
     const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
@@ -145,11 +159,11 @@ export async function answer<HostResponse>(
     development,
     status: declaration.status,
   });
+  const { body: sent } = response;
+  const stream = isWebStream(sent) ? sent : undefined;
   noteStatus(scope, declaration, response);
   return shape(
-    isWebStream(response.body)
-      ? { ...response, body: await begun(response.body, request.signal) }
-      : response,
+    stream === undefined ? response : { ...response, body: await begun(stream, request.signal) },
   );
 }
 
@@ -159,64 +173,6 @@ function noteStatus(
   { status }: HttpResponse,
 ): void {
   if (status !== (declared?.[0] ?? 200)) warnOfUndeclaredStatus(scope, declared, status);
-}
-
-/**
- * Rejects a request before its caller is authenticated. Its log line still names the caller if that
- * does not need a call.
- */
-async function refuse(scope: RequestScope, request: SentRequest, error: unknown): Promise<never> {
-  const recognizing = recognize(scope, request);
-  if (recognizing !== undefined) await recognizing;
-  throw error;
-}
-
-type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
-
-/** Identifies the caller of a rejected request for the log, if the request carries credentials. */
-export function recognize(
-  scope: RequestScope,
-  { headers, gatewayClaims }: SentRequest,
-): Promise<void> | undefined {
-  const { authorization } = headers;
-  if (authorization === undefined && gatewayClaims === undefined) return undefined;
-  return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
-    if (user !== undefined) scope.user = user;
-  });
-}
-
-type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
-  readonly signal?: AbortSignal | undefined;
-};
-
-/** Converts an error into the uniform error response, and logs it (specification 7). */
-export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
-  const isStopped = stoppedBy(request.signal, thrown);
-  // The service timed out. The caller gets that error, whatever error the SDK creates from the
-  // signal.
-  const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
-  const { response, log } = errorResponse(error, {
-    requestId: scope.requestId,
-    environment: scope.runtime.environment,
-    accept: request.headers["accept"],
-    head: request.method === "HEAD",
-  });
-  // A handler that stops because the client disconnected behaves correctly, so this is not an
-  // error.
-  if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
-  else scope.log[log.level]("request.failed", log.data);
-  scope.spans?.thrown(error, response.status);
-  warnOfUndeclared(scope, log.data);
-  return response;
-}
-
-/**
- * Checks whether an error only reports that the signal stopped the work: the signal's reason, or
- * the AbortError that the SDK and Node create from it.
- */
-function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
-  if (!signal?.aborted) return false;
-  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
 }
 
 export function finish(
@@ -238,7 +194,7 @@ export function finish(
  */
 export function authorize(
   scope: RequestScope,
-  request: SentRequest,
+  request: Pick<HttpRequest, "headers" | "gatewayClaims">,
   rule: AccessRule,
 ): User | Promise<User> {
   const { authorization } = request.headers;
@@ -251,6 +207,47 @@ export function authorize(
     rule,
     isOpen,
   );
+}
+
+async function authenticated(
+  scope: RequestScope,
+  credentials: Credentials,
+  rule: AccessRule,
+  isOpen: boolean,
+): Promise<User> {
+  let identification: Identification;
+  try {
+    identification = await scope.runtime.authenticator.authenticate(credentials);
+  } catch (error) {
+    if (!isOpen) throw error;
+    // An open route does not depend on the caller's identity, so it does not fail if authentication
+    // does.
+    scope.log.warn(
+      "identity.unavailable",
+      describeError(error, { requestId: "", environment: "production" }).log.data,
+    );
+    return anonymous;
+  }
+  if (identification.user === undefined) {
+    if (isOpen) return anonymous;
+    throw new FrameworkError(
+      "unauthenticated",
+      identification.problem ?? "Authentication required",
+      {
+        headers: { "www-authenticate": "Bearer" },
+      },
+    );
+  }
+  scope.isIdentified = !isOpen;
+  const { isolatedTo } = scope;
+  const { user } = identification;
+  // A process isolated to one tenant rejects all others, even on open routes.
+  const isForeign = isolatedTo !== undefined && user.tenantId !== isolatedTo;
+  if (isForeign || !allows(rule, user)) {
+    scope.user = user; // so that the log line of the rejection names the caller
+    throw new AccessDeniedError(isForeign ? "tenant.isolation" : describeRule(rule));
+  }
+  return user;
 }
 
 /** Adds headers. `vary` is joined with its present value. */
@@ -267,4 +264,28 @@ function addHeaders(
 /** Returns the path for a message: at most 200 characters, and none that could end a line. */
 function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
+}
+
+/**
+ * Reads the input from the request again, because a schema may have changed the object that it was
+ * given. A separate function, used only for writes: a closure in `answer` would move its variables
+ * from the stack to the heap (`wrapped-no-log`).
+ */
+function rereadInput(
+  request: HttpRequest,
+  declaration: HandlerDeclaration,
+  routes: RouteTable<HandlerDeclaration>,
+  basePath: string,
+  body: ReceivedBody,
+): () => unknown {
+  return () => {
+    const match = routes.match(request.method, request.path, basePath);
+    // Safe: the route matched before.
+    return readInput(
+      request,
+      declaration,
+      (match as Extract<typeof match, { kind: "found" }>).params,
+      body,
+    );
+  };
 }

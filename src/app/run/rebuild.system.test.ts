@@ -228,7 +228,7 @@ describe("rebuilding", () => {
     const { runtime } = shelf.start(shelfServer(world, 2));
     const [first] = await shelf.eventsOf(one.runtime, "a");
     if (first !== undefined) await shelf.consume(one.runtime, first);
-    const store = await (await runtime.adapters()).projections.open();
+    const store = await (await runtime.adapters.open()).projections.open();
     const { activate } = store;
     Object.assign(store, {
       activate: async (...given: Parameters<typeof activate>) => {
@@ -250,7 +250,7 @@ describe("rebuilding", () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     await shelf.change(one.runtime, "a", 1);
     await shelf.rebuildAt(one.runtime);
-    const store = await (await two.runtime.adapters()).projections.open();
+    const store = await (await two.runtime.adapters.open()).projections.open();
     const { activate } = store;
     const lose = (version: number) =>
       Object.assign(store, {
@@ -447,7 +447,7 @@ describe("rebuilding", () => {
     });
 
     const three = shelf.start(shelfServer(world, 3));
-    const store = await (await three.runtime.adapters()).projections.open();
+    const store = await (await three.runtime.adapters.open()).projections.open();
     const { saveRebuild } = store;
     let saves = 0;
     Object.assign(store, {
@@ -470,7 +470,7 @@ describe("rebuilding", () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 666);
     await shelf.change(runtime, "b", 667);
-    const store = await (await runtime.adapters()).projections.open();
+    const store = await (await runtime.adapters.open()).projections.open();
     const lost = Array.from({ length: 1_000 }, (_, n) => `t${n}`);
     await store.saveRebuild(`page.usage-${world}`, undefined, {
       ...{ version: 1, startedMs: shelf.app.clock.now(), tenant: "", after: "", replayed: 0 },
@@ -492,7 +492,7 @@ describe("rebuilding", () => {
         await shelf.consume(one.runtime, event);
     }
     await shelf.change(one.runtime, "evil", 666);
-    const store = await (await two.runtime.adapters()).projections.open();
+    const store = await (await two.runtime.adapters.open()).projections.open();
     const { activate } = store;
     const losing = (...[name, tenantId, ...more]: Parameters<typeof activate>) =>
       tenantId === undefined ? activate(name, tenantId, ...more) : Promise.resolve(false);
@@ -503,7 +503,7 @@ describe("rebuilding", () => {
     Object.assign(store, { activate });
     expect(await shelf.rebuildAt(two.runtime)).toMatchObject({ hasSwitched: true, lost: ["evil"] });
     const mended = shelf.start(shelfServer(world, 2, { isMild: true }));
-    const other = await (await mended.runtime.adapters()).projections.open();
+    const other = await (await mended.runtime.adapters.open()).projections.open();
     Object.assign(other, { activate: async () => false });
     await expect(shelf.rebuildAt(mended.runtime)).rejects.toThrow(
       "was switched to another version meanwhile; rebuild it again",
@@ -522,7 +522,7 @@ describe("rebuilding", () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 1);
     await shelf.copyEvents(runtime, "a", 99);
-    const store = await (await runtime.adapters()).projections.open();
+    const store = await (await runtime.adapters.open()).projections.open();
     const { saveRebuild } = store;
     const noted: number[] = [];
     Object.assign(store, {
@@ -540,7 +540,7 @@ describe("the oldest uncounted event", () => {
   const oldest = async (runtime: Runtime) => {
     const [projection] = runtime.server.registry.projections.values();
     if (projection === undefined) throw new Error("there is one");
-    return oldestUncounted(await runtime.adapters(), projection, shelf.app.clock.now());
+    return oldestUncounted(await runtime.adapters.open(), projection, shelf.app.clock.now());
   };
 
   test("may be of any tenant, type and age, in the version that is read", async () => {
@@ -602,7 +602,7 @@ describe("the version that is read", () => {
 
   test("is looked up again after a failure", async () => {
     const { runtime, seen } = shelf.start(shelfServer(world, 3));
-    await runtime.adapters();
+    await runtime.adapters.open();
     let fails = true;
     seen.between = async () => {
       if (fails) throw new Error("the table is gone");
@@ -641,7 +641,7 @@ describe("the version that is read", () => {
     const { runtime, seen } = shelf.start(shelfServer(world, 1));
     const projections = await runtime.projections.open();
     await projections.version(`page.usage-${world}`, "first");
-    const store = await (await runtime.adapters()).projections.open();
+    const store = await (await runtime.adapters.open()).projections.open();
     Object.assign(store, { active: async () => ({}) }); // ten thousand calls are not the point
     for (let n = 0; n < 10_000; n += 1) await projections.version(`page.usage-${world}`, `t${n}`);
     const before = seen.calls;

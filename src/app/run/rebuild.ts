@@ -67,7 +67,7 @@ const mostLost = 1_000;
  * has no events. The signal's reason. Any error of the store.
  */
 export async function rebuild(runtime: Runtime, options: RebuildOptions): Promise<Rebuilt> {
-  const adapters = await runtime.adapters();
+  const adapters = await runtime.adapters.open();
   const [kept, store] = await Promise.all([
     adapters.keptEvents.open(),
     adapters.projections.open(),
@@ -206,7 +206,7 @@ async function replay(
   type: string,
   { text }: KeptRow,
 ): Promise<void> {
-  const adapters = await runtime.adapters();
+  const adapters = await runtime.adapters.open();
   // Safe: boot fails for a projection of events that are not declared or not kept.
   const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & {
     readonly keptDays: number;

@@ -19,7 +19,7 @@ export async function run<Result>(
 ): Promise<RunOutcome<Result>> {
   const { runtime, log, signal } = scope;
   const { claim, logPrefix, answerOf } = work;
-  const runs = runtime.openedRuns ?? (await runtime.runs());
+  const runs = runtime.runs.value ?? (await runtime.runs.open());
   const { tenantId } = scope.user;
   const given: Run<Result> = {
     ...{ claim, logPrefix, log, signal, tenantId, answerOf },

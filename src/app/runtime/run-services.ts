@@ -1,7 +1,7 @@
 import type { Logger } from "../../base/log/logger.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import { createOutbox, type Outbox } from "../../parts/messages/outbox.ts";
-import type { OutboxRow, OutboxStore, SweepStops } from "../../parts/messages/outbox-store.ts";
+import type { OutboxRow, Sweeping, SweepStops } from "../../parts/messages/outbox-store.ts";
 import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.ts";
 import type { Tracing } from "../observe/spans.ts";
 import type { Adapters } from "./adapters.ts";
@@ -58,9 +58,9 @@ export function createRunServices({
     metrics,
   });
   // Loaded with the first sweep: no request needs it.
-  const sweepDue = async (signal: AbortSignal | undefined, watched: OutboxStore) => {
+  const sweepDue = async (signal: AbortSignal | undefined, seen: Sweeping["seen"]) => {
     const { sweepDueJobs } = await import("../../parts/messages/due-jobs.ts");
-    return sweepDueJobs({ ...(await sending()), store: watched }, signal);
+    return sweepDueJobs(await sending(), signal, seen);
   };
   const outbox = createOutbox({
     store,

@@ -21,8 +21,26 @@ import type { Projections } from "../projections/projections.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
-import type { RequestIds } from "./request-id.ts";
 import type { RunServices } from "./run-services.ts";
+
+/**
+ * Generates an ID for the given time, by default the time of its clock, in milliseconds since the
+ * epoch.
+ */
+export type RequestIds = (nowMs?: number) => string;
+
+/** Adapters that are opened on first use. */
+export interface OpeningAdapters {
+  /** Adapters with all parameters of SSM. Replaced when they are closed. */
+  readonly all: Pick<Lazy<Adapters>, "value">;
+  /**
+   * Opens the adapters and loads the overrides of SSM. A failed call is retried by the next one,
+   * after a pause if SSM was the cause.
+   */
+  open(): Promise<Adapters>;
+  /** Opens the adapters that a handler needs: one that only reads configuration needs no SDK. */
+  openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
+}
 
 /** Server bound to its adapters, ready to run requests. */
 export interface Runtime {
@@ -75,19 +93,9 @@ export interface Runtime {
   /** Job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
   readonly lifecycle: ProcessState;
-  /**
-   * Opens the adapters and loads the overrides of SSM. A failed call is retried by the next one,
-   * after a pause if SSM was the cause.
-   */
-  adapters(): Promise<Adapters>;
-  /** Adapters once they are open. */
-  readonly opened: Adapters | undefined;
-  /** Opens the adapters that a handler needs: one that only reads configuration needs no SDK. */
-  adaptersFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
-  /** Opens the state that runs with effects share. Loaded with the first such run. */
-  runs(): Promise<RunServices>;
-  /** State from `runs`, once it is open. */
-  readonly openedRuns: RunServices | undefined;
+  readonly adapters: OpeningAdapters;
+  /** State that runs with effects share. Loaded with the first such run. */
+  readonly runs: Lazy<RunServices>;
   /** Closes the adapters if they were opened. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
+import type { Clock } from "../../base/process/clock.ts";
 import { runWithStore } from "../../base/request/ambient.ts";
 import type { RunSubject } from "../observe/spans.ts";
-import { adoptRequestId } from "./request-id.ts";
-import type { Runtime } from "./runtime.ts";
+import type { RequestIds, Runtime } from "./runtime.ts";
 import { type RequestScope, type RunFacts, Scope } from "./scope.ts";
 
 /** Facts that open the scope of a request. */
@@ -29,17 +29,14 @@ export function runInScope<Result>(
   );
   const scope = new Scope(runtime, requestId, facts);
   if (runtime.tracing !== undefined) return traced(scope, { nowMs, rejectedLength }, work);
+  const enter = asksExplanation(scope) ? runExplained : runWithStore;
   begin(scope, nowMs, rejectedLength);
-  return entered(scope, work);
+  return enter(scope, work);
 }
 
-function entered<Result>(
-  scope: RequestScope,
-  work: (scope: RequestScope) => Promise<Result>,
-): Promise<Result> {
-  return scope.headers?.["x-keelson-explain"] === "config"
-    ? runExplained(scope, work)
-    : runWithStore(scope, work);
+/** Whether the response must say which configuration was read. */
+function asksExplanation({ headers }: RequestScope): boolean {
+  return headers?.["x-keelson-explain"] === "config";
 }
 
 async function runExplained<Result>(
@@ -80,7 +77,7 @@ async function traced<Result>(
   scope.spans = spans;
   return spans.within(() => {
     begin(scope, nowMs, rejectedLength);
-    return entered(scope, work);
+    return asksExplanation(scope) ? runExplained(scope, work) : runWithStore(scope, work);
   });
 }
 
@@ -108,3 +105,94 @@ export function runInMessageScope<Result>(
   begin(scope, undefined, undefined);
   return runWithStore(scope, work);
 }
+
+/** ID of a request, and the length of a rejected header. */
+export interface AdoptedRequestId {
+  readonly requestId: string;
+  /**
+   * Length of the rejected header, which is the only part that may be logged. Present only if a
+   * header was rejected.
+   */
+  readonly rejectedLength?: number;
+}
+
+/**
+ * Adopts the value of `X-Request-ID` or generates an ID (specification 4.4). Accepts 1 to 128
+ * characters of `A-Z a-z 0-9 . _ : = + / @ -`, and therefore neither an empty header nor several
+ * joined by `, `.
+ */
+export function adoptRequestId(
+  header: string | undefined,
+  generate: RequestIds,
+  nowMs?: number,
+): AdoptedRequestId {
+  if (header === undefined) return { requestId: generate(nowMs) };
+  if (header !== "" && header.length <= maxLength && !unaccepted.test(header))
+    return { requestId: header };
+  return { requestId: generate(nowMs), rejectedLength: header.length };
+}
+
+const maxLength = 128;
+/** Searching for one invalid character takes half the time of matching all valid ones. */
+const unaccepted = /[^A-Za-z0-9._:=+/@-]/;
+
+const poolBytes = 4096;
+const idBytes = 10;
+
+/**
+ * Creates a generator of UUIDv7s. IDs within one millisecond are ordered, up to about 2,000 IDs.
+ * Random bytes are drawn 4 KiB at a time, because one draw per ID would cost more than the rest of
+ * the generation.
+ */
+export function createRequestIds(clock: Clock, fill = fillAtRandom): RequestIds {
+  const pool = new Uint8Array(poolBytes);
+  const view = new DataView(pool.buffer);
+  let [offset, lastMs, counter, time] = [poolBytes, -1, 0, ""];
+
+  return function nextRequestId(now = clock.now()) {
+    if (offset + idBytes > poolBytes) {
+      fill(pool);
+      offset = 0;
+    }
+    if (now !== lastMs) {
+      lastMs = now;
+      time = timeDigits(now);
+      // RFC 9562 6.2, method 1: a counter in place of the first random bits, starting in its lower
+      // half.
+      counter = view.getUint16(offset) & 0x7ff;
+    }
+    view.setUint16(offset, counter);
+    counter += 1;
+    const id = layout(time, view, offset);
+    offset += idBytes;
+    return id;
+  };
+}
+
+/**
+ * Uses the global `crypto`: importing `node:crypto` adds 4 ms to a cold start, this adds 0.6 ms.
+ */
+function fillAtRandom(pool: Uint8Array<ArrayBuffer>): void {
+  crypto.getRandomValues(pool);
+}
+
+/** Formats the 48 bits of time for a UUID. */
+function timeDigits(now: number): string {
+  const digits = (Math.max(0, Math.floor(now)) % 2 ** 48).toString(16).padStart(12, "0");
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-`;
+}
+
+/**
+ * Appends ten bytes from `at` to the time. The version replaces four of their bits, the variant
+ * two.
+ */
+function layout(time: string, bytes: DataView, at: number): string {
+  const hex = (index: number, keep = 0xff, set = 0) =>
+    octets[(bytes.getUint8(at + index) & keep) | set];
+  const last = `${hex(4)}${hex(5)}${hex(6)}${hex(7)}${hex(8)}${hex(9)}`;
+  return `${time}${hex(0, 0x0f, 0x70)}${hex(1)}-${hex(2, 0x3f, 0x80)}${hex(3)}-${last}`;
+}
+
+const octets: readonly string[] = Object.freeze(
+  Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0")),
+);

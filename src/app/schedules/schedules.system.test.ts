@@ -338,7 +338,7 @@ async function lookWith(
     write: (line) => void logs.push((JSON.parse(line) as { msg: unknown }).msg),
     openAdapters: (bound) => openChecked(bound, app.env, "create"),
   });
-  const adapters = await runtime.adapters();
+  const adapters = await runtime.adapters.open();
   const store = await adapters.schedules.open();
   const schedules = lazy(async () => ({ ...store, ...found }));
   const [schedule] = await createSchedules(runtime, { ...adapters, schedules }, consumeOnce);
@@ -383,7 +383,7 @@ test("fires once for a time that two expressions share, as in a rolling deployme
     clock: app.clock,
     openAdapters: (bound) => openChecked(bound, app.env, "create"),
   });
-  const [schedule] = await createSchedules(next, await next.adapters(), consumeOnce);
+  const [schedule] = await createSchedules(next, await next.adapters.open(), consumeOnce);
   expect(await schedule?.look()).toMatchObject({ kind: "idle" });
   app.clock.advance(60_000);
   await app.settled();

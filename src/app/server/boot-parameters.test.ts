@@ -80,8 +80,8 @@ test("a parameter overrides the value of buildServer, which applies without one"
 
 test("parameters are read once, and later changes in SSM have no effect", async () => {
   const { server, runtime, seen, limit } = runtimeOver([limitOf("7")], new Error("down"));
-  await Promise.all([server.ready(), runtime.adapters(), server.ready()]);
-  await runtime.adapters();
+  await Promise.all([server.ready(), runtime.adapters.open(), server.ready()]);
+  await runtime.adapters.open();
   expect(await limit()).toMatchObject({ value: 7 });
   expect(seen).toMatchObject({ opened: 1, closed: 0, reads: ["/app"] });
 });
@@ -99,7 +99,7 @@ test("a failing SSM is a 503, and is read again after five seconds", async () =>
     cause: new Error("down"),
   };
   for (let call = 0; call < 10; call += 1)
-    await expect(async () => runtime.adapters()).rejects.toMatchObject(refused);
+    await expect(async () => runtime.adapters.open()).rejects.toMatchObject(refused);
   expect(seen).toMatchObject({ opened: 1, closed: 1 });
 
   advance(5_000);
@@ -150,7 +150,7 @@ test("nothing is read without an SSM path", async () => {
       close: async () => {},
     }),
   });
-  await expect(runtime.adapters()).resolves.toBeDefined();
+  await expect(runtime.adapters.open()).resolves.toBeDefined();
 });
 
 const secretive = defineFeature("secretive", (r) => {
@@ -252,7 +252,7 @@ test("a production server with encrypted keys and no key ring warns at its start
       write: (line) => lines.push(line),
       openAdapters: async () => unusedAdapters,
     });
-    await runtime.adapters();
+    await runtime.adapters.open();
     return lines.map((line) => JSON.parse(line) as object);
   };
   expect(await started([secretive])).toMatchObject([
@@ -273,7 +273,7 @@ test("development's key ring is created neither in production nor in Lambda", as
       write: () => {},
       openAdapters: async () => unusedAdapters,
     });
-    await runtime.adapters();
+    await runtime.adapters.open();
     return runtime.cipher.active().catch(({ code }: { code: string }) => code);
   };
   expect(await activeIn("development", {})).toBe("development");

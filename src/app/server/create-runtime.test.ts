@@ -30,10 +30,10 @@ test("opens adapters once, retries a failed opening, and closes them on close", 
   });
 
   await runtime.close();
-  await expect(runtime.adapters()).rejects.toThrow("not yet");
-  const [first, second] = await Promise.all([runtime.adapters(), runtime.adapters()]);
+  await expect(runtime.adapters.open()).rejects.toThrow("not yet");
+  const [first, second] = await Promise.all([runtime.adapters.open(), runtime.adapters.open()]);
   expect(first).toBe(second);
-  expect(runtime.opened).toBe(first);
+  expect(runtime.adapters.all.value).toBe(first);
   expect(attempts).toBe(2);
   await runtime.close();
   expect(closed).toEqual(["closed"]);
@@ -58,14 +58,18 @@ test("adapters for reading configuration exist before their SDK is loaded, and a
 
   // Safe: the feature declares it.
   const reader = runtime.server.registry.handlers.get("notes.note.read") as HandlerDeclaration;
-  const first = await runtime.adaptersFor(reader);
-  expect([runtime.adaptersFor(reader), runtime.opened, loads]).toEqual([first, undefined, 0]);
-  await expect(runtime.adapters()).rejects.toThrow("no file");
-  expect(runtime.opened).toBeUndefined();
-  expect(await runtime.adapters()).toBe(first);
-  expect([runtime.opened, opened, loads]).toEqual([first, 1, 2]);
+  const first = await runtime.adapters.openFor(reader);
+  expect([runtime.adapters.openFor(reader), runtime.adapters.all.value, loads]).toEqual([
+    first,
+    undefined,
+    0,
+  ]);
+  await expect(runtime.adapters.open()).rejects.toThrow("no file");
+  expect(runtime.adapters.all.value).toBeUndefined();
+  expect(await runtime.adapters.open()).toBe(first);
+  expect([runtime.adapters.all.value, opened, loads]).toEqual([first, 1, 2]);
   await runtime.close();
-  expect(runtime.opened).toBeUndefined();
+  expect(runtime.adapters.all.value).toBeUndefined();
 });
 
 test("creates shared state once per opening of the adapters, and again for the next", async () => {
@@ -78,15 +82,15 @@ test("creates shared state once per opening of the adapters, and again for the n
     },
   });
 
-  await expect(runtime.runs()).rejects.toThrow("not yet");
-  expect(runtime.openedRuns).toBeUndefined();
-  const [first, second] = await Promise.all([runtime.runs(), runtime.runs()]);
+  await expect(runtime.runs.open()).rejects.toThrow("not yet");
+  expect(runtime.runs.value).toBeUndefined();
+  const [first, second] = await Promise.all([runtime.runs.open(), runtime.runs.open()]);
   expect(first).toBe(second);
-  expect(runtime.openedRuns).toBe(first);
-  expect(await runtime.runs()).toBe(first);
+  expect(runtime.runs.value).toBe(first);
+  expect(await runtime.runs.open()).toBe(first);
   await runtime.close();
-  expect(runtime.openedRuns).toBeUndefined();
-  expect(await runtime.runs()).not.toBe(first);
+  expect(runtime.runs.value).toBeUndefined();
+  expect(await runtime.runs.open()).not.toBe(first);
 });
 
 test("a table's name is the value of its variable, or else prefix and name", () => {
@@ -139,7 +143,7 @@ test("a server whose messages need a key ring does not start without one in any 
       variables,
       developmentSecret: "s".repeat(32),
       openAdapters: async () => adapters(closed),
-    }).adapters();
+    }).adapters.open();
   await expect(start("require", {})).resolves.toBeDefined();
   // In Lambda no ring is made from what is there for development.
   await expect(start("require", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).rejects.toMatchObject({

@@ -32,9 +32,9 @@ import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
 import { openApiHandlers } from "../routes/openapi.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
-import { createRequestIds } from "../runtime/request-id.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { createRequestIds } from "../runtime/scoped-run.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
@@ -66,7 +66,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
   const secrets = createRuntimeSecrets(state, clock, () => runtime, developmentSecret);
   let routes: Runtime["routes"] | undefined;
-  let runs: Lazy<RunServices>;
   const runtime: MutableRuntime = {
     server: state,
     environment,
@@ -113,7 +112,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     projections: lazy(async () =>
       (await import("../projections/projections.ts")).createProjections({
         projections: state.registry.projections,
-        store: async () => (await runtime.adapters()).projections.open(),
+        store: async () => (await adapters.open()).projections.open(),
         clock,
       }),
     ),
@@ -122,26 +121,18 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     channels,
     deliveryJob: createDeliveryJob(channels),
     lifecycle: createProcessState(),
-    adapters: () => adapters.open(),
-    get opened() {
-      return adapters.opened;
-    },
-    adaptersFor: (handler) => adapters.openFor(handler),
-    runs: () => runs.open(),
-    get openedRuns() {
-      return runs.value;
-    },
+    adapters,
+    runs: lazyRuns(() => runtime, options),
     close: async () => {
       if (state.bound === bound) state.bound = undefined;
       metrics?.close?.();
-      runs = lazyRuns(runtime, options);
+      runtime.runs = lazyRuns(() => runtime, options);
       await adapters.close();
     },
   };
-  runs = lazyRuns(runtime, options);
   const bound = async (): Promise<Runtime> => runtime;
   state.bound = bound;
-  state.ready = async () => void (await runtime.adapters());
+  state.ready = async () => void (await adapters.open());
   return runtime;
 }
 
@@ -222,7 +213,7 @@ function createRuntimeSecrets(
   developmentSecret: string | undefined,
 ): Secrets {
   const load = async (parameter: string) => {
-    const { parameters } = await runtimeOf().adapters();
+    const { parameters } = await runtimeOf().adapters.open();
     // Safe: a server that names a key ring has a parameter reader.
     const read = await readKeyRing(parameters as ParameterReader, parameter, developmentSecret);
     if ("problem" in read) throw new BootError([read.problem]);
@@ -242,12 +233,12 @@ function createRuntimeSecrets(
   });
 }
 
-function lazyRuns(runtime: Runtime, { schedule }: RuntimeOptions): Lazy<RunServices> {
-  const { server, log, clock, metrics, tracing, lifecycle } = runtime;
+function lazyRuns(runtimeOf: () => Runtime, { schedule }: RuntimeOptions): Lazy<RunServices> {
   return lazy(async () => {
+    const { server, adapters, log, clock, metrics, tracing, lifecycle } = runtimeOf();
     const { createRunServices } = await import("../runtime/run-services.ts");
     return createRunServices({
-      adapters: await runtime.adapters(),
+      adapters: await adapters.open(),
       log,
       hasJobs: usesMessages(server.registry),
       clock,

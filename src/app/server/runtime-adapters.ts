@@ -4,7 +4,7 @@ import { createConfigResolver } from "../../parts/config/read/resolver.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { proofProblems } from "../registry/option-problems.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { OpeningAdapters, Runtime } from "../runtime/runtime.ts";
 import type { BootParameterLoader } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
@@ -12,26 +12,21 @@ import type { ServerInternals } from "./server.ts";
  * Adapters of one runtime. They open in two steps: the first reads configuration, the second loads
  * the SDK. A step that failed is tried again by the next caller.
  */
-export class RuntimeAdapters {
+export class RuntimeAdapters implements OpeningAdapters {
   readonly #open: () => Promise<Adapters>;
   readonly #readers: ReadonlySet<HandlerDeclaration>;
   #first: Lazy<Adapters>;
-  #all: Lazy<Adapters>;
+  all: Lazy<Adapters>;
 
   /** @param readers Handlers that need only the first step. */
   constructor(open: () => Promise<Adapters>, readers: ReadonlySet<HandlerDeclaration>) {
     this.#open = open;
     this.#readers = readers;
-    [this.#first, this.#all] = this.#steps();
-  }
-
-  /** Adapters once both steps are done. */
-  get opened(): Adapters | undefined {
-    return this.#all.value;
+    [this.#first, this.all] = this.#steps();
   }
 
   open(): Promise<Adapters> {
-    return this.#all.open();
+    return this.all.open();
   }
 
   /** Does the first step only: configuration rows can be read afterwards. */
@@ -40,7 +35,7 @@ export class RuntimeAdapters {
   }
 
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters> {
-    if (!this.#readers.has(handler)) return this.#all.open();
+    if (!this.#readers.has(handler)) return this.all.open();
     return this.#first.value ?? this.#first.open();
   }
 
@@ -49,7 +44,7 @@ export class RuntimeAdapters {
     const { opening } = this.#first;
     if (opening === undefined) return;
     const adapters = await opening;
-    [this.#first, this.#all] = this.#steps();
+    [this.#first, this.all] = this.#steps();
     await adapters.close();
   }
 

@@ -75,7 +75,7 @@ export async function openMessaging(
     sqs.destroy();
     eventBridge.destroy();
   };
-  const pause = async (attempt: number) => (await runtime.runs()).once.pause(attempt);
+  const pause = async (attempt: number) => (await runtime.runs.open()).once.pause(attempt);
   if (mode === "create") {
     try {
       await create(sqs, eventBridge, names, pause);

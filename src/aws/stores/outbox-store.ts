@@ -8,7 +8,24 @@ import { type Item, marshalled } from "./claim-form.ts";
  * pending rows are read in order and consistently. Dispatched rows are deleted.
  */
 export function dynamoOutbox(database: Database, tableName: string): OutboxStore {
+  const pending: OutboxStore["pending"] = async (shard, beforeSort, limit, afterSort) => {
+    const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
+    const { Items } = await database.send(
+      new QueryCommand({
+        TableName: tableName,
+        KeyConditionExpression: "pk = :shard AND sk < :before",
+        ExpressionAttributeValues: { ":shard": shard, ":before": beforeSort },
+        Limit: limit,
+        ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
+        ConsistentRead: true,
+      }),
+    );
+    return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns them
+  };
   return {
+    pending,
+    firsts: (shards, beforeSort) =>
+      Promise.allSettled(shards.map((shard) => pending(shard, beforeSort, 1))),
     item: (row) => ({
       Put: {
         TableName: tableName,
@@ -45,20 +62,6 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
         if (reasons.some(({ Code }) => Code === "ConditionalCheckFailed")) return false;
         throw error;
       }
-    },
-    pending: async (shard, beforeSort, limit, afterSort) => {
-      const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
-      const { Items } = await database.send(
-        new QueryCommand({
-          TableName: tableName,
-          KeyConditionExpression: "pk = :shard AND sk < :before",
-          ExpressionAttributeValues: { ":shard": shard, ":before": beforeSort },
-          Limit: limit,
-          ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
-          ConsistentRead: true,
-        }),
-      );
-      return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns them
     },
   };
 }

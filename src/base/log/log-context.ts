@@ -1,6 +1,6 @@
 import { types } from "node:util";
-import { isError, membersText, readMember, startWalk } from "./json-text.ts";
-import { isHarmless } from "./quoted-text.ts";
+import { isError, membersText, startWalk } from "./json-text.ts";
+import { harmless } from "./quoted-text.ts";
 import { metricNames, renaming } from "./record-names.ts";
 import type { Redaction } from "./redaction.ts";
 
@@ -13,19 +13,16 @@ export interface RecordRules {
   readonly reserved: ReadonlySet<string>;
   /** Checks for further names that only the context may use. Default: no further names. */
   readonly isTaken?: (name: string) => boolean;
-  /**
-   * Returns the quoted name with `:` and an opening quote. Returns `undefined` if the name's value
-   * cannot be written as plain text.
-   */
+  /** Returns `undefined` if the name's value cannot be written as plain text. */
   readonly plainMember: (name: string) => PlainMember | undefined;
   /** Cache of `"msg":"text"` by message. Nearly all messages are constants. */
   readonly messages: Map<string, string>;
 }
 
-/** A name with plain text values, and its most recent value. Handlers and tenants repeat often. */
+/** A name with plain values, and its most recent text. Handlers and tenants repeat often. */
 interface PlainMember {
-  /** `"name":"` */
-  readonly start: string;
+  /** `"name":` */
+  readonly json: string;
   value: string;
   text: string;
 }
@@ -41,7 +38,7 @@ export function createRecordRules(redaction: Redaction, ownNames: Iterable<strin
   const learn = (name: string): PlainMember | undefined => {
     const { json, secret } = redaction.member(name);
     if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
-    const member = { start: `${json}"`, value: "", text: `${json}"",` };
+    const member = { json, value: "", text: `${json}"",` };
     if (remembered.size < plainLimits.rememberedNames) remembered.set(name, member);
     return member;
   };
@@ -65,7 +62,7 @@ export const contextLimits = Object.freeze({
 });
 
 /** Limits of the fast path, far below `contextLimits`. */
-const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 100 });
+const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 500 });
 
 /**
  * The context of a logger and its parents. Creating a child costs one object. The first line that
@@ -166,18 +163,22 @@ export class LogContext {
     if (names.length > plainLimits.fields) return undefined;
     const written: string[] = [];
     let text = "";
-    for (const name of names) {
-      const value = readMember(source, name);
-      if (value === undefined) continue;
-      const member = plainMember(name);
-      if (member === undefined || typeof value !== "string") return undefined;
-      if (value !== member.value) {
-        if (value.length > plainLimits.characters || !isHarmless(value)) return undefined;
-        member.value = value;
-        member.text = `${member.start}${value}",`;
+    try {
+      for (const name of names) {
+        const value = source[name];
+        if (value === undefined) continue;
+        const member = plainMember(name);
+        if (member === undefined || typeof value !== "string") return undefined;
+        if (value !== member.value) {
+          if (value.length > plainLimits.characters || !harmless.test(value)) return undefined;
+          member.value = value;
+          member.text = `${member.json}"${value}",`;
+        }
+        text += member.text;
+        written.push(name);
       }
-      text += member.text;
-      written.push(name);
+    } catch {
+      return undefined; // a getter threw
     }
     this.#plainNames = written;
     return text;
@@ -186,7 +187,7 @@ export class LogContext {
 
 /** An object and the names of its fields. */
 export interface Fields {
-  readonly source: object;
+  readonly source: Readonly<Record<string, unknown>>;
   readonly names: readonly string[];
 }
 
@@ -204,7 +205,9 @@ export function fieldsOf(given: unknown, otherwise: string): Fields {
   if (given === undefined || given === null) return noFields;
   if (typeof given !== "object") return oneField(otherwise, given);
   try {
-    if (isObjectOfFields(given)) return { source: given, names: Object.keys(given) };
+    // Safe: any object allows reading any name, and the result stays unknown.
+    if (isObjectOfFields(given))
+      return { source: given as Fields["source"], names: Object.keys(given) };
     return oneField(isError(given) ? "error" : otherwise, given);
   } catch {
     // A Proxy trap threw.

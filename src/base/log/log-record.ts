@@ -8,7 +8,7 @@ import {
   type RecordRules,
 } from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
-import { cut, isHarmless, quoted } from "./quoted-text.ts";
+import { cut, harmless, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";
 
 /**
@@ -125,17 +125,26 @@ function plainText(
 ): string | undefined {
   if (names.length > plainLimits.fields || rules.redaction.root.length > 0) return undefined;
   let text = "";
-  for (const name of names) {
-    const value = readMember(source, name);
-    if (value === undefined) continue;
-    const { json, secret } = rules.redaction.member(name);
-    if (secret || name === "value" || name === "Value" || isTaken(name, context, rules))
-      return undefined;
-    if (typeof value === "string") {
-      if (value.length > plainLimits.characters || !isHarmless(value)) return undefined;
-      text += `,${json}"${value}"`;
-    } else if (typeof value === "boolean" || Number.isFinite(value)) text += `,${json}${value}`;
-    else return undefined;
+  try {
+    for (const name of names) {
+      const value = source[name];
+      if (value === undefined) continue;
+      const json = rules.plainMember(name)?.json;
+      if (
+        json === undefined ||
+        name === "value" ||
+        name === "Value" ||
+        isTaken(name, context, rules)
+      )
+        return undefined;
+      if (typeof value === "string") {
+        if (value.length > plainLimits.characters || !harmless.test(value)) return undefined;
+        text += `,${json}"${value}"`;
+      } else if (typeof value === "boolean" || Number.isFinite(value)) text += `,${json}${value}`;
+      else return undefined;
+    }
+  } catch {
+    return undefined; // a getter threw
   }
   return text;
 }

@@ -4,12 +4,7 @@
  * surrogates, so the result is valid UTF-8.
  */
 export function quoted(text: string): string {
-  return isHarmless(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
-}
-
-/** Reports whether a string only needs quotes to become JSON. */
-export function isHarmless(text: string): boolean {
-  return harmless.test(text);
+  return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
 }
 
 /** Escapes what `quoted` escapes, except `"` and `\`. For lines that people read. */
@@ -29,10 +24,10 @@ export function cut(text: string, length: number): string {
 }
 
 /**
- * Printable ASCII without `"` and `\`. Matches nearly all strings, and tests them four times as
- * fast as `JSON.stringify`.
+ * Strings that only need quotes to become JSON: printable ASCII without `"` and `\`. Matches nearly
+ * all strings, and tests them four times as fast as `JSON.stringify`.
  */
-const harmless = /^[ !#-[\]-~]*$/;
+export const harmless = /^[ !#-[\]-~]*$/;
 /**
  * Characters that `JSON.stringify` does not escape although they can end a line or affect a
  * terminal: DEL, C1, separators, direction marks, BOM.

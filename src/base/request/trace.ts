@@ -182,3 +182,9 @@ function match(given: unknown, form: RegExp): readonly (string | undefined)[] {
 function isOdd(flags: string | undefined): boolean {
   return (Number.parseInt(String(flags), 16) & 1) === 1;
 }
+
+/**
+ * Form of the IDs of requests and of keelson's own IDs, as part of a regular expression or a
+ * document.
+ */
+export const idForm = "[A-Za-z0-9._:=+/@-]{1,128}";

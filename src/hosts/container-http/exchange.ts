@@ -121,7 +121,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   work(): Promise<void> {
-    return serve(this.#serving.runtime, this, this);
+    return serve(this.#serving, this, this);
   }
 
   ended(): void {

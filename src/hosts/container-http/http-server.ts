@@ -79,7 +79,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     () => holdAllBack(connections),
     onCut,
   );
-  const serving: Serving = { runtime, settings, bodies, unread };
+  const serving: Serving = { runtime, routes: runtime.routes, settings, bodies, unread };
   http.on("request", (message, response) =>
     respond(serving, connections, message, response, refusalOfHead(message)),
   );

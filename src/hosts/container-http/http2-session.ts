@@ -1,7 +1,6 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import { type Sender, serve } from "../../app/run/pipeline.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { HttpResponse } from "../../parts/http/message.ts";
 import { type SentBody, sendPieces, sentBytes, type WaitingBytes } from "./body-pieces.ts";
@@ -59,7 +58,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
       settings,
       held,
     });
-    respond(runtime, connection, inFlight, stream, request, held);
+    respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
       // The reset of a stream does not send data, which would restart the timeout.
       if (isOverdue && connection.requests.size === 0)
@@ -83,7 +82,7 @@ function retire(connection: Connection, session: ServerHttp2Session): void {
 }
 
 function respond(
-  runtime: Runtime,
+  serving: Serving,
   connection: Connection,
   inFlight: InFlightLimit,
   stream: ServerHttp2Stream,
@@ -91,7 +90,7 @@ function respond(
   held: HeldBytes,
 ): void {
   connection.requests.add(request);
-  const { observer } = runtime;
+  const { observer } = serving.runtime;
   const sent: SentBody = { bytes: 0, atOnce: 0 };
   const isSent = followEnd(stream);
   let isWhole = false;
@@ -126,7 +125,7 @@ function respond(
     });
   };
   const limited: LimitedRequest = {
-    work: () => serve(runtime, request, { send }),
+    work: () => serve(serving, request, { send }),
     ended,
     left: 2,
     heldBytes: 0,

@@ -7,6 +7,7 @@ import type { UnreadBudget } from "./unread-bytes.ts";
 /** State shared by all requests of a server. */
 export interface Serving {
   readonly runtime: Runtime;
+  readonly routes: Runtime["routes"];
   readonly settings: HttpSettings;
   /** Limit for the request bodies in memory. */
   readonly bodies: ByteBudget;

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { fail, finish, recognize } from "../../app/run/pipeline.ts";
+import { fail, recognize } from "../../app/run/failed-request.ts";
+import { finish } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Connections } from "./connections.ts";

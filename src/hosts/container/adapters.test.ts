@@ -31,7 +31,7 @@ const open = (
   owner: Server,
   variables: Record<string, string>,
   binding: Pick<RuntimeOptions, "openAdapters">,
-) => createRuntime(owner, { variables, ...binding }).adapters();
+) => createRuntime(owner, { variables, ...binding }).adapters.open();
 
 test("development without an endpoint uses the embedded stack, with a secret of its own, and closes it", async () => {
   const owner = server("development");

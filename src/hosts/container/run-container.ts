@@ -75,7 +75,7 @@ export async function runContainer(
     });
     state.started = true;
     await server.ready();
-    await runtime.adapters();
+    await runtime.adapters.open();
     return await start(runtime, life, { ...options, port }, binding, end);
   } catch (error) {
     if (life?.isAlive() === false) return exiting();

@@ -224,7 +224,7 @@ describe("the workers of a container", () => {
 
   test("sweep the outbox regularly, even after a failed sweep", async () => {
     const { runtime: bound } = await start({ sweepMs: 50 });
-    const { database } = await bound.adapters();
+    const { database } = await bound.adapters.open();
     database.middlewareStack.add(
       (next, context) => (parameters) =>
         context["commandName"] === "QueryCommand"
@@ -262,7 +262,7 @@ describe("the workers of a container", () => {
 
   test("log a queue that cannot be reached, and continue once it can", async () => {
     const server = await start();
-    const { sqs } = await (await server.runtime.adapters()).messaging.open();
+    const { sqs } = await (await server.runtime.adapters.open()).messaging.open();
     sqs.middlewareStack.add(
       () => async () => {
         throw Object.assign(new Error("out of order"), { name: "ServiceUnavailable" });
@@ -291,7 +291,7 @@ describe("the workers of a container", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       const { runtime: bound } = await start();
-      const { sqs } = await (await bound.adapters()).messaging.open();
+      const { sqs } = await (await bound.adapters.open()).messaging.open();
       const hidden: unknown[] = [];
       sqs.middlewareStack.add(
         (next, context) => (parameters) => {
@@ -312,7 +312,7 @@ describe("the workers of a container", () => {
       await expect
         .poll(() => logs.some(({ msg }) => msg === "job.completed"), { timeout: 30_000 })
         .toBe(true);
-      const { jobs } = await (await bound.adapters()).messaging.open();
+      const { jobs } = await (await bound.adapters.open()).messaging.open();
       await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
       await vi.advanceTimersByTimeAsync(20_000);
       expect(hidden).toHaveLength(2);
@@ -323,7 +323,7 @@ describe("the workers of a container", () => {
 
   test("log a message that cannot be acknowledged, and skip it when it comes again", async () => {
     const { runtime: bound } = await start();
-    const { sqs, jobs } = await (await bound.adapters()).messaging.open();
+    const { sqs, jobs } = await (await bound.adapters.open()).messaging.open();
     sqs.middlewareStack.add(
       (next, context) => (parameters) =>
         context["commandName"] === "DeleteMessageCommand"
@@ -348,7 +348,7 @@ describe("the workers of a container", () => {
 
   test("hand back at once the messages of their last poll", async () => {
     const { runtime: bound, workers: running } = await start();
-    const { sqs } = await (await bound.adapters()).messaging.open();
+    const { sqs } = await (await bound.adapters.open()).messaging.open();
     const polling = Promise.withResolvers<void>();
     const given = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();

@@ -39,7 +39,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const stopping = new AbortController();
   const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
     try {
-      await (await runtime.runs()).outbox.sweep({
+      await (await runtime.runs.open()).outbox.sweep({
         graceMs: ageMs,
         ...(signal === undefined ? {} : { signal }),
       });
@@ -55,6 +55,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     }
   };
   const hasOutbox = usesMessages(registry);
+  const sweepsAtEnd = hasOutbox && !isReloaded(runtime);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   const schedules =
     registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
@@ -67,7 +68,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
       // A reloaded process skips its last sweep: a developer waits for the restart, and the next
       // process sweeps the remaining rows.
-      if (hasOutbox && !isReloaded(runtime)) await sweep(lastGraceMs, undefined);
+      if (sweepsAtEnd) await sweep(lastGraceMs, undefined);
     },
   };
 }
@@ -79,12 +80,12 @@ async function startSchedules(
 ): Promise<{ readonly ended: Promise<void> }> {
   // Only servers with schedules load croner.
   const { createSchedules } = await import("../../app/schedules/schedules.ts");
-  const schedules = await createSchedules(runtime, await runtime.adapters(), consumeOnce);
+  const schedules = await createSchedules(runtime, await runtime.adapters.open(), consumeOnce);
   return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }
 
 async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
-  const adapters = await runtime.adapters();
+  const adapters = await runtime.adapters.open();
   const messaging = await adapters.messaging.open();
   const queues = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
   if (runtime.server.registry.consumers.size > 0)

@@ -59,6 +59,6 @@ test("runs without a request use the function's runtime, even before its first i
   expect(await server.run({ reason: "a boot task" }, (ctx) => typeof ctx.db.send)).toBe("function");
   expect(invoked.value?.runtime).toBe(await serverInternals(server).bound?.());
   await server.close();
-  expect(invoked.value?.runtime.opened).toBeDefined();
+  expect(invoked.value?.runtime.adapters.all.value).toBeDefined();
   await invoked.value?.runtime.close();
 });

@@ -50,7 +50,7 @@ export function prepareLambda<Loaded extends InvocationModule>(
     return { loaded, runtime: state.runtime };
   });
   state.bound ??= async () => (await invoked.open()).runtime;
-  state.ready ??= async () => void (await (await invoked.open()).runtime.adapters());
+  state.ready ??= async () => void (await (await invoked.open()).runtime.adapters.open());
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
     void loading
       .open()

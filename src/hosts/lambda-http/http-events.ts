@@ -1,6 +1,7 @@
 import type { RunObserver } from "../../app/observe/run-observer.ts";
 import { routed } from "../../app/registry/routes.ts";
-import { answer, fail, finish } from "../../app/run/pipeline.ts";
+import { fail } from "../../app/run/failed-request.ts";
+import { answer, finish } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
@@ -15,13 +16,7 @@ import {
   type WholeResponse,
   wholeAnswer,
 } from "./codec.ts";
-import {
-  type Exchange,
-  hasMiddlewares,
-  type Invocation,
-  runMiddlewares,
-  scopeMode,
-} from "./execution-mode.ts";
+import { type Exchange, hasMiddlewares, type Invocation, scopeMode } from "./execution-mode.ts";
 import { HttpApi, type HttpApiEvent, type HttpApiResult } from "./http-api.ts";
 import type { MiddyFunction, Mode } from "./lazy-mode.ts";
 import { LoadBalancer, type LoadBalancerEvent, type LoadBalancerResult } from "./load-balancer.ts";
@@ -29,6 +24,7 @@ import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
 import { RestApi, type RestApiEvent, type RestApiResult } from "./rest-api.ts";
 import { readResult } from "./result.ts";
+import { runMiddlewares } from "./run-middlewares.ts";
 
 export { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 export { loadSdk } from "./preload.ts";

@@ -27,7 +27,7 @@ async function consume(
 ): Promise<SQSBatchResponse> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
-  const adapters = runtime.opened ?? (await runtime.adapters());
+  const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (record: SQSRecord) => {
     const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);

@@ -46,7 +46,7 @@ async function dispatch(
   }
   const written = writtenRows(runtime, event);
   if (written.length === 0) return { batchItemFailures: [] };
-  const { outbox } = await runtime.adapters();
+  const { outbox } = await runtime.adapters.open();
   const shards = Map.groupBy(written, ({ shard }) => shard);
   const left = new Set(
     (
@@ -96,7 +96,7 @@ async function dispatchShard(
   given: ShardRows,
 ): Promise<readonly WrittenRow[]> {
   const { clock, log } = runtime;
-  const { once, outbox } = await runtime.runs();
+  const { once, outbox } = await runtime.runs.open();
   const { shard } = given;
   let waiting: readonly OutboxRow[] | undefined;
   try {

@@ -25,7 +25,7 @@ export function fireSchedules(
 async function fire(runtime: Runtime, context: TimedContext | undefined): Promise<FiredSchedules> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const { deadlineMs } = timeLeft(context, runtime.clock);
-  const schedules = await createSchedules(runtime, await runtime.adapters(), consumeOnce);
+  const schedules = await createSchedules(runtime, await runtime.adapters.open(), consumeOnce);
   const looked = await Promise.all(schedules.map((schedule) => schedule.look({ deadlineMs })));
   const count = (...kinds: readonly string[]) =>
     looked.filter(({ kind }) => kinds.includes(kind)).length;

@@ -18,7 +18,7 @@ export function lambdaSweep(server: Server): () => Promise<Swept> {
   const sweep = async () => {
     const { loaded, runtime } = await invoked.open();
     if (runtime.log.isSampling) runtime.log.refreshSampling();
-    return loaded.measured(runtime, (await runtime.runs()).outbox.sweep({ graceMs }));
+    return loaded.measured(runtime, (await runtime.runs.open()).outbox.sweep({ graceMs }));
   };
   return marked(sweep, { kind: "sweep" });
 }

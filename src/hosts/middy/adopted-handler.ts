@@ -1,6 +1,7 @@
 import { createContext } from "../../app/ctx/context.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { authorize, fail, recognize } from "../../app/run/pipeline.ts";
+import { fail, recognize } from "../../app/run/failed-request.ts";
+import { authorize } from "../../app/run/pipeline.ts";
 import { run } from "../../app/run/run.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
@@ -13,17 +14,13 @@ import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claimed-run.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "../lambda-http/codec.ts";
-import {
-  type Exchange,
-  type Invocation,
-  runMiddlewares,
-  scopeMode,
-} from "../lambda-http/execution-mode.ts";
+import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
 import { assertFits, HttpExchange, httpEventOf, measured } from "../lambda-http/http-events.ts";
 import type { MiddyFunction, MiddyHandler, Mode } from "../lambda-http/lazy-mode.ts";
 import { fromMiddy } from "../lambda-http/middy-error.ts";
 import { isRequest, kindOf } from "../lambda-http/other-event.ts";
 import { readResult } from "../lambda-http/result.ts";
+import { runMiddlewares } from "../lambda-http/run-middlewares.ts";
 import { type ClaimDescription, takeDescription } from "../lambda-http/write-once.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
@@ -78,7 +75,7 @@ class AdoptedExchange extends HttpExchange {
       throw refusal;
     }
     scope.user = await authorize(scope, request, this.#options.access);
-    const adapters = await runtime.adapters();
+    const adapters = await runtime.adapters.open();
     const bytes = await request.readBody(Number.POSITIVE_INFINITY);
     const claim =
       description === undefined
@@ -164,7 +161,7 @@ class OtherExchange implements Exchange<unknown> {
     scope.isSystem = isTrusted && isolatedTo === undefined;
     if (isolatedTo !== undefined)
       scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
-    const ctx = createContext(scope, await scope.runtime.adapters(), {});
+    const ctx = createContext(scope, await scope.runtime.adapters.open(), {});
     return runAdopted(middy, scope, this.#invocation, ctx);
   }
 

@@ -11,16 +11,30 @@ import type { BodyKind } from "./message.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const json = "application/json";
-const read = (parts: Partial<Parameters<typeof readInput>[0]>) =>
-  readInput({
-    query: "",
-    contentType: json,
-    bytes: bytes(""),
-    kind: "json",
-    method: "POST",
-    ...parts,
-    params: Object.assign(Object.create(null), parts.params),
-  });
+const read = ({
+  params = {},
+  query = "",
+  method = "POST",
+  contentType = json,
+  kind = "json",
+  isChecked = false,
+  ...body
+}: {
+  params?: Record<string, unknown>;
+  query?: string;
+  method?: string;
+  contentType?: string;
+  kind?: BodyKind;
+  isChecked?: boolean;
+  bytes?: Uint8Array;
+  form?: Record<string, unknown>;
+}) =>
+  readInput(
+    { query, method, headers: { "content-type": contentType } },
+    { body: kind, input: isChecked ? z.unknown() : undefined },
+    Object.assign(Object.create(null), params),
+    { bytes: bytes(""), ...body },
+  );
 
 describe("the request input", () => {
   test("combines path, query and body in one object without a prototype", () => {

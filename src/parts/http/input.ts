@@ -1,43 +1,35 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type FieldError, FrameworkError, ValidationError } from "../../base/errors/errors.ts";
 import { exceededBound, type JsonBounds } from "./json-bounds.ts";
-import type { BodyKind } from "./message.ts";
+import type { BodyKind, HttpRequest } from "./message.ts";
 
-/** Parts of a request from which its input is read. */
-export interface InputParts {
-  /**
-   * Prototype-free, and only used for the input: `readInput` adds to this object and returns it.
-   */
-  readonly params: Record<string, unknown>;
-  readonly query: string;
-  readonly contentType: string | undefined;
+/** Route as its input sees it. */
+interface InputRoute {
+  readonly body: BodyKind;
+  readonly input?: StandardSchemaV1 | undefined;
+}
+
+/** Body of a request: its bytes, or the form that a middleware has parsed from it. */
+export interface ReceivedBody {
   readonly bytes: Uint8Array;
-  /** Form that a middleware has parsed from the body. */
   readonly form?: Readonly<Record<string, unknown>> | undefined;
-  readonly kind: BodyKind;
-  /** The body of a GET or HEAD request is not read as input. */
-  readonly method: string;
-  /** Whether a schema will validate the input. Default `false`. */
-  readonly isChecked?: boolean;
 }
 
 /**
  * Reads the input of a request from path, query and body into one prototype-free object, which is
- * `params` with added members. Text, bytes and JSON that is not an object become `body`.
+ * `params` with added members. The body of a GET or HEAD request is not read as input. Text, bytes and JSON that is not an object become `body`.
  *
  * @throws ValidationError with each field that comes from two sources; FrameworkError for a query
  * or a body that cannot be parsed.
  */
-export function readInput({
-  params: input,
-  query,
-  contentType,
-  bytes,
-  form,
-  kind,
-  method,
-  isChecked,
-}: InputParts): Record<string, unknown> {
+export function readInput(
+  { query, method, headers }: Pick<HttpRequest, "query" | "method" | "headers">,
+  { body: kind, input: schema }: InputRoute,
+  params: Record<string, unknown>,
+  { bytes, form }: ReceivedBody,
+): Record<string, unknown> {
+  refuseEncoded(headers["content-encoding"], bytes);
+  const input = params;
   const isBodiless = method === "GET" || method === "HEAD";
   if (query === "" && isBodiless) return input;
   const twice: FieldError[] = [];
@@ -52,13 +44,24 @@ export function readInput({
   const body = isBodiless
     ? undefined
     : form === undefined
-      ? parseBody(kind, contentType, bytes, isChecked)
+      ? parseBody(kind, headers["content-type"], bytes, schema !== undefined)
       : { fields: form };
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
-  if (isChecked && kind === "json" && body !== undefined && "body" in body)
+  if (schema !== undefined && kind === "json" && body !== undefined && "body" in body)
     noticeReading(input, body.body);
   return input;
+}
+
+/** Rejects a compressed body, which would be parsed as if it were plain. */
+function refuseEncoded(header: string | undefined, bytes: Uint8Array): void {
+  const encoding = header?.trim().toLowerCase() ?? "";
+  if (bytes.byteLength > 0 && encoding !== "" && encoding !== "identity") {
+    throw new FrameworkError(
+      "unsupported_media_type",
+      "The body has a Content-Encoding; send it as it is",
+    );
+  }
 }
 
 /** For inputs with JSON that is not an object: the JSON, and whether the schema read it. */

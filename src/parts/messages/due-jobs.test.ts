@@ -47,6 +47,8 @@ function sweepOf(
   };
   const options: DueJobsOptions = {
     store: {
+      firsts: (shards, before) =>
+        Promise.allSettled(shards.map((shard) => options.store.pending(shard, before, 1))),
       item: (row) => ({ Put: row }),
       remove: async (row) => void remove(row),
       setAside: async (row) => {
@@ -105,7 +107,7 @@ test("sends the jobs due now from all partitions, and does not read those due la
   for (let n = 0; n < 300; n++) rows.push(jobAt(nowMs - n, n));
   for (let n = 300; n < 2_000; n++) rows.push(jobAt(nowMs + 1 + n, n));
 
-  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+  expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
     dispatched: 300,
     left: 0,
     setAside: 0,
@@ -121,7 +123,7 @@ test("keeps a job that the queue refuses, and sends the others", async () => {
   const sweep = sweepOf(rows, { fails: (text) => text === '{"n":3}' });
   for (let n = 0; n < 10; n++) rows.push(jobAt(sweep.world.nowMs, n));
 
-  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+  expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
     dispatched: 9,
     left: 1,
     setAside: 0,
@@ -153,7 +155,7 @@ test("does not send a job cancelled in the meantime, or count a row that another
   taken.push(theirs, goneOdd);
 
   const { metrics, sums } = recordedMetrics();
-  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({
+  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined, () => undefined)).toEqual({
     dispatched: 2,
     left: 0,
     setAside: 1,
@@ -170,7 +172,7 @@ test("starts no further partition when the sweep is aborted", async () => {
   const sweep = sweepOf(rows);
   for (let n = 0; n < 50; n++) rows.push(jobAt(sweep.world.nowMs, n));
 
-  expect(await sweepDueJobs(sweep.options, AbortSignal.abort())).toEqual({
+  expect(await sweepDueJobs(sweep.options, AbortSignal.abort(), () => undefined)).toEqual({
     dispatched: 0,
     left: 0,
     setAside: 0,
@@ -196,7 +198,7 @@ describe("a job that the queue will never accept", () => {
     rows.push(...crowded(sweep.world.nowMs));
     const [first] = rows;
     const { metrics, sums } = recordedMetrics();
-    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({
+    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined, () => undefined)).toEqual({
       dispatched: 1,
       left: 0,
       setAside: 149,
@@ -217,7 +219,7 @@ describe("a job that the queue will never accept", () => {
     const sweep = sweepOf(rows, { fails: () => true, failure });
     rows.push({ ...jobAt(sweep.world.nowMs), type: deliveryJob });
     const { metrics, sums } = recordedMetrics();
-    await sweepDueJobs({ ...sweep.options, metrics }, undefined);
+    await sweepDueJobs({ ...sweep.options, metrics }, undefined, () => undefined);
     expect(sums()).toEqual({ "keelson.dead_letters delivery": 1 });
   });
 
@@ -225,7 +227,7 @@ describe("a job that the queue will never accept", () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure, keepsAll: true });
     rows.push(...crowded(sweep.world.nowMs));
-    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+    expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
       dispatched: 1,
       left: 149,
       setAside: 0,
@@ -259,12 +261,12 @@ describe("a job that the queue will never accept", () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text) });
     rows.push(...crowded(sweep.world.nowMs));
-    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+    expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toEqual({
       dispatched: 0,
       left: 100,
       setAside: 0,
     });
-    expect(await sweepDueJobs(sweep.options, undefined)).toMatchObject({
+    expect(await sweepDueJobs(sweep.options, undefined, () => undefined)).toMatchObject({
       dispatched: 1,
       setAside: 0,
     });

@@ -9,6 +9,7 @@ import {
   dueShard,
   type OutboxRow,
   type OutboxStore,
+  type Sweeping,
   type SweepStops,
   type Swept,
   sum,
@@ -58,9 +59,10 @@ const maxReasonLength = 500;
 export function sweepDueJobs(
   options: DueJobsOptions,
   signal: AbortSignal | undefined,
+  seen: Sweeping["seen"],
 ): Promise<Swept> {
   const work = (rows: readonly OutboxRow[]) => sendAll(options, rows);
-  return sweepShards({ ...options, signal, work }, dueShard, options.clock.now() + 1);
+  return sweepShards({ ...options, signal, seen, work }, dueShard, options.clock.now() + 1);
 }
 
 /**

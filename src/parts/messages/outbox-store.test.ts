@@ -8,17 +8,23 @@ import {
   type Sweeping,
   sum,
   sweepClaim,
-  sweepShard as sweepOf,
+  sweepShards,
   timeText,
 } from "./outbox-store.ts";
 
+/** Sweeps `shard`. All other shards are empty. */
 const sweepShard = (
   given: Omit<Sweeping, "signal" | "work">,
   shard: string,
   before: string,
   signal: AbortSignal | undefined,
   work: Sweeping["work"],
-) => sweepOf({ ...given, signal, work }, shard, before);
+) =>
+  sweepShards(
+    { ...given, signal, work },
+    (number) => (number === 0 ? shard : `${shard} ${number}`),
+    Number(before),
+  );
 
 const row = (number: number): OutboxRow => ({
   shard: "shard#0",
@@ -43,6 +49,8 @@ function shardOf(
         .filter(({ sort }) => sort < before && (after === undefined || sort > after))
         .slice(0, Math.min(limit, most));
     },
+    firsts: ([shard = "", ...empty]: readonly string[], before: string) =>
+      Promise.allSettled([store.pending(shard, before, 1), ...empty.map(() => [])]),
   };
   const claim = { isLost, release: async () => void claimed.push("released") };
   const claims = {
@@ -57,6 +65,7 @@ function shardOf(
     store: store as unknown as OutboxStore,
     claims: claims as unknown as Claims,
     stops,
+    seen: () => undefined,
   };
   return { given, rows, reads, claimed, stops };
 }

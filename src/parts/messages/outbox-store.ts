@@ -31,6 +31,11 @@ export interface OutboxStore {
    * @returns whether the row still existed.
    */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
+  /** Reads the first row of each shard before `beforeSort`, all at the same time. */
+  firsts(
+    shards: readonly string[],
+    beforeSort: string,
+  ): Promise<readonly PromiseSettledResult<readonly OutboxRow[]>[]>;
   /**
    * Reads the first rows of a shard before `beforeSort` and, if given, after `afterSort`, up to
    * `limit`.
@@ -103,6 +108,8 @@ export interface Sweeping {
   readonly stops: SweepStops;
   /** Ends the sweep before the next page. */
   readonly signal: AbortSignal | undefined;
+  /** Called with all rows that are read. */
+  seen(rows: readonly OutboxRow[]): void;
   /** Sends rows of a shard that the sweep has claimed. */
   work(rows: readonly OutboxRow[]): Promise<WorkedPage>;
 }
@@ -123,12 +130,15 @@ export async function sweepShards(
   if (sweeping.signal?.aborted) return nothing;
   const before = timeText(beforeMs);
   const names = Array.from({ length: shards }, (_, number) => nameOf(number));
-  const firsts = names.map((shard) => sweeping.store.pending(shard, before, 1));
-  void Promise.allSettled(firsts); // an error counts when its shard is swept
+  const firsts = await sweeping.store.firsts(names, before);
   let total = nothing;
-  for (const [number, shard] of names.entries()) {
+  for (const [number, first] of firsts.entries()) {
     if (sweeping.signal?.aborted) break;
-    total = sum(total, await sweepShard(sweeping, shard, before, firsts[number]));
+    if (first.status === "rejected") throw first.reason;
+    sweeping.seen(first.value);
+    // Most shards are empty. They cost this read and no claim.
+    if (first.value.length > 0)
+      total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
   }
   return total;
 }
@@ -139,19 +149,15 @@ export async function sweepShards(
  * read of all rows. The next sweep starts after that page, so that rows that never get an answer do
  * not block the others.
  *
- * @param reading - reads the first row. Most shards are empty. They cost this read and no claim.
  * @throws any error of the store.
  */
-export async function sweepShard(
-  { store, claims, stops, signal, work }: Sweeping,
+async function sweepShard(
+  { store, claims, stops, signal, seen, work }: Sweeping,
   shard: string,
   before: string,
-  reading = store.pending(shard, before, 1),
 ): Promise<Swept> {
-  const first = await reading;
-  if (first.length === 0) return nothing;
   const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
-  if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };
+  if (taken.kind !== "taken") return { dispatched: 0, left: 1, setAside: 0 };
   const { claim } = taken;
   let total = nothing;
   try {
@@ -163,6 +169,7 @@ export async function sweepShard(
       if (signal?.aborted || claim.isLost()) break;
       const rows = await store.pending(shard, end, pageSize, after);
       if (rows.length > 0) {
+        seen(rows);
         const { swept, hasAnswers } = await work(rows);
         total = sum(total, swept);
         // A page that is not full may not be the last one: a page ends at 1 MB, which five large

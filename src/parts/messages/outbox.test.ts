@@ -117,6 +117,8 @@ function processOf(
         .sort((one, other) => (one.sort < other.sort ? -1 : 1))
         .slice(0, Math.min(limit, most));
     },
+    firsts: (shards, before) =>
+      Promise.allSettled(shards.map((shard) => store.pending(shard, before, 1))),
     ...own,
   };
   const bus: EventBus = {
@@ -580,8 +582,9 @@ test("the reported age is that of the oldest row, including shards claimed by an
   shared.add(5, 0, graceMs + 5_000);
   world.records.set(keyText(sweepKey("shard#2")), takenClaim("b1", world.nowMs));
   const { metrics, values } = recordedMetrics();
-  const sweepDue: OutboxOptions["sweepDue"] = async (_signal, { pending }) => {
-    const left = await pending("due#1", "z", 1);
+  const sweepDue: OutboxOptions["sweepDue"] = async (_signal, seen) => {
+    const left = shared.rows.filter(({ shard }) => shard === "due#1");
+    seen(left);
     return { dispatched: 0, left: left.length, setAside: 0 };
   };
   const sweep = () => outboxOf(shared, { metrics, sweepDue }).sweep({ graceMs });

@@ -6,6 +6,7 @@ import {
   nothing,
   type OutboxRow,
   type OutboxStore,
+  type Sweeping,
   type SweepStops,
   type Swept,
   shards,
@@ -50,7 +51,7 @@ export interface OutboxOptions {
   readonly stops?: SweepStops;
   /** Sends the due jobs from the given store. Absent if there are no jobs. */
   readonly sweepDue?:
-    | ((signal: AbortSignal | undefined, store: OutboxStore) => Promise<Swept>)
+    | ((signal: AbortSignal | undefined, seen: Sweeping["seen"]) => Promise<Swept>)
     | undefined;
 }
 
@@ -112,22 +113,17 @@ export function createOutbox(options: OutboxOptions): Outbox {
       let oldestMs = sweptFrom;
       // Records the oldest row that is read, including rows of shards that another sweep has claimed,
       // and jobs.
-      const watched: OutboxStore = {
-        ...store,
-        pending: async (...asked) => {
-          const rows = await store.pending(...asked);
-          for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
-          return rows;
-        },
+      const seen = (rows: readonly OutboxRow[]) => {
+        for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
       const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
       let total = await sweepShards(
-        { store: watched, claims, stops, signal, work },
+        { store, claims, stops, signal, seen, work },
         (number) => `shard#${number}`,
         clock.now() - graceMs + 1,
       );
       if (sweepDue !== undefined && !signal?.aborted)
-        total = sum(total, await sweepDue(signal, watched));
+        total = sum(total, await sweepDue(signal, seen));
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
       // An aborted sweep has not read every shard. The rows it did not read may be many and old.

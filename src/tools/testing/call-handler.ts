@@ -62,7 +62,7 @@ async function called(
   if (access !== undefined) assertAllowed(access, scope.user, declaration.name);
   const rawInput = () => input ?? {};
   const accepted = await validateInput(declaration.input, rawInput());
-  const adapters = await scope.runtime.adapters();
+  const adapters = await scope.runtime.adapters.open();
   if (declaration.kind === "write") {
     const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
     const { headers: sent, body } = await runWrite(scope, adapters, write);

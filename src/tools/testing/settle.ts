@@ -53,7 +53,7 @@ export async function settle(
   let refused = 0;
   const sweep = async () =>
     usesMessages(registry)
-      ? (await runtime.runs()).outbox.sweep({ graceMs: 0 })
+      ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
       : { dispatched: 0, left: 0, setAside: 0 };
 
   /** Processes the messages that a queue has now and returns their number. */

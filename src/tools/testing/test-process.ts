@@ -73,7 +73,7 @@ export async function startTestProcess(
   recordDeliveries(runtime, recorded);
   serverInternals(server).started = true;
   await server.ready();
-  const adapters = await runtime.adapters();
+  const adapters = await runtime.adapters.open();
   warnOfLooseOutputs(runtime);
   const { http } = createHttpServer(runtime, {});
   http.listen(0, "127.0.0.1");

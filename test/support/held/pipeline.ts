@@ -1,5 +1,4 @@
 import { type Sender, serve as serveUnheld } from "../../../src/app/run/pipeline.ts";
-import type { Runtime } from "../../../src/app/runtime/runtime.ts";
 import type { HttpRequest } from "../../../src/parts/http/message.ts";
 import { hold } from "./hold.ts";
 
@@ -7,18 +6,20 @@ import { hold } from "./hold.ts";
 export {
   answer,
   authorize,
-  fail,
   finish,
-  recognize,
   type Sender,
 } from "../../../src/app/run/pipeline.ts";
 
 /** The pipeline's own, with each response held against the document on its way to the container's sender. */
-export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {
+export function serve(
+  server: Parameters<typeof serveUnheld>[0],
+  request: HttpRequest,
+  sender: Sender,
+): Promise<void> {
   const { method, path } = request;
-  return serveUnheld(runtime, request, {
+  return serveUnheld(server, request, {
     send(response, scope) {
-      hold(runtime, { method, path, handler: scope.handler }, response);
+      hold(server.runtime, { method, path, handler: scope.handler }, response);
       return sender.send(response, scope);
     },
   });

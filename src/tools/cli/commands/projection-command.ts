@@ -115,7 +115,7 @@ function tenantText(tenantId: string | undefined): string {
 }
 
 async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<number> {
-  const adapters = await runtime.adapters();
+  const adapters = await runtime.adapters.open();
   const store = await adapters.projections.open();
   const nowMs = clock.now();
   const placeAt = (ms: number) => ({

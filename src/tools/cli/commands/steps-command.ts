@@ -61,7 +61,7 @@ export const run = defineCommand({
       throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
     const work = action === "list" ? listing(values) : resolving(values, id);
     await onItsServer(module, context, async (runtime, there) =>
-      work(runtime, await runtime.adapters(), there),
+      work(runtime, await runtime.adapters.open(), there),
     );
     return 0;
   },

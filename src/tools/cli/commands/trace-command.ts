@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { usesMessages } from "../../../app/registry/registry.ts";
-import { idForm } from "../../../app/runtime/request-id.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
+import { idForm } from "../../../base/request/trace.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {
   defineCommand,

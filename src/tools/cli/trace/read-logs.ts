@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { idForm } from "../../../app/runtime/request-id.ts";
+import { idForm } from "../../../base/request/trace.ts";
 import { type TraceLine, traceLine } from "./line.ts";
 import { type LogFiles, openLogFiles } from "./log-files.ts";
 import { recordsOf } from "./log-records.ts";

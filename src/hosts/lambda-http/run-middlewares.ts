@@ -1,0 +1,79 @@
+import type { RequestScope } from "../../app/runtime/scope.ts";
+import { describeError } from "../../base/errors/describe.ts";
+import type {
+  MiddyFunction,
+  MiddyHandler,
+  MiddyHook,
+  MiddyPlugin,
+  MiddyRequest,
+} from "./lazy-mode.ts";
+import { logAnswered, noting } from "./middy-error.ts";
+
+/** Part of a Middy function that an exchange runs. */
+export interface MiddlewareRun {
+  readonly event: unknown;
+  readonly context: unknown;
+  readonly befores: readonly MiddyHook[];
+  /** Called by Middy in place of the function's own handler. */
+  readonly handler: MiddyHandler;
+}
+
+/** Runs a function's middlewares around a handler. Logs an error that a middleware answers. */
+export async function runMiddlewares(
+  { tools, afters, onErrors, plugin }: MiddyFunction,
+  scope: RequestScope,
+  { event, context, befores, handler }: MiddlewareRun,
+): Promise<unknown> {
+  const request = tools.middyRequest(event, context);
+  plugin.requestStart(request);
+  let failed: { readonly error: unknown } | undefined;
+  const noted = noting(onErrors, (error) => {
+    failed = { error };
+  });
+  let result: unknown;
+  try {
+    result = await tools.runRequest(request, befores, handler, afters, noted, plugin);
+  } catch (error) {
+    await endFailed(plugin, request, error);
+    throw error;
+  }
+  if (failed !== undefined) {
+    if (scope.signal?.aborted) logLate(scope, failed.error);
+    else logAnswered(scope, failed.error, result);
+  }
+  await ended(plugin, request);
+  return result;
+}
+
+/**
+ * Ends a failed request like Middy: an error of the end becomes the `cause` of the request's error,
+ * if that can carry one.
+ */
+async function endFailed(
+  plugin: MiddyPlugin,
+  request: MiddyRequest,
+  error: unknown,
+): Promise<void> {
+  try {
+    await ended(plugin, request);
+  } catch (endError) {
+    const { cause } = Object(error) as { readonly cause?: unknown };
+    if (typeof error === "object" && error !== null && (cause === undefined || cause === null))
+      Reflect.set(error, "cause", endError);
+  }
+}
+
+/** Middy's hooks may return any value. Only a promise is awaited. */
+function ended(plugin: MiddyPlugin, request: MiddyRequest): unknown {
+  const end = plugin.requestEnd(request);
+  return end instanceof Promise ? end : undefined;
+}
+
+/** Logs an error that came after the request had been answered. */
+export function logLate(scope: RequestScope, error: unknown): void {
+  const { data } = describeError(error, {
+    requestId: scope.requestId,
+    environment: "production",
+  }).log;
+  scope.log.debug("handler.failed_late", data);
+}
