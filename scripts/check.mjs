@@ -16,6 +16,9 @@ try {
   step("length of files, English of comments", () => run("node", ["scripts/sources.mjs"]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
+  step("files that requests pass", () =>
+    run("node", ["scripts/walks.mjs", "--check", "--dist", "dist"]),
+  );
   step("contract of the sample", () =>
     run("node", [
       "src/tools/cli/main.ts",

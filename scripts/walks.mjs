@@ -15,6 +15,7 @@ next. What is entered between the event and its answer counts, but not embedded/
 
 Options:
   --list <name>   also prints the entries of this walk, for example "lambda get"; may be repeated
+  --check         fails if a walk is longer than scripts/walks/budgets.json allows
   --json          prints everything, entries included, as JSON
   --dist <path>   measures a dist/ that is built already; default: one built from src/
   --help          prints this text`;
@@ -23,6 +24,7 @@ const root = join(import.meta.dirname, "..");
 const { values: given } = parseArgs({
   options: {
     list: { type: "string", multiple: true, default: [] },
+    check: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     dist: { type: "string" },
     help: { type: "boolean", default: false },
@@ -52,10 +54,25 @@ async function main() {
     if (given.json)
       console.log(JSON.stringify({ leftOut: ["embedded/", "tools/testing/"], walks }, null, 2));
     else print(walks);
-    return 0;
+    return given.check ? exceeded(walks) : 0;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Names each walk that is longer than its budget of files and changes of folder. */
+function exceeded(walks) {
+  const budgets = JSON.parse(readFileSync(join(import.meta.dirname, "walks/budgets.json"), "utf8"));
+  let code = 0;
+  for (const { name, files, changes } of walks) {
+    const [maxFiles, maxChanges] = budgets[name];
+    if (files <= maxFiles && changes <= maxChanges) continue;
+    console.error(
+      `walks: ${name} enters ${files} files and changes folders ${changes} times; allowed are ${maxFiles} and ${maxChanges} (scripts/walks/budgets.json)`,
+    );
+    code = 1;
+  }
+  return code;
 }
 
 /** One dist/ as it is, for what stands around the walks, and one that is instrumented. */
