@@ -41,6 +41,37 @@ export interface FeatureDeclarations {
   readonly problems: readonly BootProblem[];
 }
 
+type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
+
+/** Declaration of one kind. */
+export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
+
+/** Kind of declarations, whose names are unique in a server. */
+export interface Kind<Item> {
+  /** Name of one declaration in a problem. */
+  readonly what: string;
+  readonly nameOf: (item: Item) => string;
+}
+
+const named = (what: string): Kind<{ readonly name: string }> => ({
+  what,
+  nameOf: ({ name }) => name,
+});
+
+/** All kinds of declarations, in the order in which duplicate names are reported. */
+export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
+  configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
+  handlers: named("handler"),
+  tables: named("table"),
+  events: { what: "event", nameOf: ({ type }: EventDeclaration) => type },
+  consumers: named("consumer"),
+  jobs: named("job"),
+  channels: named("channel"),
+  schedules: named("schedule"),
+  projections: named("projection"),
+  metrics: named("metric"),
+});
+
 const declarationsOf = Symbol.for("keelson.feature");
 
 /** A feature: the properties that `declare` returned, and its declarations. */
@@ -78,17 +109,11 @@ export function defineFeature<
   declare: (r: FeatureBuilder<Name>) => Members | void,
   options?: FeatureOptions,
 ): Feature<Members, NameOf<Members, Name>> {
-  const keys: RegisteredConfigKey[] = [];
-  const handlers: HandlerDeclaration[] = [];
-  const tables: TableDeclaration[] = [];
-  const events: EventDeclaration[] = [];
-  const consumers: ConsumerDeclaration[] = [];
-  const jobs: JobDeclaration[] = [];
-  const channels: ChannelDeclaration[] = [];
-  const projections: ProjectionDeclaration[] = [];
-  const schedules: ScheduleDeclaration[] = [];
+  // Safe: one empty list for each kind.
+  const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
+    readonly [Name in keyof Kinds]: Declared<Name>[];
+  };
   const hooks: HookDeclaration[] = [];
-  const metrics: OwnMetricDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report = (problem: Omit<BootProblem, "feature">) =>
     problems.push({ feature: String(name), ...problem });
@@ -96,7 +121,7 @@ export function defineFeature<
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
-      keys.push(...registered);
+      declared.configKeys.push(...registered);
       const handles: Record<string, ConfigKeyHandle<unknown>> = {};
       for (const { id, name: keyName, definition } of registered)
         handles[keyName] = Object.freeze({ id, definition });
@@ -104,39 +129,46 @@ export function defineFeature<
       return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
-      const declared = table(tableName, options as unknown as RawOptions, report);
-      tables.push(declared);
+      const made = table(tableName, options as unknown as RawOptions, report);
+      declared.tables.push(made);
       // Safe: only a table with tenants has tenant keys.
-      return tableHandle(declared) as never;
+      return tableHandle(made) as never;
     },
     // Callers in plain JavaScript can pass anything, so the functions below read raw options and
     // report problems.
     query: (handlerName, options) => {
-      handlers.push(handler("query", name, handlerName, options as unknown as RawOptions, report));
+      const given = options as unknown as RawOptions;
+      declared.handlers.push(handler("query", name, handlerName, given, report));
     },
     write: (handlerName, options) => {
-      handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
+      const given = options as unknown as RawOptions;
+      declared.handlers.push(handler("write", name, handlerName, given, report));
     },
     hook: (write, options) =>
       void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
-    event: (type, schema, options) => void events.push(event(name, type, schema, options, report)),
+    event: (type, schema, options) =>
+      void declared.events.push(event(name, type, schema, options, report)),
     on: (type, consumerName, run) =>
-      void consumers.push(consumer(name, type, consumerName, run, report)),
+      void declared.consumers.push(consumer(name, type, consumerName, run, report)),
     job: (jobName, options) =>
-      void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
+      void declared.jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
     schedule: (scheduleName, options) => {
-      schedules.push(schedule(name, scheduleName, options as unknown as RawOptions, report));
+      declared.schedules.push(
+        schedule(name, scheduleName, options as unknown as RawOptions, report),
+      );
     },
     projection: (projectionName, options) => {
-      const declared = projection(name, projectionName, options as unknown as RawOptions, report);
-      projections.push(declared);
-      consumers.push(...projectionConsumers(declared));
-      return projectionHandle(declared);
+      const made = projection(name, projectionName, options as unknown as RawOptions, report);
+      declared.projections.push(made);
+      declared.consumers.push(...projectionConsumers(made));
+      return projectionHandle(made);
     },
     metric: (metricName, options) =>
-      void metrics.push(metric(name, metricName, options as unknown as RawOptions, report)),
+      void declared.metrics.push(
+        metric(name, metricName, options as unknown as RawOptions, report),
+      ),
     channel: (channelName, options) => {
-      channels.push(channel(name, channelName, options as unknown as RawOptions, report));
+      declared.channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },
   };
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) report(wrongName(name));
@@ -149,18 +181,9 @@ export function defineFeature<
   }
   const declarations: FeatureDeclarations = {
     name,
-    configKeys: keys,
-    handlers,
-    tables,
-    events,
-    consumers,
-    jobs,
-    channels,
-    projections,
-    schedules,
+    ...declared,
     uses: featureUses(options as RawOptions | undefined, report),
     hooks,
-    metrics,
     problems,
   };
   // Safe: the literal has exactly the members of `Feature<Members, Name>`.

@@ -2,9 +2,12 @@ import type { BootProblem } from "../../base/errors/boot.ts";
 import type { OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import {
+  type Declared,
   type Feature,
   type FeatureDeclarations,
   featureDeclarations,
+  type Kind,
+  kinds,
 } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
@@ -67,41 +70,28 @@ export interface Registry {
 export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
   const declared = declaredFeatures(features, problems);
-  const collect = <Item>(
-    what: string,
-    itemsOf: (feature: FeatureDeclarations) => readonly Item[],
-    nameOf: (item: Item) => string,
-  ) => collected(declared, what, itemsOf, nameOf, problems);
-  const named = <Item extends { readonly name: string }>(
-    what: string,
-    itemsOf: (feature: FeatureDeclarations) => readonly Item[],
-  ) => collect(what, itemsOf, ({ name }) => name);
-  named("feature", (feature) => [feature]);
+  collected<FeatureDeclarations>(
+    declared,
+    { what: "feature", nameOf: ({ name }) => name },
+    (feature) => [feature],
+    problems,
+  );
+  const byName = Object.entries(kinds).map(([name, kind]) => {
+    const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
+    // Safe: `nameOf` and the items belong to the same kind.
+    return [name, collected(declared, kind as Kind<unknown>, items, problems)];
+  });
   return Object.freeze({
     features: declared,
-    configKeys: collect(
-      "key",
-      ({ configKeys }) => configKeys,
-      ({ id }) => id,
-    ),
-    handlers: named("handler", ({ handlers }) => handlers),
-    tables: named("table", ({ tables }) => tables),
-    events: collect(
-      "event",
-      ({ events }) => events,
-      ({ type }) => type,
-    ),
-    consumers: named("consumer", ({ consumers }) => consumers),
-    jobs: named("job", ({ jobs }) => jobs),
-    channels: named("channel", ({ channels }) => channels),
+    // Safe: each kind has the map of its items.
+    ...(Object.fromEntries(byName) as {
+      readonly [Name in keyof typeof kinds]: ReadonlyMap<string, Declared<Name>>;
+    }),
     hasWebhooks: delivery?.webhook !== undefined,
-    schedules: named("schedule", ({ schedules }) => schedules),
     hooks: Map.groupBy(
       declared.flatMap(({ hooks }) => hooks),
       ({ write }) => write,
     ),
-    projections: named("projection", ({ projections }) => projections),
-    metrics: named("metric", ({ metrics }) => metrics),
     problems,
   });
 }
@@ -140,9 +130,8 @@ function declaredFeatures(
 /** Returns the declarations of one kind by name, and reports names that are declared twice. */
 function collected<Item>(
   features: readonly FeatureDeclarations[],
-  what: string,
+  { what, nameOf }: Kind<Item>,
   itemsOf: (feature: FeatureDeclarations) => readonly Item[],
-  nameOf: (item: Item) => string,
   problems: BootProblem[],
 ): ReadonlyMap<string, Item> {
   const found = new Map<string, Item>();
