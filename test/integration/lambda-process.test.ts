@@ -138,7 +138,7 @@ test("an invocation leaves at most the one shared timer, and no timer keeps the 
   ]);
   // Each ends by itself and then does nothing: the look at what is due, 500 ms later at the most, and the limit of a reading
   // of SSM that is over, which holds no process.
-  const inert = ["hosts/lambda-http/deadline.ts", "aws/clients/ssm.ts"];
+  const inert = ["hosts/lambda-http/execution-mode.ts", "aws/clients/ssm.ts"];
   for (const { left, active } of invoked as { left: string[]; active: string[] }[]) {
     expect(left.filter((place) => !inert.includes(place))).toEqual([]);
     expect(left.filter((place) => place === inert[0]).length).toBeLessThanOrEqual(1);

@@ -353,7 +353,7 @@ describe("the messaging of a server", () => {
   });
 
   const once = { pause: async () => undefined };
-  const runtime = { runs: async () => ({ once }) } as unknown as Runtime; // safe: messaging uses nothing else
+  const runtime = { runs: { open: async () => ({ once }) } } as unknown as Runtime; // safe: messaging uses nothing else
   const options = (prefix: string, more: Partial<MessagingOptions> = {}): MessagingOptions => ({
     ...account,
     sqsEndpoint: stack.endpoint,
