@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test("a note that was created is shown to its tenant, and to no other", async () => {
+test("shows a new note to its tenant only", async () => {
   const created = await app.fetch("/notes", { body: { text: "milk" }, as: ann });
   expect(created.status).toBe(201);
   const path = String(created.headers.get("location"));
@@ -21,7 +21,7 @@ test("a note that was created is shown to its tenant, and to no other", async ()
   expect((await app.fetch(path, { as: gil })).status).toBe(404);
 });
 
-test("a retried request creates one note", async () => {
+test("creates one note for a retried request", async () => {
   const send = () =>
     app.fetch("/notes", { body: { text: "bread" }, as: ann, headers: { "idempotency-key": "1" } });
   const [first, second] = [await send(), await send()];
@@ -30,7 +30,7 @@ test("a retried request creates one note", async () => {
   expect(second.headers.get("idempotent-replayed")).toBe("true");
 });
 
-test("a note is as long as its tenant's configuration allows", async () => {
+test("limits the length of a note by its tenant's configuration", async () => {
   await app.rows.put({
     scope: "tenant",
     tenantId: "globex",

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import { measureCalls, measuredRows } from "./measured-calls.ts";
 
-test("a call is measured by its operation, with the name of its error where it fails", async () => {
+test("measures a call by its operation, and by the name of its error if it fails", async () => {
   const { metrics, values } = recordedMetrics();
   const failures: unknown[] = [
     Object.assign(new Error("slow down"), { name: "ThrottlingException" }),
@@ -35,7 +35,7 @@ test("a call is measured by its operation, with the name of its error where it f
   ]);
 });
 
-test("rows that are read without the SDK are measured alike; what the SDK is asked for instead is not", async () => {
+test("measures rows read without the SDK in the same way, except those that the SDK then reads", async () => {
   const { metrics, values } = recordedMetrics();
   const answers = [[{}], undefined];
   const rows = measuredRows({ read: async () => answers.shift() }, metrics);

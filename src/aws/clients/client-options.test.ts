@@ -41,7 +41,7 @@ async function itemFrom(answer: (response: ServerResponse, bytes: Buffer) => voi
   }
 }
 
-test("an answer that comes in pieces, cut within a character, is put together", async () => {
+test("joins a response that arrives in pieces, even if cut within a character", async () => {
   const found = await itemFrom((response, bytes) => {
     const middle = bytes.indexOf("ä") + 1;
     response.write(bytes.subarray(0, middle), () => response.end(bytes.subarray(middle)));
@@ -49,7 +49,7 @@ test("an answer that comes in pieces, cut within a character, is put together", 
   expect(found).toEqual({ Item: { id: { S: "ä".repeat(10) } }, calls: 1 });
 });
 
-test("a connection that ends within the answer is an error, after the SDK's retries, and nobody waits for the rest", async () => {
+test("fails after the SDK's retries when the connection ends within the response, and leaves no caller waiting", async () => {
   const { error, calls } = await itemFrom((response, bytes) => {
     response.write(bytes.subarray(0, 10), () => response.destroy());
   });

@@ -6,7 +6,7 @@ import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { expect, test } from "vitest";
 import { findSdk } from "./sdk-now.ts";
 
-test("the SDK is found beside the file that asks for it, and is the one that everybody else has", () => {
+test("finds the SDK next to the importing file, and it is the SDK that all others use", () => {
   expect(findSdk()?.().DynamoDBDocumentClient).toBe(DynamoDBDocumentClient);
 });
 
@@ -27,11 +27,11 @@ test.each([
   "dynamodb-sdk-BJ6GiPP1.mjs",
   "dynamodb-sdk-OFLJ2K3A.mjs",
   "dynamodb-sdk.3f2a9c01.mjs",
-])("a bundler may call its file %s", (name) => {
+])("accepts the file name %s of a bundler", (name) => {
   expect(foundAmong("first.mjs", name, `${name}.map`, "sqs-sdk.mjs")).toEqual({ name });
 });
 
-test("files of two builds, and none, are not it", () => {
+test("rejects files of two builds, and no file", () => {
   expect(foundAmong("dynamodb-sdk-AAAAAAAA.mjs", "dynamodb-sdk-BBBBBBBB.mjs")).toEqual({});
   expect(foundAmong("first.mjs", "dynamodb-sdk.d.mjs", "dynamodb-sdk.js")).toEqual({});
 });
@@ -39,6 +39,6 @@ test("files of two builds, and none, are not it", () => {
 test.each([
   ["a bundle in CommonJS, which has no URL", ""],
   ["what is no file", "data:text/javascript,a.mjs"],
-])("it is not found from %s", (_what, here) => {
+])("does not find the SDK from %s", (_what, here) => {
   expect(findSdk(here)).toBeUndefined();
 });

@@ -44,7 +44,7 @@ const say = (response: ServerResponse, status: number, body: object | string) =>
     .writeHead(status, { "content-type": "application/x-amz-json-1.1" })
     .end(typeof body === "string" ? body : JSON.stringify(body));
 
-test("every page is read, decrypted, and a SecureString is known as one", async () => {
+test("reads and decrypts every page, and recognizes a SecureString", async () => {
   const parameters = await reader((response, call) =>
     say(
       response,
@@ -62,7 +62,7 @@ test("every page is read, decrypted, and a SecureString is known as one", async 
   ]);
 });
 
-test("throttling is retried, and when it lasts it is named", async () => {
+test("retries throttling, and names it if it lasts", async () => {
   const passing = await reader((response, call) =>
     call === 1
       ? say(response, 400, { __type: "ThrottlingException" })
@@ -78,7 +78,7 @@ test("throttling is retried, and when it lasts it is named", async () => {
   expect(lasting.calls()).toBeGreaterThan(1);
 });
 
-test("an SSM that fails, answers rubbish, or holds a parameter without a value is an error with its name", async () => {
+test("names the error when SSM fails, answers garbage, or returns a parameter without a value", async () => {
   for (const [status, body] of [
     [500, { __type: "InternalServerError" }],
     [400, { __type: "AccessDeniedException" }],
@@ -91,7 +91,7 @@ test("an SSM that fails, answers rubbish, or holds a parameter without a value i
   }
 });
 
-test("what is not named, the SDK finds in the environment", async () => {
+test("lets the SDK take from the environment what is not given", async () => {
   const server = createServer((request, response) => {
     request
       .resume()
@@ -109,7 +109,7 @@ test("what is not named, the SDK finds in the environment", async () => {
   vi.unstubAllEnvs();
 });
 
-test("an SSM that never answers, and one whose pages never end, are given up in time", async () => {
+test("gives up in time on an SSM that never answers or whose pages never end", async () => {
   const silent = await reader(() => {}, { attemptMs: 50, totalMs: 60_000 });
   await expect(silent.read()).rejects.toThrow("TimeoutError after the SDK's retries");
   const hanging = await reader(() => {}, { attemptMs: 60_000, totalMs: 100 });
@@ -123,7 +123,7 @@ test("an SSM that never answers, and one whose pages never end, are given up in 
   await expect(endless.read()).rejects.toThrow("no complete answer within 200 ms");
 });
 
-test("one parameter is read by its name; one that is not there is undefined, and a failure is named", async () => {
+test("reads one parameter by name, returns undefined if it is missing, and names a failure", async () => {
   const found = await reader((response) =>
     say(response, 200, { Parameter: { Name: "/ring", Value: "1", Type: "SecureString" } }),
   );

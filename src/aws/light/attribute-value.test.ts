@@ -36,7 +36,7 @@ const { value } = fc.letrec((tie) => ({
   ),
 }));
 
-test("an item is read as the SDK reads it, whatever is in it", () => {
+test("reads any item as the SDK reads it", () => {
   fc.assert(
     fc.property(fc.dictionary(name, value, { maxKeys: 4, noNullPrototype: true }), (item) => {
       const marshalled = marshall(item);
@@ -55,18 +55,18 @@ test.each([
   "-9007199254740993",
   "1".repeat(38),
   "1e400",
-])("the number %s is read as the SDK reads it", (text) => {
+])("reads the number %s as the SDK reads it", (text) => {
   expect(readItem({ number: { N: text } })).toEqual(unmarshall({ number: { N: text } }));
 });
 
-test("what is no value is refused", () => {
+test("rejects an invalid value", () => {
   expect(() => readItem({ odd: { X: 1 } })).toThrow("no attribute value: X");
   expect(() => readItem({ odd: {} })).toThrow("no attribute value");
   expect(() => readItem({ odd: { N: "1e30000000.5x" } })).not.toThrow();
   expect(() => readItem({ odd: { N: "9007199254740993.5" } })).toThrow(SyntaxError);
 });
 
-test("a member called __proto__ is a member, and nobody's prototype", () => {
+test("reads a member named __proto__ as a member, without changing any prototype", () => {
   const read = readItem(JSON.parse('{"__proto__":{"M":{"isAdmin":{"BOOL":true}}}}'));
   expect(read).not.toHaveProperty("isAdmin");
   expect(Object.keys(read)).toEqual(["__proto__"]);

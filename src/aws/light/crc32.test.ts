@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { crc32 } from "./crc32.ts";
 
-test("the sum of any bytes is Node's", () => {
+test("computes the same checksum as Node for any bytes", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => crc32(bytes) === ofNode(bytes)),
   );

@@ -40,7 +40,7 @@ function deferred({ later }: { readonly later?: () => Promise<void> } = {}) {
   return { ...deferDatabase(maker), client, sent, made, destroy };
 }
 
-test("a call waits for the client, and those after it use the same", async () => {
+test("a call waits for the client, and later calls use the same client", async () => {
   const { database, made, sent, isAsked } = deferred();
   expect(isAsked()).toBe(false);
   const calls = [database.send(command), database.send(command, { requestTimeout: 1 })];
@@ -53,7 +53,7 @@ test("a call waits for the client, and those after it use the same", async () =>
   expect(sent).toEqual([[command], [command, { requestTimeout: 1 }], [command]]);
 });
 
-test("a call with a callback returns nothing and calls it", async () => {
+test("a call with a callback returns nothing and calls back", async () => {
   const { database } = deferred();
   const answer = await new Promise((resolve) => {
     expect(database.send(command, (...given) => resolve(given))).toBeUndefined();
@@ -61,7 +61,7 @@ test("a call with a callback returns nothing and calls it", async () => {
   expect(answer).toEqual([null, { Items: [1] }]);
 });
 
-test("a client that cannot be made fails the call, and is tried again with the next", async () => {
+test("fails the call if the client cannot be created, and tries again at the next call", async () => {
   const later = vi
     .fn()
     .mockRejectedValueOnce(new Error("no file"))
@@ -76,7 +76,7 @@ test("a client that cannot be made fails the call, and is tried again with the n
   expect(made).toEqual(["later"]);
 });
 
-test("whoever looks at more than `send` finds a client at once, and it stays the one", async () => {
+test("accessing anything other than `send` creates a client immediately, and it remains the only one", async () => {
   const { database, client, made, load } = deferred();
   expect(database).toBeInstanceOf(DynamoDBDocumentClient);
   expect(database.config).toBe(client.config);
@@ -85,7 +85,7 @@ test("whoever looks at more than `send` finds a client at once, and it stays the
   expect(made).toEqual(["now"]);
 });
 
-test("the paginators and the full client of the SDK take a request's database before there is a client", async () => {
+test("the SDK's paginators and full client accept a request's database before a client exists", async () => {
   const pages = [];
   for await (const page of paginateQuery(
     { client: requestDatabases(deferred().database)({} as never) },
@@ -99,7 +99,7 @@ test("the paginators and the full client of the SDK take a request's database be
   );
 });
 
-test("making requests' databases, giving them members and awaiting them make no client", async () => {
+test("creating databases for requests, adding members and awaiting them creates no client", async () => {
   const { database, made } = deferred();
   const own = requestDatabases(database)({ signal: undefined } as never);
   Object.assign(own, { note: 1 });
@@ -108,13 +108,13 @@ test("making requests' databases, giving them members and awaiting them make no 
   expect(requestDatabases(database)({} as never)).not.toHaveProperty("note");
 });
 
-test("what is set on it is set on the client", () => {
+test("sets properties on the client", () => {
   const { database, client } = deferred();
   Object.assign(database, { note: 1 });
   expect(client).toHaveProperty("note", 1);
 });
 
-test("closing destroys the client, where there is one", async () => {
+test("closing destroys the client, if there is one", async () => {
   const { close, destroy, database } = deferred();
   close();
   expect(destroy).not.toHaveBeenCalled();
@@ -123,7 +123,7 @@ test("closing destroys the client, where there is one", async () => {
   expect(destroy).toHaveBeenCalledTimes(1);
 });
 
-test("a client that was made on the spot while the other way was under way stays", async () => {
+test("keeps a client that was created synchronously while the asynchronous creation was in progress", async () => {
   const { database, client, made, load } = deferred();
   const loading = load();
   expect(database.config).toBe(client.config);

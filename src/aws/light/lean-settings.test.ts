@@ -14,7 +14,7 @@ const lambda = {
 };
 const none = () => false;
 
-test("Lambda's environment says who asks, and AWS's endpoint of the region is asked", () => {
+test("takes the credentials from Lambda's environment, and calls the AWS endpoint of the region", () => {
   expect(leanSettings(lambda, none)).toEqual({
     endpoint: new URL("https://dynamodb.eu-central-1.amazonaws.com/"),
     region: "eu-central-1",
@@ -22,13 +22,13 @@ test("Lambda's environment says who asks, and AWS's endpoint of the region is as
   });
 });
 
-test("what Powertools leaves in the environment changes nothing: it names the SDK's caller to AWS", () => {
+test("ignores what Powertools writes to the environment to identify the caller of the SDK", () => {
   expect(leanSettings({ ...lambda, AWS_SDK_UA_APP_ID: "PT/NO-OP/2.35.0/PTEnv/NA" }, none)).toEqual(
     leanSettings(lambda, none),
   );
 });
 
-test("an endpoint of the environment is asked, DynamoDB's own first", () => {
+test("calls the endpoint in the environment, preferring DynamoDB's own", () => {
   const everything = { ...lambda, AWS_ENDPOINT_URL: "http://127.0.0.1:4566" };
   expect(leanSettings(everything, none)?.endpoint.href).toBe("http://127.0.0.1:4566/");
   expect(
@@ -37,7 +37,7 @@ test("an endpoint of the environment is asked, DynamoDB's own first", () => {
   ).toBe("https://db:8000/");
 });
 
-test("long-term keys have no token, and the older variable names a region too", () => {
+test("long-term keys have no token, and the older variable for the region works too", () => {
   const { AWS_REGION, AWS_SESSION_TOKEN: _token, ...rest } = lambda;
   const settings = leanSettings({ ...rest, AWS_DEFAULT_REGION: AWS_REGION }, none);
   expect(settings).toMatchObject({
@@ -59,17 +59,20 @@ test.each<[string, Variables]>([
   ["an endpoint of another protocol", { AWS_ENDPOINT_URL: "ftp://127.0.0.1" }],
   ["an endpoint that is none", { AWS_ENDPOINT_URL: "somewhere" }],
   ...onlyForSdk.map((name) => [name, { [name]: "x" }] as [string, Variables]),
-])("with %s the SDK asks", (_what, variables) => {
+])("leaves the call to the SDK with %s", (_what, variables) => {
   expect(leanSettings({ ...lambda, ...variables }, none)).toBeUndefined();
 });
 
-test.each(["config", "credentials"])("where the AWS CLI has its file %s, the SDK asks", (name) => {
-  expect(
-    leanSettings({ ...lambda, HOME: "/home/ann" }, (path) => path === `/home/ann/.aws/${name}`),
-  ).toBeUndefined();
-});
+test.each(["config", "credentials"])(
+  "leaves the call to the SDK if the AWS CLI has its file %s",
+  (name) => {
+    expect(
+      leanSettings({ ...lambda, HOME: "/home/ann" }, (path) => path === `/home/ann/.aws/${name}`),
+    ).toBeUndefined();
+  },
+);
 
-test("without a home of its own the user's is looked at", () => {
+test("looks in the user's home directory if no other is set", () => {
   const seen: string[] = [];
   leanSettings(lambda, (path) => seen.push(path) === 0);
   expect(seen).toEqual([
@@ -83,7 +86,7 @@ test("without a home of its own the user's is looked at", () => {
 const harmless =
   /^AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|(?:DEFAULT_)?REGION(?:_ENV)?|ENDPOINT_URL|LAMBDA_\w+|EXECUTION_ENV|(?:EC2_METADATA|CONTAINER)_\w+|WEB_IDENTITY_TOKEN_FILE|ROLE_\w+|LOGIN_CACHE_DIRECTORY|MAX_ATTEMPTS|RETRY_MODE|DISABLE_CLOCK_SKEW_CORRECTION|IGNORE_CONFIGURED_ENDPOINT_URLS|(?:REQUEST|RESPONSE)_CHECKSUM_\w+|SDK_JS_\w+|SDK_UA_APP_ID|DEFAULTS_MODE_(?:ENV|CONFIG)|BEARER_TOKEN_|BACKUP)$/;
 
-test("every variable that the installed SDK reads is known here: a newer one may read more", () => {
+test("knows every variable that the installed SDK reads: a newer SDK may read more", () => {
   const folders = ["@aws-sdk", "@smithy"].flatMap((scope) => {
     const packages = join("node_modules", scope);
     return readdirSync(packages).map((name) => join(packages, name, "dist-cjs"));

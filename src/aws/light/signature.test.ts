@@ -26,7 +26,7 @@ test.each([
     "",
     "c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c",
   ],
-])("%s is signed as AWS's test suite has it", (_name, headers, body, signature) => {
+])("signs %s as in AWS's test suite", (_name, headers, body, signature) => {
   const request = { headers: { host: "example.amazonaws.com", ...headers }, body, ...place };
   expect(signedHeaders(request, example, nowMs)["authorization"]).toMatch(
     new RegExp(`, Signature=${signature}$`),
@@ -56,7 +56,7 @@ class Sha256 {
 
 const text = fc.string({ minLength: 1, maxLength: 40, unit: fc.constantFrom(..."abcXYZ019/+=-_") });
 
-test("any request is signed as the SDK signs it", async () => {
+test("signs any request as the SDK signs it", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({

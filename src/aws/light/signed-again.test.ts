@@ -47,7 +47,7 @@ async function sentBy(
   return sent as Sent; // safe: it has been
 }
 
-test("a request is signed again as the SDK would have signed it with the other credentials", async () => {
+test("signs a request again as the SDK would with the other credentials", async () => {
   for (;;) {
     const request = await sentBy(own);
     const wanted = await sentBy(session, request.headers);
@@ -62,7 +62,7 @@ test("a request is signed again as the SDK would have signed it with the other c
   }
 });
 
-test("a body that is a text is signed as its bytes are", async () => {
+test("signs a text body as its bytes", async () => {
   const request = await sentBy(own);
   const text = { ...request, body: new TextDecoder().decode(request.body as Uint8Array) };
   signAs(request, session);
@@ -89,12 +89,12 @@ test.each<[string, (sent: Sent) => object]>([
     ({ headers: { "x-amz-date": _, ...headers }, ...sent }) => ({ ...sent, headers }),
   ],
   ["for another path", (sent) => ({ ...sent, path: "/base/" })],
-])("a request that is signed %s is refused, so that it is not sent", async (_, change) => {
+])("rejects a request that is signed %s, so that it is not sent", async (_, change) => {
   const request = change(await sentBy(own));
   expect(() => signAs(request, session)).toThrow("it was not sent");
 });
 
-test("a header that is signed and not there is signed as an empty one", async () => {
+test("signs a missing header as an empty one", async () => {
   const request = await sentBy(own);
   const { "x-amz-target": _, ...headers } = request.headers;
   const without = { ...request, headers };

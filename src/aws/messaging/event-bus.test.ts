@@ -43,7 +43,7 @@ const passing = (reason: string) => ({ reason, isFinal: false });
 const final = (reason: string) => ({ reason, isFinal: true });
 const nothing = (count: number) => Array.from({ length: count }, () => undefined);
 
-test("an event is put under its type, with the source and the bus that rules look for", async () => {
+test("puts an event under its type, with the source and the bus that the rules match", async () => {
   const { bus, calls, pauses } = busOf(taken);
   expect(await bus.put([{ type: "file.created", text: '{"n":1}' }])).toEqual([undefined]);
   expect(calls).toEqual([
@@ -59,7 +59,7 @@ test("an event is put under its type, with the source and the bus that rules loo
   expect(pauses).toEqual([]);
 });
 
-test("no events are no call", async () => {
+test("makes no call without events", async () => {
   const { bus, calls } = busOf(taken);
   expect(await bus.put([])).toEqual([]);
   expect(calls).toEqual([]);
@@ -70,14 +70,14 @@ test.each([
   [10, [10]],
   [11, [10, 1]],
   [25, [10, 10, 5]],
-])("%i events go ten at a time, in their order", async (count, sizes) => {
+])("puts %i events in calls of ten, in order", async (count, sizes) => {
   const { bus, calls, texts } = busOf(taken);
   expect(await bus.put(numbered(count))).toEqual(nothing(count));
   expect(calls.map(({ length }) => length)).toEqual(sizes);
   expect(texts().flat()).toEqual(numbered(count).map(({ text }) => text));
 });
 
-test("a call has at most 262,144 bytes, and each event that fits by itself goes", async () => {
+test("puts at most 262,144 bytes per call, and every event that fits alone", async () => {
   const sizes = fc.array(
     fc.oneof(fc.integer({ min: 2, max: 300 }), fc.integer({ min: 2, max: 130_000 })),
     { maxLength: 40 },
@@ -104,7 +104,7 @@ test("a call has at most 262,144 bytes, and each event that fits by itself goes"
   );
 });
 
-test("two events that fill a call go in one, and one byte more makes it two", async () => {
+test("puts two events that exactly fill a call in one call, and in two with one more byte", async () => {
   const half = 262_144 / 2 - 512;
   const sized = (bytes: number) => ({ type: "file.created", text: "x".repeat(bytes) });
   const full = busOf(taken);
@@ -115,7 +115,7 @@ test("two events that fill a call go in one, and one byte more makes it two", as
   expect(over.calls).toHaveLength(2);
 });
 
-test("only the events that failed are put again, after a pause", async () => {
+test("retries only the events that failed, after a pause", async () => {
   const { bus, texts, pauses } = busOf((entries, call) =>
     entries.map(({ Detail }) =>
       call === 1 && Detail?.includes("1")
@@ -128,7 +128,7 @@ test("only the events that failed are put again, after a pause", async () => {
   expect(pauses).toEqual([1]);
 });
 
-test("what failed in several calls is put again together", async () => {
+test("retries the failures of several calls together", async () => {
   const { bus, texts } = busOf((entries, call) =>
     entries.map((_, index) =>
       call <= 3 && index === 0 ? { ErrorCode: "InternalFailure" } : { EventId: "b1" },
@@ -139,7 +139,7 @@ test("what failed in several calls is put again together", async () => {
   expect(texts()).toHaveLength(4);
 });
 
-test("an event that fails four times is given up with the reason of the last time, in its place", async () => {
+test("gives up an event after four failures, with the last reason in its place", async () => {
   const { bus, texts, pauses } = busOf((entries, call) =>
     entries.map(({ Detail }) =>
       Detail === '{"n":1}'
@@ -165,7 +165,7 @@ test.each<[string, Answered | undefined, (string | undefined)[]]>([
     [{ EventId: "b1" }, { ErrorCode: "InternalFailure" }],
     [undefined, "InternalFailure"],
   ],
-])("an answer with %s is no success", async (_what, answered, reasons) => {
+])("does not count an answer with %s as success", async (_what, answered, reasons) => {
   let isFirst = true;
   const { bus } = busOf((entries) => {
     // The second event alone is put again where the first was taken.
@@ -176,9 +176,9 @@ test.each<[string, Answered | undefined, (string | undefined)[]]>([
   expect(await bus.put(numbered(2))).toEqual(reasons.map((reason) => reason && passing(reason)));
 });
 
-describe("an entry that is refused for good", () => {
+describe("an entry that is rejected for good", () => {
   test.each(["MalformedDetail", "InvalidArgument", "RedactionFailure"])(
-    "with %s is not put again",
+    "is not retried with %s",
     async (ErrorCode) => {
       const { bus, calls } = busOf((entries) =>
         entries.map((_, index) =>
@@ -202,14 +202,14 @@ describe("an entry that is refused for good", () => {
     ["InvalidArgument", "Parameter EventBusName is not valid. Reason: it is of another account"],
     ["InvalidArgument", "Parameter Source is not valid. Reason: it may not begin with aws."],
   ])(
-    "is none with %s, %s: the deployment is to blame, and the same entry may go tomorrow",
+    "does not include %s, %s: the deployment is the cause, and the same entry may succeed later",
     async (ErrorCode, ErrorMessage) => {
       const { bus } = busOf((entries) => entries.map(() => ({ ErrorCode, ErrorMessage })));
       expect(await bus.put(numbered(1))).toEqual([passing(`${ErrorCode} ${ErrorMessage}`)]);
     },
   );
 
-  test("says why in 500 characters at the most", async () => {
+  test("has a reason of at most 500 characters", async () => {
     const { bus } = busOf((entries) =>
       entries.map(() => ({ ErrorCode: "MalformedDetail", ErrorMessage: "x".repeat(2_000) })),
     );
@@ -217,7 +217,7 @@ describe("an entry that is refused for good", () => {
   });
 });
 
-describe("a call that is refused as a whole", () => {
+describe("a call that is rejected as a whole", () => {
   const failure = (name: string, message: string, more: object = {}) =>
     Object.assign(new Error(message), { name, ...more });
   const isBad = ({ Detail = "" }: Sent[number]) => Detail.includes("bad");
@@ -233,7 +233,7 @@ describe("a call that is refused as a whole", () => {
     ["413", failure("UnknownError", "too large", { $metadata: { httpStatusCode: 413 } })],
     ["RequestEntityTooLarge", failure("RequestEntityTooLarge", "too large")],
   ])(
-    "with %s is put one by one: the good ones go once each, in their order, the bad one never will",
+    "with %s is split: each valid event is put once, in order, and the invalid one never",
     async (_what, error) => {
       const { bus, texts, pauses } = busOf((entries, call) => {
         if (entries.some(isBad)) throw error;
@@ -254,7 +254,7 @@ describe("a call that is refused as a whole", () => {
     },
   );
 
-  test("of which another entry throttles is put again without the bad one", async () => {
+  test("is retried without the invalid entry when another entry is throttled", async () => {
     const { bus, texts } = busOf((entries, call) => {
       if (entries.some(isBad)) throw failure("ValidationException", "no");
       return call === 2 ? [{ ErrorCode: "ThrottlingException" }] : taken(entries, call);
@@ -266,7 +266,7 @@ describe("a call that is refused as a whole", () => {
     expect(texts().at(-1)).toEqual(['{"good":0}']);
   });
 
-  test("however many entries are bad keeps none of the good ones", async () => {
+  test("delivers all valid entries, however many are invalid", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom("good", "bad"), { maxLength: 40 }),
@@ -284,7 +284,7 @@ describe("a call that is refused as a whole", () => {
     );
   });
 
-  test("because of the bus or the source blames no event, and nothing more is put", async () => {
+  test("because of the bus or the source blames no event, and stops putting", async () => {
     for (const member of ["eventBusName", "source", "endpointId"]) {
       const message = `1 validation error detected: Value '!' at 'entries.1.member.${member}' failed to satisfy constraint`;
       const { bus, calls } = busOf(() => {
@@ -296,7 +296,7 @@ describe("a call that is refused as a whole", () => {
     }
   });
 
-  test("is not quoted: the value that was refused may be a payload", async () => {
+  test("is not quoted, because the rejected value may be a payload", async () => {
     const { bus } = busOf(() => {
       const value =
         '[PutEventsRequestEntry(detail={"card":"4111\' at \'home"}, eventBusName=main)]';
@@ -314,7 +314,7 @@ describe("a call that is refused as a whole", () => {
     ["InternalException", { $fault: "server" }],
     ["InternalFailure", { $metadata: { httpStatusCode: 500 } }],
   ])(
-    "with %s goes without the event that the service stumbles over, which stays",
+    "with %s is sent without the event that the service cannot process, which stays",
     async (name, more) => {
       const { bus } = busOf((entries, call) => {
         if (entries.some(isBad)) throw failure(name, "no", more);
@@ -331,7 +331,7 @@ describe("a call that is refused as a whole", () => {
     },
   );
 
-  test("by a service that is down is tried three times, and the rest is left", async () => {
+  test("by a service that is down is tried three times, and the rest stays", async () => {
     const { bus, calls, pauses } = busOf((entries, call) => {
       if (call > 1) throw failure("InternalException", "no", { $fault: "server" });
       return taken(entries, call);
@@ -360,16 +360,19 @@ describe("a call that is refused as a whole", () => {
         $metadata: { httpStatusCode: 400 },
       }),
     ],
-  ])("for %s leaves what was not taken before, and is not tried again", async (_what, error) => {
-    for (const failing of [1, 2]) {
-      const { bus, calls } = busOf((entries, call) => {
-        if (call === failing) throw error;
-        return taken(entries, call);
-      });
-      const done = (failing - 1) * 10;
-      const left = Array.from({ length: 20 - done }, () => passing(String(error)));
-      expect(await bus.put(numbered(20))).toEqual([...nothing(done), ...left]);
-      expect(calls).toHaveLength(failing);
-    }
-  });
+  ])(
+    "for %s leaves the events that were not accepted before, without a retry",
+    async (_what, error) => {
+      for (const failing of [1, 2]) {
+        const { bus, calls } = busOf((entries, call) => {
+          if (call === failing) throw error;
+          return taken(entries, call);
+        });
+        const done = (failing - 1) * 10;
+        const left = Array.from({ length: 20 - done }, () => passing(String(error)));
+        expect(await bus.put(numbered(20))).toEqual([...nothing(done), ...left]);
+        expect(calls).toHaveLength(failing);
+      }
+    },
+  );
 });

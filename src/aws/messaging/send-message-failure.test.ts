@@ -16,7 +16,7 @@ test.each([
   ["its size, by another name", failure("InvalidParameterValueException", tooLong)],
   ["the size of the request", failure("RequestEntityTooLarge")],
   ["the size of the request, by its status", failure("UnknownError", "no", 413)],
-])("a message is refused for good because of %s", (_what, error) => {
+])("a message is rejected for good because of %s", (_what, error) => {
   expect(isFinalSendError(error)).toBe(true);
 });
 
@@ -32,6 +32,6 @@ test.each([
   ["the connection", new Error("connect ECONNREFUSED")],
   ["a text", "no"],
   ["nothing", undefined],
-])("%s says nothing of the message", (_what, error) => {
+])("%s does not blame the message", (_what, error) => {
   expect(isFinalSendError(error)).toBe(false);
 });

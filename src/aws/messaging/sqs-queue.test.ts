@@ -81,9 +81,9 @@ async function receiveOne(queue: MessageQueue): Promise<QueueMessage> {
   return message as QueueMessage; // safe: the test says that there is one, and fails at its next step otherwise
 }
 
-describe("a queue of SQS", () => {
+describe("an SQS queue", () => {
   test.each(["", ".fifo"])(
-    "with the name q%s is found by its name, and its address is asked for once",
+    "with the name q%s is found by its name, and its address is requested once",
     async (ending) => {
       const name = `${fresh()}${ending}`;
       const url = await create(name);
@@ -96,7 +96,7 @@ describe("a queue of SQS", () => {
     },
   );
 
-  test("is found by its address, and nobody is asked where it is", async () => {
+  test("is found by its address without a call", async () => {
     const name = fresh();
     const url = await create(name);
     const queue = sqsQueue(client, url);
@@ -107,7 +107,7 @@ describe("a queue of SQS", () => {
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
   });
 
-  test("that does not exist is an error that names it and the variables, and is asked for again the next time", async () => {
+  test("that does not exist fails with an error that names it and the variables, and is looked up again next time", async () => {
     const name = fresh();
     const queue = sqsQueue(client, name);
     const error = await queue.receive().catch((thrown: unknown) => thrown);
@@ -120,7 +120,7 @@ describe("a queue of SQS", () => {
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
   });
 
-  test("fails as the SDK does where SQS cannot be asked, and is asked for again the next time", async () => {
+  test("fails like the SDK when SQS is unreachable, and is looked up again next time", async () => {
     const name = fresh();
     const url = await create(name);
     const flaky = new SQSClient({ ...account, endpoint: stack.endpoint });
@@ -144,7 +144,7 @@ describe("a queue of SQS", () => {
     flaky.destroy();
   });
 
-  test("gives its messages once, with how often they came, until they are handed back or their time is over", async () => {
+  test("returns each message once, with its receive count, until it is handed back or its visibility ends", async () => {
     const name = fresh();
     const url = await create(name);
     const queue = sqsQueue(client, name);
@@ -166,7 +166,7 @@ describe("a queue of SQS", () => {
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
   });
 
-  test("hides a message for as long as SQS can, where that is shorter than what is asked for", async () => {
+  test("hides a message for SQS's maximum if more is requested", async () => {
     const name = fresh();
     const url = await create(name);
     const queue = sqsQueue(client, name);
@@ -175,7 +175,7 @@ describe("a queue of SQS", () => {
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
   });
 
-  test("gives ten messages at a time at the most", async () => {
+  test("returns at most ten messages at a time", async () => {
     const name = fresh();
     const url = await create(name);
     const queue = sqsQueue(client, name);
@@ -184,7 +184,7 @@ describe("a queue of SQS", () => {
     expect(batches.map(({ length }) => length)).toEqual([10, 2]);
   });
 
-  test("that is ordered gives a group in its order, and takes an ID of the last five minutes for the same message", async () => {
+  test("that is ordered returns a group in order, and treats a repeated ID within five minutes as the same message", async () => {
     const name = `${fresh()}.fifo`;
     await create(name);
     const queue = sqsQueue(client, name);
@@ -202,7 +202,7 @@ describe("a queue of SQS", () => {
     ]);
   });
 
-  test("knows its redrive policy, which is asked for once, whether its count is a number or a text", async () => {
+  test("requests its redrive policy once, and reads its count as a number or a text", async () => {
     for (const count of [4, "4"]) {
       const { queue } = await createWithDead(fresh(), count);
       asked = [];
@@ -212,7 +212,7 @@ describe("a queue of SQS", () => {
     }
   });
 
-  test("knows for how long it may deliver a message again: its attempts, each with the longest wait, and no longer than it keeps messages", async () => {
+  test("computes how long it may redeliver a message: its attempts times the longest wait, at most its retention", async () => {
     const set = async (url: string, attributes: Record<string, string>) =>
       client.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes }));
     const { url } = await createWithDead(fresh(), 4);
@@ -228,7 +228,7 @@ describe("a queue of SQS", () => {
     expect(await sqsQueue(client, endless).redeliveryMs(120_000)).toBe(600_000_000);
   });
 
-  test("takes the longest time where another kind of SQS does not say, and its own visibility", async () => {
+  test("assumes the longest time and its own visibility if another SQS implementation gives no value", async () => {
     const saying = (Attributes: Record<string, string>) =>
       sqsQueue(
         { send: async () => ({ Attributes }) } as unknown as SQSClient,
@@ -242,7 +242,7 @@ describe("a queue of SQS", () => {
     expect(await saying({ RedrivePolicy }).redeliveryMs(0)).toBe(3 * 30_000);
   });
 
-  test("takes the longest time that SQS keeps a message where it may not ask, and asks once", async () => {
+  test("assumes SQS's longest retention if it may not ask, and asks once", async () => {
     const { queue } = await createWithDead(fresh(), 4);
     refused = "GetQueueAttributesCommand";
     asked = [];
@@ -253,7 +253,7 @@ describe("a queue of SQS", () => {
   });
 
   test.each(["", ".fifo"])(
-    "with the name q%s buries a message in its dead-letter queue, and has it no more",
+    "with the name q%s moves a message to its dead-letter queue",
     async (ending) => {
       const name = `${fresh()}${ending}`;
       const { url, queue, dead } = await createWithDead(name);
@@ -269,7 +269,7 @@ describe("a queue of SQS", () => {
     },
   );
 
-  test("that is fair and not ordered buries a message without an ID to deduplicate it by, and keeps its group", async () => {
+  test("that is fair and not ordered dead-letters a message without a deduplication ID, and keeps its group", async () => {
     const { url, queue, dead } = await createWithDead(fresh());
     await client.send(
       new SendMessageCommand({ QueueUrl: url, MessageBody: "poison", MessageGroupId: "acme" }),
@@ -281,7 +281,7 @@ describe("a queue of SQS", () => {
     expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: "acme" });
   });
 
-  test("that is ordered has a message that is dead-lettered twice once in its dead-letter queue", async () => {
+  test("that is ordered dead-letters a message only once", async () => {
     const { queue, dead } = await createWithDead(`${fresh()}.fifo`);
     await queue.send("poison", { group: "g", deduplicationId: "d" });
     const message = await receiveOne(queue);
@@ -290,7 +290,7 @@ describe("a queue of SQS", () => {
     expect(await dead.size()).toEqual({ visible: 1, hidden: 0 });
   });
 
-  test("without a redrive policy buries nothing: it says so, and keeps the message", async () => {
+  test("without a redrive policy dead-letters nothing, says so, and keeps the message", async () => {
     const name = fresh();
     await put(await create(name), "poison");
     const queue = sqsQueue(client, name);
@@ -301,7 +301,7 @@ describe("a queue of SQS", () => {
     expect(await receiveOne(queue)).toMatchObject({ id: message.id, receives: 2 });
   });
 
-  test("keeps a message that its dead-letter queue does not take", async () => {
+  test("keeps a message that its dead-letter queue rejects", async () => {
     const { url, queue, dead } = await createWithDead(fresh());
     await put(url, "poison");
     const { DeleteQueueCommand } = await import("@aws-sdk/client-sqs");
@@ -315,7 +315,7 @@ describe("a queue of SQS", () => {
     expect(await queue.deadLetter(message)).toBe(true);
   });
 
-  test("a message of which SQS says nothing but its body was received once", () => {
+  test("a message with only a body counts as received once", () => {
     const one = { MessageId: "m", Body: "b", ReceiptHandle: "r" };
     const expected = { id: "m", body: "b", receipt: "r", group: undefined, receives: 1 };
     expect(queueMessage(one)).toEqual(expected);
@@ -324,7 +324,7 @@ describe("a queue of SQS", () => {
 });
 
 describe("the messaging of a server", () => {
-  test("has the names of the tables' prefix, or those of the environment", () => {
+  test("takes its names from the prefix of the tables or from the environment", () => {
     const own = {
       bus: "my.app",
       source: "my.app",
@@ -368,7 +368,7 @@ describe("the messaging of a server", () => {
       () => false,
     );
 
-  test("is made where it is missing: what is put on the bus comes to the queue of events, and what fails to a dead-letter queue", async () => {
+  test("is created if missing: events on the bus reach the event queue, and failures the dead-letter queue", async () => {
     const prefix = fresh();
     const messaging = await openMessaging(runtime, options(prefix));
     expect(await messaging.bus.put([{ type: "thing.made", text: '{"name":"x"}' }])).toEqual([
@@ -390,7 +390,7 @@ describe("the messaging of a server", () => {
     messaging.close();
   });
 
-  test("is left as it is where it is there, also with other attributes", async () => {
+  test("is left unchanged if it exists, even with other attributes", async () => {
     const prefix = fresh();
     await create(`${prefix}-events`, { VisibilityTimeout: "77" });
     const first = await openMessaging(runtime, options(prefix));
@@ -402,7 +402,7 @@ describe("the messaging of a server", () => {
     second.close();
   });
 
-  test("is made once by processes that start at the same time", async () => {
+  test("is created once by processes that start at the same time", async () => {
     const prefix = fresh();
     const all = await Promise.all([1, 2, 3, 4].map(() => openMessaging(runtime, options(prefix))));
     const [first] = all as [Messaging]; // safe: there are four
@@ -411,7 +411,7 @@ describe("the messaging of a server", () => {
     for (const messaging of all) messaging.close();
   });
 
-  test("is made although another process changes the bus at the same moment", async () => {
+  test("is created although another process changes the bus at the same moment", async () => {
     const refusals = ["CreateEventBus", "PutRule", "PutRule", "PutTargets"];
     const busy = (operation: string) => () => {
       if (refusals[0] !== operation) return undefined;
@@ -438,7 +438,7 @@ describe("the messaging of a server", () => {
     stub.close();
   });
 
-  test("fails where the bus is never left alone", async () => {
+  test("fails if the bus keeps changing", async () => {
     const stub = await stubAws(
       { PutRule: { error: "ConcurrentModificationException" } },
       { target: stack.endpoint },
@@ -451,14 +451,14 @@ describe("the messaging of a server", () => {
     stub.close();
   });
 
-  test("fails where EventBridge takes the rule and not its target", async () => {
+  test("fails if EventBridge accepts the rule but not its target", async () => {
     const names = { ...messagingNames(fresh(), {}), events: `${fresh()}.fifo` };
     await expect(openMessaging(runtime, options("x", { names }))).rejects.toThrow(
       /EventBridge does not put the events of the bus .* into .*\.fifo: .*SqsParameters/,
     );
   });
 
-  test("is made by the names in the addresses of its queues", async () => {
+  test("is created under the names in the addresses of its queues", async () => {
     const prefix = fresh();
     const names = {
       ...messagingNames(prefix, {}),
@@ -470,7 +470,7 @@ describe("the messaging of a server", () => {
     messaging.close();
   });
 
-  test("is not made where that belongs to the deployment", async () => {
+  test("is not created if the deployment owns it", async () => {
     const prefix = fresh();
     const messaging = await openMessaging(runtime, options(prefix, { mode: "check" }));
     expect(await exists(`${prefix}-events`)).toBe(false);

@@ -55,7 +55,7 @@ async function signedBy(
   return /Credential=([^/]+)/.exec(request.headers.authorization)?.[1];
 }
 
-test("a session is tagged with its tenant, named after it, and lasts for an hour; the process's own credentials ask for it", async () => {
+test("tags a session with its tenant, names it after the tenant, and requests it for an hour with the process's own credentials", async () => {
   const opened = open();
   expect(await signedBy(opened, acme)).toBe(accessKeyOf("tenant", "acme"));
   expect(await signedBy(opened, acme)).toBe(accessKeyOf("tenant", "acme"));
@@ -73,7 +73,7 @@ test("a session is tagged with its tenant, named after it, and lasts for an hour
   expect(sts.asked[0]).not.toHaveProperty("Tags.member.2.Key");
 });
 
-test("a session for every tenant has another tag, and a long name is cut to what STS takes", async () => {
+test("uses another tag for a session across tenants, and cuts a long name to the limit of STS", async () => {
   const opened = open("eu-central-1");
   expect(await signedBy(opened, acrossTag)).toBe(accessKeyOf("across", "true"));
   await signedBy(opened, { key: "tenant", value: "x".repeat(256) });
@@ -86,7 +86,7 @@ test("a session for every tenant has another tag, and a long name is cut to what
 
 const denied = `<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not authorized to perform: sts:AssumeRole</Message></Error></ErrorResponse>`;
 
-test("where the role cannot be assumed the caller is told to come back, the log says why, and neither holds credentials", async () => {
+test("tells the caller to retry if the role cannot be assumed, logs the reason, and reveals no credentials", async () => {
   const opened = open();
   sts.answer(403, denied);
   const error = await opened.open(acme).catch((error: unknown) => error);
@@ -104,7 +104,7 @@ test("where the role cannot be assumed the caller is told to come back, the log 
   expect(told).not.toContain(secret);
 });
 
-test("an answer without credentials is a failure, and is not shown", async () => {
+test("treats a response without credentials as a failure, and does not reveal it", async () => {
   const opened = open();
   for (const body of [
     "<AssumeRoleResponse><AssumeRoleResult></AssumeRoleResult></AssumeRoleResponse>",
@@ -119,7 +119,7 @@ test("an answer without credentials is a failure, and is not shown", async () =>
   }
 });
 
-test("a session that cannot be renewed serves on, and the log says so without its credentials", async () => {
+test("keeps using a session that cannot be renewed, and logs that without its credentials", async () => {
   const opened = open();
   await opened.open(acme);
   sts.answer(403, denied);
@@ -135,6 +135,6 @@ test("a session that cannot be renewed serves on, and the log says so without it
     ]);
 });
 
-test("one that was never asked closes too", () => {
+test("closes a session that was never requested", () => {
   expect(() => open().close()).not.toThrow();
 });

@@ -18,19 +18,19 @@ function open(
   return openTenantSessions(runtime, { database: {} as never, variables, isChecked });
 }
 
-test("in production nothing starts without a role", () => {
+test("requires a role in production", () => {
   expect(() => open({})).toThrow("isolation: there is no role");
   expect(open({ KEELSON_ISOLATION_ROLE: role })).toBeDefined();
 });
 
-test("elsewhere, and on an emulator that gets its tables, only the variable turns them on", () => {
+test("elsewhere, and on an emulator with created tables, only the variable turns sessions on", () => {
   for (const where of [{ environment: "development" as const }, { isChecked: false }]) {
     expect(open({}, where)).toBeUndefined();
     expect(open({ KEELSON_ISOLATION_ROLE: role }, where)).toBeDefined();
   }
 });
 
-test("a Lambda function that is given no role starts, and reaches no row of a tenant", async () => {
+test("a Lambda function without a role starts, and reaches no rows of tenants", async () => {
   const sessions = open({ AWS_LAMBDA_FUNCTION_NAME: "sweep" });
   await expect(sessions?.open(acrossTag)).rejects.toThrow("isolation: there is no role");
   sessions?.close();

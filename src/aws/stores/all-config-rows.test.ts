@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { allConfigRows } from "./all-config-rows.ts";
 
-test("pages are read until there is no next one, and an answer without items is an empty page", async () => {
+test("reads pages until there is no next one, and treats a response without items as an empty page", async () => {
   const asked: unknown[] = [];
   const answers = [
     {

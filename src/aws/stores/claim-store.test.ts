@@ -43,7 +43,7 @@ afterAll(async () => {
   await app.close();
 });
 
-test("a claim is taken where none is, and whoever comes then is told of it", async () => {
+test("takes a free claim, and shows it to later takers", async () => {
   const key = newKey();
   const claim = takenClaim("ann", nowMs, { fingerprint: "f" });
   expect(await store.take(key, claim, nowMs)).toBeUndefined();
@@ -52,7 +52,7 @@ test("a claim is taken where none is, and whoever comes then is told of it", asy
   expect(await store.read(newKey())).toBeUndefined();
 });
 
-test("the store's conditions are what judge says, whatever the record, the owner and the clock", async () => {
+test("the store's conditions match judge for any record, owner and clock", async () => {
   const times = fc.constantFrom(
     -1_000,
     0,
@@ -83,7 +83,7 @@ test("the store's conditions are what judge says, whatever the record, the owner
   );
 });
 
-test("only its owner renews, completes and releases a claim; completing twice is completing", async () => {
+test("only the owner renews, completes and releases a claim, and may complete it twice", async () => {
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   expect(await store.renew(key, "bob", 1, 1)).toBe(false);
@@ -115,7 +115,7 @@ test("only its owner renews, completes and releases a claim; completing twice is
   expect(await store.read(open)).toBeUndefined();
 });
 
-test("a claim whose lease is over gives way to its own generation alone", async () => {
+test("an expired claim gives way only to its own generation", async () => {
   const key = newKey();
   const laterMs = nowMs + leaseMs + skewMs + 1;
   await store.take(key, takenClaim("ann", nowMs, { generation: "ann" }), nowMs);
@@ -129,7 +129,7 @@ test("a claim whose lease is over gives way to its own generation alone", async 
   expect(await store.read(key)).toEqual(inherited);
 });
 
-test("a claim that is vacated is over at once, keeps its generation, and is nobody's", async () => {
+test("a vacated claim expires immediately, keeps its generation, and has no owner", async () => {
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs, { generation: "ann", fingerprint: "f" }), nowMs);
   await store.vacate(key, "bob", 1_900_000_000);
@@ -149,7 +149,7 @@ test("a claim that is vacated is over at once, keeps its generation, and is nobo
   ).toBeUndefined();
 });
 
-test("a completed claim is extended, never shortened, and only while it is the one that was seen", async () => {
+test("extends a completed claim, never shortens it, and only while it is the one that was read", async () => {
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   await store.extend(key, "ann", 1_900_000_000);
@@ -163,7 +163,7 @@ test("a completed claim is extended, never shortened, and only while it is the o
   expect(await store.read(key)).toMatchObject({ status: "COMPLETED", expiresAt: 1_900_000_000 });
 });
 
-test("a commit that does not complete its claim is refused once somebody else holds it", async () => {
+test("rejects a commit that does not complete its claim once another run holds the claim", async () => {
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   const put = (pk: string) => ({ Put: { TableName: tableName, Item: { pk, sk: "held" } } });
@@ -187,7 +187,7 @@ test("a commit that does not complete its claim is refused once somebody else ho
   expect(await store.read(key)).toMatchObject({ status: "INPROGRESS", owner: "ann" });
 });
 
-test("a large result lies in parts of its owner, in their order", async () => {
+test("stores a large result in parts of its owner, in order", async () => {
   const key = newKey();
   const parts = Array.from({ length: 30 }, (_, n) => new Uint8Array([n]));
   await store.putParts(key, "ann", parts, 1_800_000_000);
@@ -201,7 +201,7 @@ test("a large result lies in parts of its owner, in their order", async () => {
   expect(await store.read(key)).toMatchObject({ result: { parts: 30 } });
 });
 
-test("a commit writes items and completed claim together, or neither, and says why not", async () => {
+test("commits items and completed claim together or not at all, with the reason", async () => {
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   const put = (pk: string) => ({
@@ -238,7 +238,7 @@ const failing = (name: string, more: object = {}) =>
     "once",
   );
 
-test("in the middle of a duplicate's commit its claim is read, and errors of the store are passed on", async () => {
+test("reads the claim of a duplicate during its commit, and passes on errors of the store", async () => {
   const key = newKey();
   const send = vi.fn(async (_command: object) => ({
     Item: { status: { S: "INPROGRESS" }, owner: { S: "ann" } },
@@ -281,7 +281,7 @@ test("in the middle of a duplicate's commit its claim is read, and errors of the
   ]);
 });
 
-test("a store that does not give the item with its refusal is asked for it", async () => {
+test("reads the item if the store does not return it with the rejection", async () => {
   const key = newKey();
   const refused = Object.assign(new Error("refused"), { name: "ConditionalCheckFailedException" });
   const send = vi.fn(async (_command: object) => ({
@@ -297,7 +297,7 @@ test("a store that does not give the item with its refusal is asked for it", asy
   });
 });
 
-test("an item that is not sound is a claim that is long over", async () => {
+test("treats an invalid item as a claim that expired long ago", async () => {
   const send = async () => ({ Item: {} });
   const record = await dynamoClaimStore({ send } as never, "once").read(newKey());
   expect(record).toEqual({ status: "INPROGRESS", owner: "", expiresAt: 0, leaseUntilMs: 0 });

@@ -91,7 +91,7 @@ describe.each([
   ["the SDK", false],
   ["a lean request", true],
 ])("rows read by %s", (_name, isLean) => {
-  test("come in the order they were asked for, absent ones as undefined", async () => {
+  test("come in the requested order, with undefined for absent ones", async () => {
     const store = await readerOf(isLean, (response) =>
       send(response, { Responses: { config: [row("b"), row("a")] } }),
     );
@@ -101,7 +101,7 @@ describe.each([
     expect(store.bySdk()).toBe(isLean ? 0 : 1);
   });
 
-  test("are signed by whom the environment says", async () => {
+  test("are signed with the credentials of the environment", async () => {
     const store = await readerOf(isLean, all);
     await store.read([at("a")]);
 
@@ -131,7 +131,7 @@ describe.each([
     expect(rows.map((found) => found?.value)).toEqual(values);
   });
 
-  test("are asked for in chunks of a hundred", async () => {
+  test("are requested in chunks of a hundred", async () => {
     const store = await readerOf(isLean, all);
     const rows = await store.read(Array.from({ length: 250 }, (_, index) => at(`k${index}`)));
 
@@ -141,7 +141,7 @@ describe.each([
     );
   });
 
-  test("are read consistently unless asked otherwise", async () => {
+  test("are read consistently unless requested otherwise", async () => {
     const store = await readerOf(isLean, all);
     await store.read([at("a")]);
     await store.read([at("a")], { consistent: false });
@@ -175,7 +175,7 @@ describe.each([
     expect(store.bySdk()).toBe(isLean ? 1 : 2);
   });
 
-  test("that the store refuses are an error which says why, and no secret", async () => {
+  test("that the store rejects fail with the reason, without a secret", async () => {
     const refused: Store = (response) =>
       send(
         response,
@@ -209,7 +209,7 @@ describe("a lean request", () => {
       (response) => send(response, { Responses: {} }, 200, { "content-encoding": "br" }),
     ],
     ["does not come in time", () => {}],
-  ])("whose answer %s is the SDK's from then on", async (_what, fault) => {
+  ])("with the answer %s leaves later calls to the SDK", async (_what, fault) => {
     const store = await readerOf(
       true,
       (response, call) => (call.number === 1 ? fault : all)(response, call),
@@ -221,7 +221,7 @@ describe("a lean request", () => {
     expect(store.bySdk()).toBe(2);
   });
 
-  test("whose table has no rows is an answer, also without a sum", async () => {
+  test("to a table without rows gets an answer, even without a checksum", async () => {
     const store = await readerOf(
       true,
       (response) => void response.end('{"Responses":{},"UnprocessedKeys":{}}'),
@@ -231,7 +231,7 @@ describe("a lean request", () => {
     expect(store.bySdk()).toBe(0);
   });
 
-  test("is sent to nobody whose certificate is not trusted", async () => {
+  test("is not sent to a server with an untrusted certificate", async () => {
     const [cert, key] = ["cert", "key"].map((name) =>
       readFileSync(`test/fixtures/tls/localhost-${name}.pem`),
     );

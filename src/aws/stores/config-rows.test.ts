@@ -21,7 +21,7 @@ function database(answer: (keys: Key[], call: number) => unknown) {
   return { asked, database: { send } as never };
 }
 
-test("rows come back in the order they were asked for, absent ones as undefined", async () => {
+test("returns rows in the requested order, with undefined for absent ones", async () => {
   const store = database(() => ({ Responses: { config: [item("b"), item("a")] } }));
   const rows = await dynamoConfigRows(store.database, "config").read([
     address("a"),
@@ -32,7 +32,7 @@ test("rows come back in the order they were asked for, absent ones as undefined"
   expect(rows.map((row) => row?.value)).toEqual(["a", undefined, "b"]);
 });
 
-test("more than a hundred keys are asked for in chunks", async () => {
+test("requests more than a hundred keys in chunks", async () => {
   const store = database((keys) => ({ Responses: { config: keys.map(({ sk }) => item(sk.S)) } }));
   const rows = await dynamoConfigRows(store.database, "config").read(
     Array.from({ length: 250 }, (_, index) => address(`k${index}`)),
@@ -44,7 +44,7 @@ test("more than a hundred keys are asked for in chunks", async () => {
   );
 });
 
-test("keys that were left unprocessed are asked for again, after a pause, and never taken for absent", async () => {
+test("requests unprocessed keys again after a pause, and never treats them as absent", async () => {
   const waits: number[] = [];
   const store = database((keys, call) =>
     call < 3
@@ -59,7 +59,7 @@ test("keys that were left unprocessed are asked for again, after a pause, and ne
   expect(waits).toEqual([1, 2]);
 });
 
-test("the pause is there where none is given", async () => {
+test("pauses by default", async () => {
   const store = database((keys, call) =>
     call === 1 ? { UnprocessedKeys: { config: { Keys: keys } } } : {},
   );
@@ -69,7 +69,7 @@ test("the pause is there where none is given", async () => {
   ]);
 });
 
-test("keys that stay unprocessed are an error, not absent rows", async () => {
+test("fails if keys stay unprocessed, instead of treating the rows as absent", async () => {
   const store = database((keys) => ({ UnprocessedKeys: { config: { Keys: keys } } }));
 
   await expect(
@@ -77,7 +77,7 @@ test("keys that stay unprocessed are an error, not absent rows", async () => {
   ).rejects.toThrow(/1 configuration rows unprocessed after 8 attempts/);
 });
 
-test("reads are consistent unless they are asked not to be", async () => {
+test("reads consistently unless requested otherwise", async () => {
   const asked: unknown[] = [];
   const send = async ({
     input,

@@ -42,7 +42,7 @@ const write = (
     seen: seenVersion === undefined ? undefined : { value: undefined, version: seenVersion },
   });
 
-test("a row and its entry in the history are written together", async () => {
+test("writes a row and its history entry together", async () => {
   const store = dynamoConfigStore(database, "rows");
   const address = at("together");
 
@@ -53,7 +53,7 @@ test("a row and its entry in the history are written together", async () => {
   ]);
 });
 
-test("a write on another version than it saw changes nothing, neither row nor history", async () => {
+test("a write based on another version changes neither the row nor its history", async () => {
   const store = dynamoConfigStore(database, "rows");
   const address = at("stale");
   await write(address, { value: 1, version: 1 });
@@ -65,7 +65,7 @@ test("a write on another version than it saw changes nothing, neither row nor hi
   expect((await store.history(address, { limit: 10 })).map(({ value }) => value)).toEqual([2, 1]);
 });
 
-test("a history is the newest first also beyond nine versions, bounded, and begins where it is asked to", async () => {
+test("returns a bounded history, newest first even beyond nine versions, from the requested version", async () => {
   const store = dynamoConfigStore(database, "rows");
   const address = at("many");
   for (let version = 1; version <= 12; version++) {
@@ -80,7 +80,7 @@ test("a history is the newest first also beyond nine versions, bounded, and begi
   expect(await versions({ limit: 2, before: 0 })).toEqual([]);
 });
 
-test("a page of the largest values is whole, though one answer of the store does not hold it", async () => {
+test("returns a complete page of the largest values, even if it takes several responses", async () => {
   const store = dynamoConfigStore(database, "rows");
   const address = at("large");
   const value = "x".repeat(16_384);
@@ -94,7 +94,7 @@ test("a page of the largest values is whole, though one answer of the store does
   );
 });
 
-test("the longest partition has room for its history", async () => {
+test("has room for the history of the longest partition", async () => {
   const store = dynamoConfigStore(database, "rows");
   const address = {
     partition: userPartition("t".repeat(1_000), "ü".repeat(500)),
@@ -105,7 +105,7 @@ test("the longest partition has room for its history", async () => {
   expect(await store.history(address, { limit: 1 })).toMatchObject([{ value: 1 }]);
 });
 
-test("histories of keys and tenants that begin alike stay apart, and none is a row", async () => {
+test("keeps the histories of keys and tenants with common prefixes apart, and never reads them as rows", async () => {
   const store = dynamoConfigStore(database, "rows");
   const addresses = [
     at("a"),
@@ -141,7 +141,7 @@ test.each([
   ["no reasons", undefined, false],
   ["reasons that are none", "TransactionConflict", false],
 ])(
-  "a transaction that is cancelled by %s is another write's or an error",
+  "classifies a transaction cancelled by %s as a conflict or an error",
   async (_case, reasons, isConflict) => {
     const cancelled = Object.assign(new Error("cancelled"), {
       name: "TransactionCanceledException",
@@ -160,7 +160,7 @@ test.each([
   },
 );
 
-test("an answer without items is an empty history, and any other error is passed on", async () => {
+test("treats a response without items as an empty history, and passes on other errors", async () => {
   const silent = dynamoConfigStore({ send: async () => ({}) } as never, "rows");
   const broken = dynamoConfigStore({ send: () => Promise.reject("down") } as never, "rows");
   const row = { value: 1, version: 1 };

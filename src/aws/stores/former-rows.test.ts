@@ -142,7 +142,7 @@ interface ModelRow {
   readonly version: number;
 }
 
-test("whoever writes in whatever order and in between: the row under the key counts, until then the one of its former place, and versions tell who was first", async () => {
+test("for any writers, order and interruption, the row under the key counts, before it the former one, and versions show who was first", async () => {
   const operation = fc.record({
     by: fc.constantFrom("old", "new"),
     kind: fc.constantFrom("set", "set", "reset", "expire"),
@@ -227,7 +227,7 @@ test("whoever writes in whatever order and in between: the row under the key cou
   );
 });
 
-test("a value at its former place is read, explained as such, and superseded by the first write, which goes on from its version", async () => {
+test("reads and explains a value under its former key, and the first write supersedes it with the next version", async () => {
   const [old, now] = [context("goes-on", before.store()), context("goes-on", after.store())];
   await setConfig(old, before.handle(was), 5 as never);
   await setConfig(old, before.handle(was), 6 as never, { reason: "more" });
@@ -250,7 +250,7 @@ test("a value at its former place is read, explained as such, and superseded by 
   expect(await explainConfig(old, before.handle(was))).toMatchObject({ value: 6, version: 2 });
 });
 
-test("history goes on over the rename, page by page, and an undo reaches behind it", async () => {
+test("history continues over the rename, page by page, and an undo reaches behind it", async () => {
   const [old, now] = [context("history", before.store()), context("history", after.store())];
   for (const value of [1, 2, 3]) await setConfig(old, before.handle(was), value as never);
   for (const value of [4, 5]) await setConfig(now, after.handle(is), value as never);
@@ -278,7 +278,7 @@ test("history goes on over the rename, page by page, and an undo reaches behind 
 });
 
 test.each(["reset", "undo to nothing", "expire"])(
-  "what a %s leaves is nothing: the former row does not come back",
+  "a %s leaves no value: the former row does not come back",
   async (how) => {
     const tenant = `gone-${how}`;
     const now = context(tenant, after.store());
@@ -298,7 +298,7 @@ test.each(["reset", "undo to nothing", "expire"])(
   },
 );
 
-test("a secret opens at its former place, is sealed anew by a rotation, and is gone from there once it is replaced", async () => {
+test("a secret opens under its former key, is sealed again by a rotation, and is removed there once replaced", async () => {
   const secret = (formerly?: string) =>
     createTenantConfig("text", { encrypted: true, ...(formerly && { formerly }) });
   const [old, now] = [deployment({ [was]: secret() }), deployment({ [is]: secret(was) })];
@@ -336,7 +336,7 @@ test("a secret opens at its former place, is sealed anew by a rotation, and is g
   expect(await explainConfig(ctx, now.handle(is))).toMatchObject({ isSet: true, version: 2 });
 });
 
-test("a value in plain text goes as well where the key has become a secret", async () => {
+test("reads a plain-text value under the former key even if the key has become a secret", async () => {
   const now = deployment({ [is]: createTenantConfig("text", { encrypted: true, formerly: was }) });
   await setConfig(
     context("plain", deployment({ [was]: createTenantConfig("text", {}) }).store()),
@@ -351,7 +351,7 @@ test("a value in plain text goes as well where the key has become a secret", asy
   expect(await stored("plain", was)).not.toHaveProperty("value");
 });
 
-test("a key that was renamed twice is read at each former place, the last one first, and a write supersedes them all", async () => {
+test("reads a key that was renamed twice under each former name, the latest first, and a write supersedes all", async () => {
   const twice = deployment({ [is]: limit([was, first]) });
   const ctx = context("twice", twice.store());
   const read = async () => (await explainConfig(ctx, twice.handle(is))).value;
@@ -366,7 +366,7 @@ test("a key that was renamed twice is read at each former place, the last one fi
   expect(await read()).toBe(-1);
 });
 
-test("a key that gets its name back is read where it was meanwhile, and written as itself", async () => {
+test("a key that gets its name back is read under the name it had in between, and written under its own", async () => {
   const back = deployment({ [was]: limit(is) });
   const [ctx, now] = [context("back", back.store()), context("back", after.store())];
   await setConfig(context("back", before.store()), before.handle(was), 1 as never);
@@ -389,7 +389,7 @@ test("a key that gets its name back is read where it was meanwhile, and written 
   expect(await setConfig(other, back.handle(was), 3 as never)).toMatchObject({ value: 3 });
 });
 
-test("a row that was put by hand has no version, and is superseded all the same", async () => {
+test("a row written by hand has no version, and is superseded all the same", async () => {
   await database.send(
     new PutCommand({ TableName: "rows", Item: { pk: "config#tenant#hand", sk: was, value: 4 } }),
   );
@@ -403,7 +403,7 @@ test("a row that was put by hand has no version, and is superseded all the same"
   expect(await stored("hand", was)).toMatchObject({ value: 4, renamedTo: is });
 });
 
-test("keys without a former name are read and written as ever", async () => {
+test("reads and writes keys without a former name as before", async () => {
   const other = deployment({ [is]: limit(was), [first]: limit() });
   const ctx = context("other", other.store());
 

@@ -39,8 +39,8 @@ const day = (expiration?: number) => ({
 /** When a day that is noted at noon may go, where its events are kept for three days. */
 const afterThree = Date.UTC(2026, 10, 26) / 1_000;
 
-describe("noting a day", () => {
-  test("puts the row of the first event before that of the day, and asks no more for ten minutes", async () => {
+describe("recording a day", () => {
+  test("puts the row of the first event before the row of the day, and makes no further call for ten minutes", async () => {
     const { days, calls, puts, sorts } = table([]);
     await days.note(stream, noon, 3);
     expect(sorts()).toEqual(["first", "2026-11-22"]);
@@ -58,7 +58,7 @@ describe("noting a day", () => {
     expect(calls).toHaveLength(6);
   });
 
-  test("puts the next day as well, and that of another tenant, type and duration", async () => {
+  test("also puts the next day, and that of another tenant, type and duration", async () => {
     const { days, sorts } = table([first]);
     await days.note(stream, noon, 3);
     await days.note(stream, noon + dayMs, 3);
@@ -75,13 +75,13 @@ describe("noting a day", () => {
     ["that lasts for ever, for ever", day(), Number.POSITIVE_INFINITY, false],
     ["that ends before", day(afterThree - 1), 3, true],
     ["that ends, for ever", day(afterThree), Number.POSITIVE_INFINITY, true],
-  ])("looks at the day %s", async (_what, row, keepDays, isPut) => {
+  ])("checks the day %s", async (_what, row, keepDays, isPut) => {
     const { days, sorts } = table([first, row]);
     await days.note(stream, noon, keepDays);
     expect(sorts()).toEqual(isPut ? ["2026-11-22"] : []);
   });
 
-  test("of events that are kept for ever has rows without an end", async () => {
+  test("of events that are kept forever has rows without an expiry", async () => {
     const { days, puts } = table(undefined);
     await days.note({ type: "file.created" }, noon, Number.POSITIVE_INFINITY);
     expect(puts.map(({ Item }) => Object.keys(Item))).toEqual([
@@ -90,7 +90,7 @@ describe("noting a day", () => {
     ]);
   });
 
-  test("takes a row that another process has put meanwhile for its own, and throws everything else", async () => {
+  test("accepts a row that another process has put in the meantime, and throws any other error", async () => {
     const failing = (name: string) => () =>
       Promise.reject(Object.assign(new Error(name), { name }));
     await table([], failing("ConditionalCheckFailedException")).days.note(stream, noon, 3);
@@ -102,7 +102,7 @@ describe("noting a day", () => {
     );
   });
 
-  test("remembers so many days and no more", async () => {
+  test("remembers a limited number of days", async () => {
     const { days, calls } = table([first, day()]);
     for (let n = 0; n < 10_000; n += 1)
       await days.note({ tenantId: `t${n}`, type: "file.created" }, noon, 3);

@@ -5,7 +5,7 @@ vi.mock("@aws-sdk/client-sts", () => {
   throw new Error("Cannot find package '@aws-sdk/client-sts'");
 });
 
-test("where STS's client is not installed, the error says how to install it", async () => {
+test("explains how to install the STS client if it is missing", async () => {
   await expect(loadSts()).rejects.toThrow(
     "isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts",
   );

@@ -16,7 +16,7 @@ const row = (number: number): OutboxRow => ({
   text: `{"eventId":"e${number}"}`,
 });
 
-test("What waits is read in its order, from before a time and behind a row, and goes away once it is removed", async () => {
+test("reads waiting rows in order, before a time and after a row, until they are removed", async () => {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
   const database = await openDatabase({

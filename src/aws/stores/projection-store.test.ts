@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Database } from "../../base/types/database.ts";
 import { dynamoProjections } from "./projection-store.ts";
 
-test("a switch that fails is no switch that somebody else has made", async () => {
+test("a failed switch does not count as one that another process has made", async () => {
   const failing = (error: unknown) =>
     // Safe: it is asked for nothing else.
     dynamoProjections({ send: () => Promise.reject(error) } as unknown as Database, "kept", {
@@ -19,7 +19,7 @@ test("a switch that fails is no switch that somebody else has made", async () =>
   expect(await failing(lost).activate("files.usage", undefined, next, undefined)).toBe(false);
 });
 
-test("a mark lives 14 days longer than its event, as long as a dead letter that is moved back", () => {
+test("a mark lives 14 days longer than its event, as long as a redriven dead letter", () => {
   const store = dynamoProjections({} as Database, "kept", { now: () => 1_000 });
   const event = { tenantId: "acme", eventId: "e1" };
   expect(store.mark("files.usage", 2, event, 30)).toEqual({

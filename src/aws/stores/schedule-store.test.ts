@@ -32,13 +32,13 @@ beforeEach(async () => {
   await store.add(key, 10);
 });
 
-test("a schedule is noted once", async () => {
+test("records a schedule once", async () => {
   await store.add(key, 20);
   expect(await store.read(key)).toEqual({ lastMs: 10 });
   expect(await store.read({ ...key, sort: "another" })).toBeUndefined();
 });
 
-test("a fire is begun as often as it is tried, and no other before it is done", async () => {
+test("begins a fire once per attempt, and no other fire before it is done", async () => {
   expect(await store.begin(key, 20)).toBe(1);
   expect(await store.begin(key, 20)).toBe(2);
   expect(await store.begin(key, 30)).toBeUndefined();
@@ -48,13 +48,13 @@ test("a fire is begun as often as it is tried, and no other before it is done", 
   });
 });
 
-test("what is done is not begun, nor what was before it", async () => {
+test("does not begin a fire that is done, nor an earlier one", async () => {
   expect(await store.begin(key, 10)).toBeUndefined();
   expect(await store.begin(key, 9)).toBeUndefined();
   expect(await store.begin({ ...key, sort: "another" }, 9)).toBeUndefined();
 });
 
-test("an attempt that fails says when the next one is, unless there was another since", async () => {
+test("a failed attempt sets the time of the next, unless there was another attempt since", async () => {
   await store.begin(key, 20);
   await store.postpone(key, { atMs: 20, attempts: 1, retryMs: 25 });
   expect((await store.read(key))?.begun).toEqual({ atMs: 20, attempts: 1, retryMs: 25 });
@@ -63,7 +63,7 @@ test("an attempt that fails says when the next one is, unless there was another 
   expect((await store.read(key))?.begun).toEqual({ atMs: 20, attempts: 2, retryMs: 25 });
 });
 
-test("what is given up is over, unless there was another attempt since", async () => {
+test("a fire that is given up is over, unless there was another attempt since", async () => {
   await store.begin(key, 20);
   await store.begin(key, 20);
   expect(await store.giveUp(key, { atMs: 20, attempts: 1 })).toBe(false);
@@ -71,7 +71,7 @@ test("what is given up is over, unless there was another attempt since", async (
   expect(await store.read(key)).toEqual({ lastMs: 20 });
 });
 
-test("what was missed passes, unless something was begun or done since it was read", async () => {
+test("skips missed times, unless something was begun or done since the read", async () => {
   expect(await store.pass(key, 9, 20)).toBe(false);
   expect(await store.pass(key, 10, 20)).toBe(true);
   expect(await store.read(key)).toEqual({ lastMs: 20 });
@@ -79,7 +79,7 @@ test("what was missed passes, unless something was begun or done since it was re
   expect(await store.pass(key, 20, 40)).toBe(false);
 });
 
-test("what somebody else has done is over, and nothing else is", async () => {
+test("recognizes what another process has done, and nothing else", async () => {
   await store.begin(key, 20);
   await store.skip(key, 30);
   expect((await store.read(key))?.begun?.atMs).toBe(20);
@@ -89,7 +89,7 @@ test("what somebody else has done is over, and nothing else is", async () => {
   expect(await store.read(key)).toEqual({ lastMs: 20 });
 });
 
-test("any other failure of the store is thrown", async () => {
+test("throws any other failure of the store", async () => {
   const broken = dynamoSchedules(database, "keelson-none");
   await expect(broken.begin(key, 20)).rejects.toThrow(/resource/i);
 });

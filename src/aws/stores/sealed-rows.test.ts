@@ -9,7 +9,7 @@ const row = {
 };
 const over = (send: () => Promise<unknown>) => dynamoSealedRows({ send } as never, "rows");
 
-test("a row is replaced only where it still has the version and the key that were seen", async () => {
+test("replaces a row only if it still has the version and the key that were read", async () => {
   const send = vi.fn(async (_command: { input: object }) => ({}));
   const rows = dynamoSealedRows({ send } as never, "rows");
   expect(await rows.reseal(row, { ...value, key: "k2" })).toBe(true);
@@ -31,14 +31,14 @@ test.each([
   ["ConditionalCheckFailedException", true],
   ["TransactionConflictException", true],
   ["ThrottlingException", false],
-])("%s is another write's: %s", async (name, isOvertaken) => {
+])("classifies %s as a conflict: %s", async (name, isOvertaken) => {
   const error = Object.assign(new Error("refused"), { name });
   const resealing = over(() => Promise.reject(error)).reseal(row, value);
   if (isOvertaken) expect(await resealing).toBe(false);
   else await expect(resealing).rejects.toBe(error);
 });
 
-test("what only looks sealed is passed over, a row without a sound version is taken, and an empty answer is the end", async () => {
+test("skips what only looks sealed, accepts a row without a valid version, and ends at an empty response", async () => {
   const Items = [
     { pk: "config#system", sk: "a", value, version: 1 },
     { pk: "config#system", sk: "b", value, version: "1" },
@@ -59,7 +59,7 @@ test.each([
   "W10",
   Buffer.from("[1,2]").toString("base64url"),
   Buffer.from('["a"]').toString("base64url"),
-])("the cursor %j is refused", async (cursor) => {
+])("rejects the cursor %j", async (cursor) => {
   await expect(over(async () => ({})).sealedRows(cursor)).rejects.toMatchObject({
     fields: [{ field: "from" }],
   });

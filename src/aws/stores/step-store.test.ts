@@ -65,7 +65,7 @@ async function claimed(tenantId?: string) {
   return { key, steps, place, start, take };
 }
 
-test("a step is begun by who holds the claim, where its record allows it", async () => {
+test("the holder of the claim begins a step if its record allows it", async () => {
   const { steps, place, start, take } = await claimed();
   expect(await steps.read(place)).toBeUndefined();
   expect(await start("other")).toBe("fenced");
@@ -81,7 +81,7 @@ test("a step is begun by who holds the claim, where its record allows it", async
   expect(await start("other", "refuse", nowMs + keepMs)).toBe("started");
 });
 
-test("an unknown step is begun again with retry, one that is done is not", async () => {
+test("begins an unknown step again with retry, but not one that is done", async () => {
   const { steps, place, start, take } = await claimed();
   await start("me");
   await take("other");
@@ -103,7 +103,7 @@ test("an unknown step is begun again with retry, one that is done is not", async
   expect(await steps.end(place, undoneStep("other", nowMs, keepMs), "other")).toBe(false);
 });
 
-test("one that was not done is begun again, and a row says all that is known of it", async () => {
+test("begins a step again that was not done, and returns all that is known of its row", async () => {
   const { key, steps, place, start, take } = await claimed("acme");
   await start("me");
   expect(await steps.end(place, undoneStep("me", nowMs, keepMs), "me")).toBe(true);
@@ -122,7 +122,7 @@ test("one that was not done is begun again, and a row says all that is known of 
   expect(await start("other")).toBe("started");
 });
 
-test("what is under way elsewhere is a conflict, and other failures are thrown", async () => {
+test("reports a step in progress elsewhere as a conflict, and throws other failures", async () => {
   const answering = (error: object) =>
     dynamoSteps(
       { send: () => Promise.reject(Object.assign(new Error("no"), error)) } as unknown as Database,

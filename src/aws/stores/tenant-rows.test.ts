@@ -135,7 +135,7 @@ const opened = (tenant: string, pageSize?: number) => ({
 });
 
 describe("the rows of a tenant", () => {
-  test("are exported and erased to the last, and nobody else's are, page by page", async () => {
+  test("are exported and erased completely, page by page, without those of other tenants", async () => {
     await Promise.all(
       [...nobodys, ...tenants.flatMap(rowsOf)].map(([table, row]) => put(table, row)),
     );
@@ -189,8 +189,8 @@ function throttled(done: number) {
   return { rows, asked, waits };
 }
 
-describe("what DynamoDB does not do at once", () => {
-  test("is asked for again after a pause, until it is done", async () => {
+describe("an operation that DynamoDB does only in part", () => {
+  test("is repeated after a pause, until it is done", async () => {
     const { rows, asked, waits } = throttled(10);
     await rows.remove(
       source(),
@@ -202,7 +202,7 @@ describe("what DynamoDB does not do at once", () => {
     ]);
   });
 
-  test("is given up after ten attempts, and said", async () => {
+  test("is given up after ten attempts, with an error", async () => {
     const { rows, asked } = throttled(0);
     await expect(rows.remove(source(), [key(1), key(2)])).rejects.toThrow(
       `${source().tableName}: 2 rows were not deleted in 10 attempts; it is throttled`,
@@ -210,7 +210,7 @@ describe("what DynamoDB does not do at once", () => {
     expect(asked).toHaveLength(10);
   });
 
-  test("says of which table it speaks, whatever was thrown", async () => {
+  test("names its table in any error", async () => {
     const missing = { ...source(), tableName: "no-such-table" };
     await expect(opened("acme").rows.page(missing, undefined, true)).rejects.toThrow(
       "no-such-table: ResourceNotFoundException: ",
@@ -230,7 +230,7 @@ describe("what DynamoDB does not do at once", () => {
   });
 });
 
-test("10,000 rows are found in pages that DynamoDB bounds, and erased", async () => {
+test("finds and erases 10,000 rows in pages that DynamoDB bounds", async () => {
   const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
   const filler = { S: "x".repeat(200) };
   const TableName = named("lids");

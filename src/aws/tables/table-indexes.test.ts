@@ -44,7 +44,7 @@ test.each<[string, IndexDeclaration["project"], GlobalSecondaryIndexDescription]
     ["a", "b"],
     including("b", "owner", "sk", "a"),
   ],
-])("an index with %s is as it is declared", (_, project, has) => {
+])("accepts an index with %s", (_, project, has) => {
   expect(faultOf(project, has)).toBeUndefined();
 });
 
@@ -64,13 +64,13 @@ test.each<[IndexDeclaration["project"], GlobalSecondaryIndexDescription, string,
   ],
   [["a"], { ...keysOnly, IndexStatus: "CREATING" }, "projection", "it does not project a"],
 ])(
-  "an index that shall have %j beside the keys, and is %j, is told of",
+  "reports an index that should have %j beside the keys, and has %j",
   (project, has, kind, message) => {
     expect(faultOf(project, has)).toEqual({ kind, message });
   },
 );
 
-test("an index with keys of other names or types is told of, and so is one that is not there", () => {
+test("reports a missing index, and one with other key names or types", () => {
   const wanted = "not owner (S), createdAt (S)";
   expect(faultOf(undefined, all, { ...types, createdAt: "N" })?.message).toBe(
     `its keys are owner (S), createdAt (N), ${wanted}`,

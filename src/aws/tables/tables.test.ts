@@ -45,7 +45,7 @@ const table = (tableName: string, sortKey?: string) => ({
   indexes: [],
 });
 
-test("tables that are missing are created, with and without a sort key, and found again", async () => {
+test("creates missing tables, with and without a sort key, and finds them again", async () => {
   const tables = [table("one"), table("two", "sk")];
   await ensureTables(database, tables, "create");
 
@@ -59,14 +59,14 @@ test("processes that create the same table with its time to live at once all fin
   expect(await timeToLiveOf("raced")).toBe("expiresAt");
 });
 
-test("a table whose maker died before its time to live was enabled gets it from the next process", async () => {
+test("a table whose creator died before enabling the time to live gets it from the next process", async () => {
   await ensureTables(database, [table("orphaned")], "create");
   await ensureTables(database, [{ ...table("orphaned"), timeToLive: "expiresAt" }], "create");
 
   expect(await timeToLiveOf("orphaned")).toBe("expiresAt");
 });
 
-test("a time to live that another process enables in between is no failure", async () => {
+test("accepts a time to live that another process enables in between", async () => {
   let asked = 0;
   const send = async (command: object) => {
     if (command instanceof UpdateTimeToLiveCommand)
@@ -83,7 +83,7 @@ test("a time to live that another process enables in between is no failure", asy
   expect(asked).toBe(2);
 });
 
-test("a table with its time to live at another attribute is an error", async () => {
+test("rejects a table with its time to live on another attribute", async () => {
   const expiring = (timeToLive: string) =>
     ensureTables(database, [{ ...table("expiring"), timeToLive }], "create");
   await expiring("expires");
@@ -93,7 +93,7 @@ test("a table with its time to live at another attribute is an error", async () 
   );
 });
 
-test("a time to live that cannot be enabled is an error that says why", async () => {
+test("says why a time to live cannot be enabled", async () => {
   const send = async (command: unknown) => {
     if (command instanceof UpdateTimeToLiveCommand) throw new Error("not supported");
     return command instanceof DescribeTableCommand ? { Table: active } : {};
@@ -104,7 +104,7 @@ test("a time to live that cannot be enabled is an error that says why", async ()
   ).rejects.toThrow("not supported");
 });
 
-test("a table that another process is just making is waited for", async () => {
+test("waits for a table that another process is creating", async () => {
   const states = ["CREATING", "ACTIVE"];
   const sent: unknown[] = [];
   const send = async (command: unknown) => {
@@ -123,7 +123,7 @@ test("on AWS a missing table is an error that names it and the variable to set",
   );
 });
 
-test("a table with other keys is an error", async () => {
+test("rejects a table with other keys", async () => {
   await ensureTables(database, [table("keyed")], "create");
 
   await expect(ensureTables(database, [table("keyed", "sk")], "create")).rejects.toThrow(
@@ -131,7 +131,7 @@ test("a table with other keys is an error", async () => {
   );
 });
 
-test("a table that is gone again once it was made is an error", async () => {
+test("fails if a table disappears right after its creation", async () => {
   const states = ["CREATING", "ACTIVE"];
   const send = async () => {
     const TableStatus = states.shift();
@@ -145,7 +145,7 @@ test("a table that is gone again once it was made is an error", async () => {
   );
 });
 
-test("a table that another process creates in between is not an error unless it has other keys, anything else is", async () => {
+test("accepts a table that another process creates in between unless it has other keys, and throws any other error", async () => {
   const losing = (error: Error) => {
     let described = 0;
     const send = async (command: CreateTableCommand | DescribeTableCommand) => {
@@ -205,7 +205,7 @@ const describedIndexes = async (TableName: string) =>
     ({ IndexName, IndexStatus, Projection }) => ({ IndexName, IndexStatus, ...Projection }),
   );
 
-test("a table is created with its indexes", async () => {
+test("creates a table with its indexes", async () => {
   const keys = { name: "keys", partitionKey: "sk", sortKey: "pk", project: [] };
   await ensureTables(database, [withIndexes("indexed", byOwner, bySize, keys)], "create");
 
@@ -226,7 +226,7 @@ test("a table is created with its indexes", async () => {
   }
 });
 
-test("a table that is there gets the indexes that it lacks, whichever process is first", async () => {
+test("adds missing indexes to an existing table, whichever process is first", async () => {
   await ensureTables(database, [withIndexes("grown")], "create");
   await Promise.all(
     [1, 2, 3].map(() => ensureTables(database, [withIndexes("grown", byOwner, bySize)], "create")),
@@ -238,7 +238,7 @@ test("a table that is there gets the indexes that it lacks, whichever process is
   ]);
 });
 
-test("an index that nobody declares any more is left alone", async () => {
+test("leaves an index alone that is no longer declared", async () => {
   await ensureTables(database, [withIndexes("kept", byOwner)], "create");
   await ensureTables(database, [withIndexes("kept", bySize)], "create");
 
@@ -260,7 +260,7 @@ test("on AWS a missing index is an error that names it, and nothing is created",
 });
 
 test.each(["create", "check"] as const)(
-  "an index with other keys or without a needed attribute is an error (%s)",
+  "rejects an index with other keys or without a needed attribute (%s)",
   async (mode) => {
     const changed = "an index cannot be changed, so declare it under another name";
     const tableName = `changed-${mode}`;
@@ -310,7 +310,7 @@ function storeOf(states: readonly (string | undefined)[], create: () => unknown 
   return { sent, store: { send } as never };
 }
 
-test("an index that is still being built is waited for in an emulator, and on AWS the server is not ready", async () => {
+test("waits in an emulator for an index that is being built, and on AWS is not ready", async () => {
   const building = storeOf(["CREATING", "CREATING", "ACTIVE"]);
   await ensureTables(building.store, [withIndexes("t", bySize)], "create");
   expect(building.sent).not.toContain("UpdateTableCommand");
@@ -323,7 +323,7 @@ test("an index that is still being built is waited for in an emulator, and on AW
   ).rejects.toThrow(/it is DELETING, so it cannot be queried$/);
 });
 
-test("an index that another process creates in between is not an error, anything else is", async () => {
+test("accepts an index that another process creates in between, and throws any other error", async () => {
   const refuse = (name: string) => () => {
     throw new Error(name);
   };
@@ -344,7 +344,7 @@ test("an index that another process creates in between is not an error, anything
   ).rejects.toThrow("not supported");
 });
 
-test("an index that does not become ready in a minute, and one whose table is deleted meanwhile, are errors", async () => {
+test("fails if an index is not ready within a minute, or its table is deleted in the meantime", async () => {
   const now = vi
     .spyOn(performance, "now")
     .mockReturnValueOnce(0)
@@ -366,7 +366,7 @@ test("an index that does not become ready in a minute, and one whose table is de
   ).rejects.toThrow("table t: index bySize: it does not exist");
 });
 
-test("the endpoint is the one of DynamoDB, else the one of all services, else AWS's own", () => {
+test("uses the endpoint of DynamoDB, otherwise the one of all services, otherwise AWS's own", () => {
   expect(endpointOf({ AWS_ENDPOINT_URL_DYNAMODB: "a", AWS_ENDPOINT_URL: "b" }, "DYNAMODB")).toBe(
     "a",
   );

@@ -38,7 +38,7 @@ describe("the message of an error", () => {
       "Conflict: file_locked",
       "file_locked",
     ],
-  ])("of %s is the usual one, or another; its code stays", (_name, make, usual, code) => {
+  ])("of %s is the default or a custom one, and its code stays", (_name, make, usual, code) => {
     expect(make()).toMatchObject({ message: usual, code });
     expect(make("Another")).toMatchObject({ message: "Another", code, headers: {} });
     const headers = { "retry-after": "1" };
@@ -53,7 +53,7 @@ describe("the message of an error", () => {
   });
 });
 
-it("says to error handlers that follow http-errors its status, and that its message may be sent; no log line shows that", () => {
+it("gives error handlers in the style of http-errors its status and a message that may be sent, but adds neither to a log line", () => {
   for (const error of [
     new NotFoundError("file", "7"),
     new ConflictError("taken"),
@@ -82,7 +82,7 @@ describe("the name of an error", () => {
       PipelineError,
       ValidationError,
     }),
-  )("is %s, whatever a bundler calls the class", (name, original) => {
+  )("is %s, even if a bundler renames the class", (name, original) => {
     // What a bundler that shortens names makes of a declared class: only a member of its own survives.
     expect(Object.getOwnPropertyDescriptor(original, "name")).toMatchObject({
       value: name,
@@ -90,7 +90,7 @@ describe("the name of an error", () => {
     });
   });
 
-  it("is that of an application's class, or what this says it is", () => {
+  it("of an application's class is the class's own, unless the error sets one", () => {
     class Gone extends NotFoundError {}
     class g extends NotFoundError {
       static override readonly name = "FileGoneError";

@@ -8,19 +8,22 @@ test.each([
   ["files:config:maxUploadSizeMb", "files:config:max-upload-size-mb"],
   ["file:config:list-order", "files:config:list-order"],
   ["billing:config:plan", "billing:config:plan"],
-])("%s was meant to be %s", (name, meant) => {
+])("%s suggests %s", (name, meant) => {
   expect(nearest(name, ids)).toBe(meant);
 });
 
-test.each(["", "x", "__proto__", "something-else-altogether"])("nothing is near %j", (name) => {
-  expect(nearest(name, ids)).toBeUndefined();
-});
+test.each(["", "x", "__proto__", "something-else-altogether"])(
+  "suggests nothing for %j",
+  (name) => {
+    expect(nearest(name, ids)).toBeUndefined();
+  },
+);
 
-test("a very long name is compared by its beginning", () => {
+test("compares a very long name by its beginning", () => {
   expect(nearest("x".repeat(1_000_000), ids)).toBeUndefined();
 });
 
-test("as far away as a third of the name is near, beyond it is not", () => {
+test("suggests names up to a third of the length away, and none farther", () => {
   expect(nearest("abcdef", ["abcdXY"])).toBe("abcdXY");
   expect(nearest("abcXdef", ["abcdef"])).toBe("abcdef");
   expect(nearest("abcdef", ["abcXYZ", ""])).toBeUndefined();

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { isPermanent, PermanentError } from "./permanent-error.ts";
 
-test("a permanent error has its message, its name and what caused it", () => {
+test("a permanent error has a message, a name and a cause", () => {
   const cause = new Error("410 Gone");
   const error = new PermanentError("the account is closed", { cause });
   expect(error).toBeInstanceOf(Error);
@@ -13,7 +13,7 @@ test("a permanent error has its message, its name and what caused it", () => {
   expect("cause" in new PermanentError("the account is closed")).toBe(false);
 });
 
-test("two copies of the package recognise each other's permanent errors", async () => {
+test("two copies of the package recognize each other's permanent errors", async () => {
   vi.resetModules();
   const copy = await import("./permanent-error.ts");
   expect(copy.PermanentError).not.toBe(PermanentError);
@@ -21,7 +21,7 @@ test("two copies of the package recognise each other's permanent errors", async 
   expect(copy.isPermanent(new PermanentError("closed"))).toBe(true);
 });
 
-test("an application's own class of permanent errors is permanent too", () => {
+test("an application's subclass is permanent too", () => {
   class AccountClosed extends PermanentError {}
   expect(isPermanent(new AccountClosed("closed"))).toBe(true);
 });

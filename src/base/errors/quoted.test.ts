@@ -19,7 +19,7 @@ describe("quoted", () => {
     expect(quoted(value)).toBe(text);
   });
 
-  test("any value comes to one bounded line", () => {
+  test("makes any value one bounded line", () => {
     fc.assert(
       fc.property(
         fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true }),

@@ -2,7 +2,7 @@ import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { systemCode } from "./system-code.ts";
 
-test("the code of an error is found, also of one that comes from another context", () => {
+test("returns the code of an error, even from another context", () => {
   expect(systemCode(Object.assign(new Error("it is there"), { code: "EEXIST" }))).toBe("EEXIST");
   const foreign: unknown = runInNewContext(
     'Object.assign(new Error("it is there"), { code: "EEXIST" })',
@@ -11,6 +11,9 @@ test("the code of an error is found, also of one that comes from another context
   expect(systemCode(foreign)).toBe("EEXIST");
 });
 
-test.each([new Error("no code"), null, undefined, "EEXIST", 1, {}])("%s has none", (error) => {
-  expect(systemCode(error)).toBeUndefined();
-});
+test.each([new Error("no code"), null, undefined, "EEXIST", 1, {}])(
+  "finds no code in %s",
+  (error) => {
+    expect(systemCode(error)).toBeUndefined();
+  },
+);

@@ -43,11 +43,11 @@ describe("allows", () => {
     [allOf(roles("editor"), admin), user("admin"), false],
     [allOf(roles("editor"), admin), user("admin", "editor"), true],
     [allOf(everyone, authenticated), anonymous, false],
-  ])("%# %o for %o: %s", (rule, caller, expected) => {
+  ])("%# allows %o for %o: %s", (rule, caller, expected) => {
     expect(allows(rule, caller)).toBe(expected);
   });
 
-  test("asks for a user and a tenant wherever it asks for a role", () => {
+  test("requires a user and a tenant wherever a role is required", () => {
     const halves: User[] = [
       { id: undefined, tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
       { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },
@@ -67,14 +67,14 @@ describe("allows", () => {
     }
   });
 
-  test("never allows by a rule that was tampered with", () => {
+  test("never allows a caller by a rule that was tampered with", () => {
     expect(allows({ ...allOf(admin), rules: [] }, user("admin"))).toBe(false);
     expect(allows({ ...anyOf(admin), rules: [] }, user("admin"))).toBe(false);
     expect(allows({ ...roles("a"), names: [] }, user("a"))).toBe(false);
     expect(allows({ ...everyone, kind: untyped("all") }, user("admin"))).toBe(false);
   });
 
-  test("agrees with a naive model of sets, whatever the rule", () => {
+  test("agrees with a naive model of sets for any rule", () => {
     const names = ["admin", "systemAdmin", "editor", "owner"];
     type Case = { rule: AccessRule; model: (caller: User) => boolean };
     const signedIn = (caller: User) => caller.id !== undefined && caller.tenantId !== undefined;
@@ -149,13 +149,10 @@ describe("the type of a rule", () => {
     { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },
   ];
 
-  test.each(signedIn)(
-    "%# promises user and tenant only where nobody else is let through: %o",
-    (rule) => {
-      for (const half of halves) expect(allows(rule, half)).toBe(false);
-      expect(needsIdentity(rule)).toBe(true);
-    },
-  );
+  test.each(signedIn)("%# promises user and tenant only if nobody else is admitted: %o", (rule) => {
+    for (const half of halves) expect(allows(rule, half)).toBe(false);
+    expect(needsIdentity(rule)).toBe(true);
+  });
 
   const ofTenants: readonly AccessRule<TenantUser>[] = [
     ...[
@@ -173,7 +170,7 @@ describe("the type of a rule", () => {
     ],
   ];
   test.each(ofTenants)(
-    "%# promises a tenant only where no caller without one is admitted: %o",
+    "%# promises a tenant only if no caller without one is admitted: %o",
     (rule) => {
       for (const half of halves.filter(({ tenantId }) => tenantId === undefined))
         expect(allows(rule, half)).toBe(false);
@@ -181,7 +178,7 @@ describe("the type of a rule", () => {
     },
   );
 
-  test("promises nothing where somebody else may be let through", () => {
+  test("promises nothing if other callers may be admitted", () => {
     const open: readonly AccessRule[] = [
       everyone,
       anyOf(everyone, admin),
@@ -243,12 +240,12 @@ describe("the factories", () => {
       () => access.allOf(untyped(access.roles)),
       /argument 1 is not an access rule/,
     ],
-  ])("refuse %s", (_, make, message) => {
+  ])("reject %s", (_, make, message) => {
     expect(make).toThrow(TypeError);
     expect(make).toThrow(message);
   });
 
-  test("make frozen data that does not follow its arguments", () => {
+  test("create frozen data, independent of their arguments", () => {
     const names = ["editor"];
     const rule = access.anyOf(access.roles(...names), access.admin);
     names.push("everyone");
@@ -282,11 +279,11 @@ describe("isAccessRule", () => {
     { kind: "everyone", names: [], rules: [] },
     { ...access.everyone, kind: "nobody" },
     structuredClone({ kind: access.admin.kind }),
-  ])("says no to %o", (value) => {
+  ])("rejects %o", (value) => {
     expect(isAccessRule(value)).toBe(false);
   });
 
-  test("knows a rule of another copy of the package", () => {
+  test("accepts a rule from another copy of the package", () => {
     expect(
       isAccessRule({ [Symbol.for("keelson.access")]: true, kind: "admin", names: [], rules: [] }),
     ).toBe(true);
@@ -304,7 +301,7 @@ test.each([
   [access.allOf(access.admin, access.everyone), "allOf(admin, everyone)", true],
   [access.allOf(access.everyone), "allOf(everyone)", false],
 ])(
-  "%# A rule reads as it is written and says whether it needs a signed-in caller: %o",
+  "%# describes a rule as it is written, and whether it needs a signed-in caller: %o",
   (rule, text, needs) => {
     expect(describeRule(rule)).toBe(text);
     expect(needsIdentity(rule)).toBe(needs);

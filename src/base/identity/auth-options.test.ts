@@ -29,7 +29,7 @@ test.each<[unknown]>([
     },
   ],
   [{ jwks, clockToleranceSeconds: 300 }],
-])("%# Options that hold have no problem: %o", (options) => {
+])("%# accepts the valid options %o", (options) => {
   expect(authProblems(options)).toEqual([]);
 });
 
@@ -66,7 +66,7 @@ test.each<[unknown, string, string]>([
   [{ secret, clockToleranceSeconds: Number.NaN }, "auth.clockToleranceSeconds", "out-of-bounds"],
   [{ secret, clockToleranceSeconds: "5s" }, "auth.clockToleranceSeconds", "out-of-bounds"],
   [{ secret, algorithms: ["none"] }, "auth.algorithms", "unknown-option"],
-])("%# A wrong option is named, with what to do: %o", (options, key, rule) => {
+])("%# names a wrong option and the fix: %o", (options, key, rule) => {
   const problems = authProblems(options);
   expect(problems).toEqual([
     { key, rule, message: expect.stringMatching(/\S/), fix: expect.stringMatching(/\S/) },
@@ -74,7 +74,7 @@ test.each<[unknown, string, string]>([
 });
 
 describe("authProblems", () => {
-  test("finds all problems at once", () => {
+  test("finds all problems together", () => {
     const problems = authProblems({
       secret: "short",
       issuer: 1,
@@ -94,7 +94,7 @@ describe("authProblems", () => {
     ]);
   });
 
-  test("never repeats a secret or a password", () => {
+  test("never reveals a secret or a password", () => {
     const text = JSON.stringify([
       authProblems({ secret: "hunter2" }),
       authProblems({ jwks: "http://a:hunter2@issuer.example" }),
@@ -103,7 +103,7 @@ describe("authProblems", () => {
     expect(text).toContain("auth.secret has 7 bytes");
   });
 
-  test("keeps a wrong value short and on one line", () => {
+  test("shows a wrong value shortened and on one line", () => {
     const [problem] = authProblems({ jwks: `a\n${"b".repeat(10_000)}` });
     expect(problem?.message).toMatch(/^auth\.jwks is "a\\nb+\.\.\."$/);
     expect(problem?.message.length).toBeLessThan(200);
@@ -120,7 +120,7 @@ describe("authProblems", () => {
     ]);
   });
 
-  test("never throws, whatever it is given", () => {
+  test("never throws, for any input", () => {
     fc.assert(
       fc.property(fc.anything(), fc.anything(), (options, member) => {
         authProblems(options);

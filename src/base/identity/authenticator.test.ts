@@ -56,13 +56,13 @@ describe("with a secret", () => {
   const withToken = (token: string, auth: AuthOptions = { secret }) =>
     authenticate(auth, `Bearer ${token}`);
 
-  test("a good token says who the caller is", async () => {
+  test("a valid token identifies the caller", async () => {
     expect(await withToken(hs256(ann))).toEqual(annUser);
     expect(await withToken(hs256({ ...ann, nbf: seconds, iat: seconds }))).toEqual(annUser);
     expect(await withToken(hs256(ann, { kid: "any", typ: "at+jwt" }))).toEqual(annUser);
   });
 
-  test("the scheme is read in any case, with several spaces", async () => {
+  test("the scheme may have any case, and several spaces after it", async () => {
     for (const scheme of ["bearer ", "BEARER ", "Bearer   "])
       expect(await authenticate({ secret }, scheme + hs256(ann))).toEqual(annUser);
   });
@@ -85,21 +85,21 @@ describe("with a secret", () => {
     ["a token without a signature", `Bearer ${encode({ alg: "none" })}.${encode(ann)}.`],
     ["characters that no token has", `Bearer ${hs256(ann)}é`],
     ["padding", `Bearer ${hs256(ann)}==`],
-  ])("a header with %s is refused", async (_, header) => {
+  ])("rejects a header with %s", async (_, header) => {
     expect(await authenticate({ secret }, header)).toEqual({
       user: undefined,
       problem: "the Authorization header is not one bearer token",
     });
   });
 
-  test("a request without the header has no user, and no problem to tell of", async () => {
+  test("a request without the header has no user and no problem", async () => {
     expect(await authenticate({ secret }, undefined)).toEqual({
       user: undefined,
       problem: undefined,
     });
   });
 
-  test("a token of 8 KiB is read, a longer one is not looked at", async () => {
+  test("reads a token of 8 KiB, and no longer one", async () => {
     const empty = hs256({ ...ann, filler: "" }).length;
     // Base64 makes four characters of three bytes: the filler is cut to fit.
     const filler = (length: number) =>
@@ -236,11 +236,11 @@ describe("with a secret", () => {
       ),
       "the sub claim is missing",
     ],
-  ])("a token with %s is refused", async (_, token, problem) => {
+  ])("rejects a token with %s", async (_, token, problem) => {
     expect(await withToken(token)).toEqual({ user: undefined, problem });
   });
 
-  test("bytes that are no UTF-8 are refused", async () => {
+  test("rejects bytes that are not UTF-8", async () => {
     const payload = Buffer.concat([
       Buffer.from('{"exp":9e9,"tenantId":"a","sub":"'),
       Buffer.of(0xff),
@@ -272,7 +272,7 @@ describe("with a secret", () => {
       "token aud claim not accepted",
     ],
     ["no aud", { iss: "https://issuer.example" }, "token has no aud claim"],
-  ])("a token with %s is refused where issuer and audience are set", async (_, claims, problem) => {
+  ])("rejects a token with %s if issuer and audience are set", async (_, claims, problem) => {
     const auth = { secret, issuer: "https://issuer.example", audience: "api" };
     expect(await withToken(hs256({ ...ann, ...claims }), auth)).toEqual({
       user: undefined,
@@ -280,13 +280,13 @@ describe("with a secret", () => {
     });
   });
 
-  test("one audience of several is enough, on either side", async () => {
+  test("accepts one of several audiences, on either side", async () => {
     expect(
       await withToken(hs256({ ...ann, aud: ["x", "b"] }), { secret, audience: ["a", "b"] }),
     ).toEqual(annUser);
   });
 
-  test("the tolerance moves exp and nbf, and no further", async () => {
+  test("the tolerance extends exp and nbf by exactly its length", async () => {
     const auth = { secret, clockToleranceSeconds: 5 };
     expect(await withToken(hs256({ ...ann, exp: seconds - 4, nbf: seconds + 5 }), auth)).toEqual(
       annUser,
@@ -299,7 +299,7 @@ describe("with a secret", () => {
     });
   });
 
-  test("a token expires as the clock moves, with the same authenticator", async () => {
+  test("a token expires as the clock advances, with the same authenticator", async () => {
     let now = seconds * 1000;
     const authenticator = createAuthenticator({ auth: { secret }, clock: { now: () => now } });
     const credentials = { authorization: `Bearer ${hs256(ann)}`, gatewayClaims: undefined };
@@ -311,7 +311,7 @@ describe("with a secret", () => {
     });
   });
 
-  test("no token makes it throw or lets a stranger in", async () => {
+  test("no token makes it throw or admits a stranger", async () => {
     const header = fc.oneof(
       fc.json(),
       fc.record({
@@ -339,7 +339,7 @@ describe("with a secret", () => {
   });
 });
 
-describe("with claims of a gateway", () => {
+describe("with a gateway's claims", () => {
   const claims = {
     sub: "ann",
     tenantId: "acme",
@@ -349,11 +349,11 @@ describe("with claims of a gateway", () => {
   };
   const ofGateway = { user: { id: "ann", tenantId: "acme", roles: ["admin", "user"] } };
 
-  test("they say who the caller is, without any auth", async () => {
+  test("identifies the caller even without any auth", async () => {
     expect(await authenticate(undefined, undefined, claims)).toEqual(ofGateway);
   });
 
-  test("they go before a token", async () => {
+  test("prefers the claims to a token", async () => {
     const authorization = `Bearer ${await signToken({ secret, userId: "eve", tenantId: "evil", roles: [] }, clock)}`;
     expect(await authenticate({ secret }, authorization, claims)).toEqual(ofGateway);
     expect(await authenticate({ secret }, authorization, { sub: "ann" })).toEqual({
@@ -362,7 +362,7 @@ describe("with claims of a gateway", () => {
     });
   });
 
-  test("they are read by the names that auth gives", async () => {
+  test("reads them by the names in auth", async () => {
     const auth = { secret, claims: { tenant: "custom:tenantId", roles: "cognito:groups" } };
     const cognito = {
       sub: "ann",
@@ -373,7 +373,7 @@ describe("with claims of a gateway", () => {
     expect(await authenticate(auth, undefined, cognito)).toEqual(ofGateway);
   });
 
-  test("they are checked like a token's", async () => {
+  test("checks them like a token's", async () => {
     expect(await authenticate(undefined, undefined, { ...claims, tenantId: "" })).toMatchObject({
       user: undefined,
     });
@@ -385,7 +385,7 @@ describe("with claims of a gateway", () => {
     });
   });
 
-  test("those that say nothing of the caller leave it to the token", async () => {
+  test("falls back to the token if they do not identify the caller", async () => {
     const context = { principalId: "key", integrationLatency: 3 };
     expect(await authenticate({ secret }, `Bearer ${hs256(ann)}`, context)).toEqual(annUser);
     expect(await authenticate({ secret }, undefined, context)).toEqual({
@@ -395,7 +395,7 @@ describe("with claims of a gateway", () => {
   });
 });
 
-test("Without auth and without claims of a gateway nobody is identified, by a good token neither", async () => {
+test("identifies nobody without auth and without a gateway's claims, even with a valid token", async () => {
   const problem = "authentication is not configured";
   expect(await authenticate(undefined, `Bearer ${hs256(ann)}`)).toEqual({
     user: undefined,
@@ -404,7 +404,7 @@ test("Without auth and without claims of a gateway nobody is identified, by a go
   expect(await authenticate(undefined, undefined, {})).toEqual({ user: undefined, problem });
 });
 
-test("The sender of a refused request is recognized by gateway or token; where they say nothing sound it is nobody", async () => {
+test("recognizes the sender of a rejected request by gateway or token, and nobody if neither is valid", async () => {
   const recognize = (
     auth: AuthOptions | undefined,
     authorization?: string,
@@ -428,7 +428,7 @@ test("The sender of a refused request is recognized by gateway or token; where t
   expect(await recognize({ secret }, `${token}, ${token}`)).toBeUndefined();
 });
 
-test("Options that do not hold are refused, all at once", () => {
+test("rejects invalid options, all together", () => {
   const auth = { secret: "short", issuer: "" };
   expect(() => createAuthenticator({ auth, clock })).toThrow(BootError);
   expect(() => createAuthenticator({ auth, clock })).toThrow(
@@ -467,7 +467,7 @@ describe("with a key set", () => {
     server.close();
   });
 
-  test("the sender of a refused request is recognized with keys that are there, and none is fetched for it", async () => {
+  test("recognizes the sender of a rejected request with loaded keys, and fetches none for it", async () => {
     keys = [jwk(first.publicKey, "first")];
     asked = 0;
     const authenticator = createAuthenticator({ auth, clock });
@@ -485,7 +485,7 @@ describe("with a key set", () => {
     expect(asked).toBe(1);
   });
 
-  test("a token signed with one of its keys is good, and the set is fetched once", async () => {
+  test("accepts a token signed with one of its keys, and fetches the set once", async () => {
     keys = [jwk(first.publicKey, "first"), jwk(curve.publicKey, "curve")];
     asked = 0;
     const authenticator = createAuthenticator({ auth, clock });
@@ -510,7 +510,7 @@ describe("with a key set", () => {
     expect(asked).toBe(1);
   });
 
-  test("a token is refused that was signed with something else", async () => {
+  test("rejects a token signed with another key", async () => {
     keys = [
       jwk(first.publicKey, "first"),
       { kty: "oct", kid: "secret", k: encode(secret), alg: "HS256" },
@@ -553,7 +553,7 @@ describe("with a key set", () => {
     }
   });
 
-  test("a token that does not name its key is refused where it could be several", async () => {
+  test("rejects a token that does not name its key if several match", async () => {
     keys = [jwk(first.publicKey, "first"), jwk(second.publicKey, "second")];
     expect(await authenticate(auth, `Bearer ${rs256(first.privateKey, {})}`)).toEqual({
       user: undefined,
@@ -561,7 +561,7 @@ describe("with a key set", () => {
     });
   });
 
-  test("after a rotation tokens of the new key are good, those of the old one are not", async () => {
+  test("after a rotation, accepts tokens of the new key and rejects those of the old one", async () => {
     let now = seconds * 1000;
     const authenticator = createAuthenticator({ auth, clock: { now: () => now } });
     const say = (token: string) =>
@@ -577,7 +577,7 @@ describe("with a key set", () => {
     });
   });
 
-  test("an outage is a 503 with its cause, not a bad token", async () => {
+  test("reports an outage as a 503 with its cause, not as a bad token", async () => {
     isDown = true;
     try {
       const failure = await authenticate(auth, `Bearer ${rs256(first.privateKey)}`).catch(
@@ -596,7 +596,7 @@ describe("with a key set", () => {
     }
   });
 
-  test("a key of the set that cannot be used is a 503 as well", async () => {
+  test("reports an unusable key in the set as a 503 as well", async () => {
     const weak = generateKeyPairSync("rsa", { modulusLength: 1024 });
     keys = [jwk(weak.publicKey, "first")];
     await expect(authenticate(auth, `Bearer ${rs256(weak.privateKey)}`)).rejects.toMatchObject({
@@ -605,7 +605,7 @@ describe("with a key set", () => {
   });
 });
 
-test("jose is loaded with the first token, and not before", async () => {
+test("loads jose with the first token, not before", async () => {
   const program = `
     import { registerHooks } from "node:module";
     let loaded = false;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { identify, parseGatewayRoles, parseRoles, saysWho } from "./claims.ts";
 
 describe("identify", () => {
-  test("makes a frozen user of the default claims", () => {
+  test("creates a frozen user from the default claims", () => {
     const { user } = identify({
       sub: "ann",
       tenantId: "acme",
@@ -15,7 +15,7 @@ describe("identify", () => {
     expect(Object.isFrozen(user?.roles)).toBe(true);
   });
 
-  test("takes claim names as they are, never as paths", () => {
+  test("reads claim names literally, never as paths", () => {
     const names = {
       user: "username",
       tenant: "custom:tenantId",
@@ -37,7 +37,7 @@ describe("identify", () => {
     });
   });
 
-  test("never takes what an object inherits for a claim", () => {
+  test("never reads an inherited property as a claim", () => {
     expect(identify({ sub: "ann" }, { tenant: "constructor" })).toEqual({
       user: undefined,
       problem: "the constructor claim is missing",
@@ -64,7 +64,7 @@ describe("identify", () => {
     ["the other half", "\ude00acme"],
     ["U+FFFE", "acme\ufffe"],
     ["U+FFFF", "\uffffacme"],
-  ])("refuses a user, a tenant or a role that is or has %s", (_, value) => {
+  ])("rejects a user, a tenant or a role that is or has %s", (_, value) => {
     expect(identify({ sub: value, tenantId: "acme" })).toEqual({
       user: undefined,
       problem: "the sub claim is not valid",
@@ -79,7 +79,7 @@ describe("identify", () => {
     });
   });
 
-  test("takes IDs of other scripts, with emoji, spaces and 256 characters", () => {
+  test("accepts IDs in other scripts, with emoji, spaces and 256 characters", () => {
     for (const id of ["Zoë", "李小龍", "😀", "a b#c/d", "a".repeat(256)]) {
       expect(identify({ sub: id, tenantId: id }).user).toEqual({ id, tenantId: id, roles: [] });
     }
@@ -98,7 +98,7 @@ describe("parseRoles", () => {
     ["[admin user]", ["[admin user]"]],
     ['["admin"]', ['["admin"]']],
     [" admin", [" admin"]],
-  ])("takes a token's text for one role: %o", (claim, roles) => {
+  ])("reads a token's text as one role: %o", (claim, roles) => {
     expect(parseRoles(claim)).toEqual(roles);
   });
 
@@ -110,7 +110,7 @@ describe("parseRoles", () => {
     ["101 names", Array.from({ length: 101 }, (_, index) => `r${index}`)],
     ["a text of 257 characters", "a".repeat(257)],
     ["a control character", "admin\n"],
-  ])("refuses %s of a token", (_, claim) => {
+  ])("rejects %s of a token", (_, claim) => {
     expect(parseRoles(claim)).toBeUndefined();
   });
 });
@@ -134,11 +134,11 @@ describe("parseGatewayRoles", () => {
     ['["Sales,admin"]', ["Sales,admin"]],
     ["[]", []],
     ["administrator", ["administrator"]],
-  ])("%# reads %o of any authorizer", (claim, roles) => {
+  ])("%# reads %o from any authorizer", (claim, roles) => {
     for (const by of authorizers) expect(parseGatewayRoles(claim, by)).toEqual(roles);
   });
 
-  test("only the JWT authorizer of an HTTP API writes lists between brackets", () => {
+  test("reads a list in brackets only from the JWT authorizer of an HTTP API", () => {
     expect(parseGatewayRoles("[admin user]", "jwt")).toEqual(["admin", "user"]);
     expect(parseGatewayRoles("[7]", "jwt")).toEqual(["7"]);
     expect(parseGatewayRoles("[ ]", "jwt")).toEqual([]);
@@ -149,7 +149,7 @@ describe("parseGatewayRoles", () => {
     }
   });
 
-  test("only the Cognito authorizer of a REST API writes lists with commas: a role with one is not two elsewhere", () => {
+  test("splits at commas only for the Cognito authorizer of a REST API", () => {
     expect(parseGatewayRoles("admin, user ,admin", "cognito")).toEqual(["admin", "user"]);
     expect(parseGatewayRoles("Read-only admin,auditor", "cognito")).toEqual([
       "Read-only admin",
@@ -179,11 +179,11 @@ describe("parseGatewayRoles", () => {
     ["a list of lists as JSON", '[["admin"]]'],
     ["JSON with a control character", '["admin\\u0000"]'],
     ["a tab between names", "admin\tuser"],
-  ])("refuses %s", (_, claim) => {
+  ])("rejects %s", (_, claim) => {
     for (const by of authorizers) expect(parseGatewayRoles(claim, by)).toBeUndefined();
   });
 
-  test("reads the same names from every notation that a gateway uses", () => {
+  test("reads the same names from every notation of a gateway", () => {
     const name = fc.string({
       unit: fc.constantFrom(..."abcXYZ019-_:./é"),
       minLength: 1,
@@ -202,7 +202,7 @@ describe("parseGatewayRoles", () => {
     );
   });
 
-  test("never throws, and gives only names that stand whole in the claim", () => {
+  test("never throws, and returns only names that are complete in the claim", () => {
     const anything = fc.oneof(
       fc.anything(),
       fc.json(),

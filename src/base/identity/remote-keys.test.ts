@@ -55,7 +55,7 @@ function keyFinder(limits: Partial<RemoteKeyLimits> = {}, from = url) {
 }
 
 describe("while the endpoint answers", () => {
-  test("keys are fetched once for any number of tokens, also of tokens at once", async () => {
+  test("fetches keys once for any number of tokens, even concurrent ones", async () => {
     answer = serving("a", "b");
     const find = keyFinder();
     await Promise.all([find("a"), find("b"), find("a")]);
@@ -64,7 +64,7 @@ describe("while the endpoint answers", () => {
     expect(asked).toBe(1);
   });
 
-  test("keys are fetched anew after ten minutes, so a revoked one goes", async () => {
+  test("fetches keys again after ten minutes, so that a revoked one disappears", async () => {
     answer = serving("a");
     const find = keyFinder();
     await find("a");
@@ -74,7 +74,7 @@ describe("while the endpoint answers", () => {
     expect(asked).toBe(2);
   });
 
-  test("an unknown key asks for the set again, but no sooner than the cooldown", async () => {
+  test("an unknown key causes a fetch, but not before the cooldown ends", async () => {
     answer = serving("a");
     const find = keyFinder();
     await find("a");
@@ -90,7 +90,7 @@ describe("while the endpoint answers", () => {
 });
 
 describe("while the endpoint is down", () => {
-  test("known keys go on serving for an hour, and then no longer", async () => {
+  test("known keys remain valid for an hour, and no longer", async () => {
     answer = serving("a");
     const find = keyFinder();
     await find("a");
@@ -103,7 +103,7 @@ describe("while the endpoint is down", () => {
     await expect(find("a")).rejects.toBeInstanceOf(KeysUnavailableError);
   });
 
-  test("an unknown key is not called wrong, since it may be new", async () => {
+  test("an unknown key is not called wrong, because it may be new", async () => {
     answer = serving("a");
     const find = keyFinder();
     await find("a");
@@ -113,7 +113,7 @@ describe("while the endpoint is down", () => {
     expect(await find("a")).toBe("found");
   });
 
-  test("it is asked at most every two seconds, and the first good answer ends it", async () => {
+  test("asks at most every two seconds, until the first valid answer", async () => {
     answer = down;
     const find = keyFinder();
     for (let round = 0; round < 20; round++)
@@ -125,7 +125,7 @@ describe("while the endpoint is down", () => {
     expect(asked).toBe(2);
   });
 
-  test("a key is unknown again, not unavailable, once it is over", async () => {
+  test("a key is unknown again, not unavailable, once the outage is over", async () => {
     answer = down;
     const find = keyFinder();
     await expect(find("a")).rejects.toBeInstanceOf(KeysUnavailableError);
@@ -135,7 +135,7 @@ describe("while the endpoint is down", () => {
     expect(await find("a")).toBe("found");
   });
 
-  test("at the first token there is nothing to say but that", async () => {
+  test("reports the outage at the first token", async () => {
     const nobody = createServer();
     await once(nobody.listen(0, "127.0.0.1"), "listening");
     const refusing = addressOf(nobody);
@@ -149,7 +149,7 @@ describe("while the endpoint is down", () => {
   });
 });
 
-describe("an answer is a failure", () => {
+describe("counts as a failure", () => {
   test.each<[string, (response: ServerResponse) => unknown, RegExp]>([
     ["with status 503", down, /status 503/],
     ["with status 204 and no body", (response) => response.writeHead(204).end(), /status 204/],
@@ -173,7 +173,7 @@ describe("an answer is a failure", () => {
       /terminated/,
     ],
     ["that does not come in time", silent, /timeout/],
-  ])("%s, and known keys are kept", async (_, failing, message) => {
+  ])("%s, and keeps the known keys", async (_, failing, message) => {
     const limits = failing === silent ? { timeoutMs: 1_000 } : {};
     answer = failing;
     await expect(keyFinder(limits)("a")).rejects.toHaveProperty(

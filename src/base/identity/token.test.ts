@@ -8,7 +8,7 @@ const clock = { now: () => 1_700_000_000_500 };
 const ann = { secret, userId: "ann", tenantId: "acme", roles: ["admin", "x"] };
 
 describe("signToken", () => {
-  test("signs with HS256 and is valid for a day unless told otherwise", async () => {
+  test("signs with HS256, valid for a day by default", async () => {
     const token = await signToken(ann, clock);
     expect(decodeProtectedHeader(token)).toEqual({ alg: "HS256", typ: "JWT" });
     expect(decodeJwt(token)).toEqual({
@@ -28,7 +28,7 @@ describe("signToken", () => {
     [{ issuer: "https://issuer.example", audience: "api" }],
     [{ audience: ["api", "other"] }],
     [{ claims: { user: "username", tenant: "custom:tenantId", roles: "groups" } }],
-  ])("%# makes what a server with the same options accepts: %o", async (options) => {
+  ])("%# creates a token that a server with the same options accepts: %o", async (options) => {
     const authenticator = createAuthenticator({ auth: { secret, ...options }, clock });
     const token = await signToken({ ...ann, ...options }, clock);
     expect(
@@ -53,13 +53,13 @@ describe("signToken", () => {
     [{ expiresInSeconds: 1.5 }, /expiresInSeconds 1.5/],
     [{ expiresInSeconds: Number.NaN }, /expiresInSeconds NaN/],
     [{ expiresInSeconds: 315_360_001 }, /expiresInSeconds 315360001/],
-  ])("%# refuses what a server would refuse: %o", async (options, message) => {
+  ])("%# rejects what a server would reject: %o", async (options, message) => {
     const signing = signToken({ ...ann, ...options }, clock);
     await expect(signing).rejects.toThrow(TypeError);
     await expect(signing).rejects.toThrow(message);
   });
 
-  test("signs for a server where the user is the tenant", async () => {
+  test("signs for a server whose user is the tenant", async () => {
     const token = await signToken({ ...ann, tenantId: "ann", claims: { tenant: "sub" } }, clock);
     expect(decodeJwt(token)).toMatchObject({ sub: "ann" });
   });

@@ -29,7 +29,7 @@ const revoked = () => {
 };
 
 describe("plain values", () => {
-  it("are written as JSON.stringify writes them", () => {
+  it("are written as by JSON.stringify", () => {
     fc.assert(
       // "pwd" is a secret's name, and random keys are up to ten letters.
       fc.property(fc.jsonValue({ maxDepth: 6 }), (json) => {
@@ -42,13 +42,13 @@ describe("plain values", () => {
     );
   });
 
-  it("keeps __proto__ as a name like any other", () => {
+  it("may have a member named __proto__", () => {
     expect(textOf(JSON.parse('{"__proto__":{"a":1},"b":2}'))).toBe('{"__proto__":{"a":1},"b":2}');
     expect(textOf(Object.assign(Object.create(null), { a: 1 }))).toBe('{"a":1}');
   });
 });
 
-describe("values that JSON does not know", () => {
+describe("values without a JSON form", () => {
   const at = new Date("2026-01-02T03:04:05.678Z");
   class Named {}
   class Point {
@@ -90,7 +90,7 @@ describe("values that JSON does not know", () => {
     ["toJSON", { toJSON: () => ({ a: 1 }) }, { a: 1 }],
     ["toJSON that gives itself", selfish(), { a: 1, toJSON: "[function toJSON]" }],
     ["a member named toJSON", { toJSON: 1 }, { toJSON: 1 }],
-  ])("writes %s", (_name, value, expected) => expect(written(value)).toEqual(expected));
+  ])("include %s", (_name, value, expected) => expect(written(value)).toEqual(expected));
 
   function selfish() {
     return {
@@ -103,7 +103,7 @@ describe("values that JSON does not know", () => {
 });
 
 describe("errors", () => {
-  it("has name, message, stack, own members, the errors it gathers and the chain of causes", () => {
+  it("have name, message, stack, own members, aggregated errors and the chain of causes", () => {
     const root = new TypeError("root");
     const error = Object.assign(new AggregateError([new Error("one")], "all", { cause: root }), {
       code: "E7",
@@ -120,7 +120,7 @@ describe("errors", () => {
     });
   });
 
-  it("knows an error of another realm, and takes a hostile Proxy for none", () => {
+  it("are recognized across realms, and a hostile Proxy is not one", () => {
     expect(written(vm.runInNewContext('new RangeError("far")'))).toMatchObject({
       name: "RangeError",
       message: "far",
@@ -128,7 +128,7 @@ describe("errors", () => {
     expect(isError(hostile)).toBe(false);
   });
 
-  it("bounds the chain of causes, and survives a cause that is the error itself", () => {
+  it("have a bounded chain of causes, which may contain the error itself", () => {
     let error = new Error("0");
     for (let index = 1; index < 50; index += 1) error = new Error(`${index}`, { cause: error });
     const text = textOf(error);
@@ -139,7 +139,7 @@ describe("errors", () => {
     expect(written(own)).toMatchObject({ cause: "[circular]" });
   });
 
-  it("keeps the cause of an error with more members than are written", () => {
+  it("keep their cause even with more members than are written", () => {
     const error = Object.assign(
       new Error("wide", { cause: "why" }),
       Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`m${i}`, i])),
@@ -175,7 +175,7 @@ describe("hostile values", () => {
       { name: "Error", message: "[unreadable]", stack: 1 },
     ],
     ["toJSON without an end", endless(), expect.anything()],
-  ])("writes %s, and throws nothing", (_name, value, expected) => {
+  ])("include %s, and throw nothing", (_name, value, expected) => {
     expect(written(value)).toEqual(expected);
     expect(written({ before: 1, value, after: 2 })).toMatchObject({ before: 1, after: 2 });
   });
@@ -184,7 +184,7 @@ describe("hostile values", () => {
     return { toJSON: () => endless() };
   }
 
-  it("marks cycles, and writes what stands in two places in both", () => {
+  it("are marked if cyclic, and written twice if they occur twice", () => {
     const shared = { s: 1 };
     const value: Record<string, unknown> = { a: shared, b: [shared] };
     value["self"] = value;
@@ -193,7 +193,7 @@ describe("hostile values", () => {
 });
 
 describe("bounds", () => {
-  it("cuts a megabyte string, saying how much is gone", () => {
+  it("cuts a string of a megabyte, and says how much is missing", () => {
     const text = written("x".repeat(1_048_576));
     expect(text).toBe(
       `${"x".repeat(textLimits.stringLength)}...[${1_048_576 - textLimits.stringLength} characters cut]`,
@@ -214,7 +214,7 @@ describe("bounds", () => {
     expect(text.length).toBeLessThan(200);
   });
 
-  it("bounds members, items and entries, and counts what is cut", () => {
+  it("bounds members, items and entries, and counts the rest", () => {
     const wide = Object.fromEntries(
       Array.from({ length: 1_000 }, (_, index) => [`m${index}`, index]),
     );
@@ -236,7 +236,7 @@ describe("bounds", () => {
     ]);
   });
 
-  it("bounds the whole, wherever it runs out, and stays JSON", () => {
+  it("bounds the whole at any place, and stays valid JSON", () => {
     const value = {
       a: Array.from({ length: 150 }, () => ({ b: "x".repeat(100), c: [1, 2, { d: "y" }] })),
       e: 1,
@@ -256,7 +256,7 @@ describe("bounds", () => {
     });
   });
 
-  it("is done in time with an object that stands everywhere in itself a hundred times", () => {
+  it("finishes an object that contains itself a hundred times", () => {
     let value: unknown = Object.fromEntries(
       Array.from({ length: 200 }, (_, index) => [`u${index}`, undefined]),
     );

@@ -20,7 +20,7 @@ const values = fc.oneof(
   fc.constantFrom(undefined, null, 7, { a: 1 }),
 );
 
-test("a plain context is written as any other is", () => {
+test("writes a plain context like any other", () => {
   fc.assert(
     fc.property(fc.dictionary(names, values, { maxKeys: 20 }), (context) => {
       const [short, long] = [plain.child(context), walking.child(context)];
@@ -46,15 +46,15 @@ test.each([
     ),
   ],
   ["what is undefined", { id: undefined, other: "1" }],
-])("%s in a context is treated alike", (_what, context) => {
+])("treats %s in a context alike", (_what, context) => {
   expect(plain.child(context).text).toBe(walking.child(context).text);
 });
 
-test("a secret is not written", () => {
+test("does not write a secret", () => {
   expect(plain.child({ token: "abc", id: "1" }).text).toBe('"token":"[redacted]","id":"1",');
 });
 
-test("the names of the fields that are written are known, before and after they are", () => {
+test("knows the names of its fields before and after writing them", () => {
   const context = plain.child({ id: "1", gone: undefined });
   const known = () => ["id", "gone", "other"].map((name) => context.has(name));
 

@@ -37,7 +37,7 @@ describe("a record", () => {
     });
   });
 
-  it("lets data overwrite neither level, msg, time nor context, and loses none of it", () => {
+  it("lets data overwrite neither level, msg, time nor context, and loses none of the data", () => {
     const context = outside.child({ requestId: "r1", data_requestId: "mine" });
     const data = {
       level: "error",
@@ -64,7 +64,7 @@ describe("a record", () => {
     });
   });
 
-  it("gives two colliding names two places", () => {
+  it("gives two colliding names two different names", () => {
     const context = outside.child({ data_level: "c" });
     expect(record("m", { level: 1, data_level: 2 }, context)).toEqual({
       level: "info",
@@ -76,7 +76,7 @@ describe("a record", () => {
     });
   });
 
-  it("redacts by the name that data has, not the one it is given", () => {
+  it("redacts by the original name of the data, not the new one", () => {
     const context = outside.child({ token: "s3cret", deep: { pin: 1, kept: 2 } });
     expect(record("m", { token: "s3cret", deep: { pin: 1 } }, context)).toEqual({
       level: "info",
@@ -95,7 +95,7 @@ describe("a record", () => {
     expect(record("m", data)).toMatchObject({ a: 1, self: "[circular]" });
   });
 
-  it("cuts a megabyte of message, and of each of many data, and stays under 256 KiB", () => {
+  it("cuts a message of a megabyte, and each of many fields, and stays below 256 KiB", () => {
     const worst = "\u0080".repeat(1_048_576);
     const context = outside.child(
       Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`c${index}`, worst])),
@@ -118,7 +118,7 @@ describe("a record", () => {
   });
 });
 
-describe("what plain JavaScript passes", () => {
+describe("values from plain JavaScript", () => {
   class Order {
     id = 7;
   }
@@ -162,7 +162,7 @@ describe("what plain JavaScript passes", () => {
     expect(record(msg)).toEqual({ level: "info", msg: expected, time });
   });
 
-  it("takes an error for the message: its text is msg, itself a field", () => {
+  it("include an error as the message: its text is msg, and the error a field", () => {
     const error = new TypeError("boom");
     const shown = expect.objectContaining({
       name: "TypeError",
@@ -184,7 +184,7 @@ describe("what plain JavaScript passes", () => {
 });
 
 describe("the context", () => {
-  it("is that of the parent with the child's over it, in the parent's place", () => {
+  it("is the parent's with the child's fields over it, in the parent's order", () => {
     const parent = outside.child({ a: 1, b: 2 });
     const child = parent.child({ c: 3, a: 9 });
     expect(record("m", undefined, child)).toEqual({
@@ -199,7 +199,7 @@ describe("the context", () => {
     expect(child.text).toBe('"a":9,"b":2,"c":3,');
   });
 
-  it("is the same whether the parent wrote a line before the child or not", () => {
+  it("is the same whether or not the parent wrote a line before the child", () => {
     for (const first of [true, false]) {
       const parent = outside.child({ a: 1 }).child({ b: 2 });
       if (first) line("m", undefined, parent);
@@ -219,7 +219,7 @@ describe("the context", () => {
     });
   });
 
-  it("takes whatever plain JavaScript passes", () => {
+  it("accepts any value from plain JavaScript", () => {
     expect(outside.child("text").text).toBe('"context":"text",');
     expect(outside.child(hostile).text).toBe('"context":"[unreadable]",');
     expect(JSON.parse(`{${outside.child(new Error("boom")).text}"x":1}`)).toMatchObject({
@@ -230,13 +230,13 @@ describe("the context", () => {
     expect(outside.child(self).text).toBe('"self":"[circular]",');
   });
 
-  it("bounds each field, so that a long one drives out none", () => {
+  it("bounds each field, so that a long one does not displace others", () => {
     const context = outside.child({ long: "x".repeat(1_000_000) }).child({ requestId: "r1" });
     expect(context.text).toMatch(/^"long":"x+\.\.\.\[\d+ characters cut\]","requestId":"r1",$/);
     expect(context.text.length).toBeLessThan(contextLimits.fieldCharacters + 100);
   });
 
-  it("is bounded, over all parents, and says that something is missing", () => {
+  it("is bounded over all parents, and shows that fields are missing", () => {
     let context = outside;
     for (let index = 0; index < 100_000; index += 1)
       context = context.child({ [`field${index}`]: "x".repeat(100) });
@@ -247,7 +247,7 @@ describe("the context", () => {
 });
 
 describe("recordFields", () => {
-  it("gives the same as values", () => {
+  it("returns the same record as values", () => {
     const context = outside.child({ requestId: "r1" });
     expect(recordFields(context, "m", { token: 1, n: 1n }, rules)).toEqual({
       requestId: "r1",
@@ -266,7 +266,7 @@ describe("plain data", () => {
     return (data: unknown) => recordText("info", context, "m", data, '"time":"t"', rules);
   };
 
-  it("is written as a walk writes it, whatever it is", () => {
+  it("is written as by a walk, for any values", () => {
     const names = fc.oneof(
       fc.constantFrom(
         "id",
@@ -297,7 +297,7 @@ describe("plain data", () => {
     );
   });
 
-  it("may have members that cannot be read", () => {
+  it("may have unreadable members", () => {
     const data = {
       id: "f1",
       get broken() {
@@ -307,7 +307,7 @@ describe("plain data", () => {
     expect(JSON.parse(context([])(data))).toMatchObject({ id: "f1", broken: "[unreadable]" });
   });
 
-  it("is bounded and redacted with messages that were written before", () => {
+  it("is bounded and redacted with a cached message too", () => {
     const write = context([]);
     for (const msg of [1, 2])
       expect(write({ password: "p", id: "x".repeat(9_000), n: msg })).not.toContain(
@@ -316,7 +316,7 @@ describe("plain data", () => {
   });
 });
 
-it("a message is written alike the first time and later, also of those that are too long or too many to be remembered", () => {
+it("writes a message the same way at first and later, even one that is too long or too rare to cache", () => {
   for (const msg of ["file.read", 'a "quoted" one', "line\u2028end", "x".repeat(100)]) {
     expect(line(msg)).toBe(line(msg));
     expect(record(msg)).toMatchObject({ msg });

@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 describe("the numbers of levels", () => {
-  it("are those of Powertools", () => {
+  it("match those of Powertools", () => {
     expect(powertoolsNumbers).toEqual(LogLevelThreshold);
     for (const level of ["debug", "info", "warn", "error"] as const) {
       expect(new Powertools({ logLevel: level }).level).toBe(levelNumbers[level]);
@@ -36,11 +36,11 @@ describe("the level", () => {
     ["development", debug],
     ["test", info],
     ["production", info],
-  ] as const)("is by default that of %s", (environment, level) => {
+  ] as const)("defaults to that of %s", (environment, level) => {
     expect(threshold({ environment }).current).toBe(level);
   });
 
-  it("is the application's, whatever the environment", () => {
+  it("is the application's in any environment", () => {
     for (const environment of ["development", "production"] as const) {
       expect(threshold({ environment, level: "warn" }).current).toBe(warn);
     }
@@ -59,12 +59,12 @@ describe("the level", () => {
     expect(made.said).toEqual([]);
   });
 
-  it("is POWERTOOLS_LOG_LEVEL where LOG_LEVEL is not set or empty", () => {
+  it("is POWERTOOLS_LOG_LEVEL if LOG_LEVEL is unset or empty", () => {
     expect(threshold({ env: { POWERTOOLS_LOG_LEVEL: "warn" } }).current).toBe(warn);
     expect(threshold({ env: { LOG_LEVEL: "", POWERTOOLS_LOG_LEVEL: "warn" } }).current).toBe(warn);
   });
 
-  it("ignores a LOG_LEVEL that is none, with one notice naming it", () => {
+  it("ignores an invalid LOG_LEVEL, with one notice that names it", () => {
     const made = threshold({ level: "error", env: { LOG_LEVEL: "verbose" } });
     expect(made.current).toBe(error);
     expect(made.said).toEqual([
@@ -85,12 +85,15 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     ["WARN", warn],
     ["FATAL", 24],
     [" ERROR ", error],
-  ])("%s decides where no variable does, before the application", (AWS_LAMBDA_LOG_LEVEL, level) => {
-    expect(threshold({ level: "info", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(level);
-  });
+  ])(
+    "%s decides if no variable does, before the application's level",
+    (AWS_LAMBDA_LOG_LEVEL, level) => {
+      expect(threshold({ level: "info", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(level);
+    },
+  );
 
   it.each(["warn", "LOUD", ""])(
-    "counts for nothing as %j, as in Powertools",
+    "is ignored if it is %j, as in Powertools",
     (AWS_LAMBDA_LOG_LEVEL) => {
       expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } })).toMatchObject({
         said: [],
@@ -99,7 +102,7 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     },
   );
 
-  it("is a floor for LOG_LEVEL, with a notice that lines are missing", () => {
+  it("is a floor for LOG_LEVEL, with a notice about missing lines", () => {
     const below = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "WARN", LOG_LEVEL: "debug" } });
     expect(below.current).toBe(warn);
     expect(below.said).toEqual([
@@ -114,7 +117,7 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     expect(above.said).toEqual([]);
   });
 
-  it("gives the same where Powertools finds it in the process as well", () => {
+  it("has the same effect if Powertools also finds it in the process", () => {
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
     for (const LOG_LEVEL of [undefined, "debug", "error"]) {
       const made = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "WARN", LOG_LEVEL } });
@@ -122,7 +125,7 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     }
   });
 
-  it("is passed on as Powertools' own warning where only the process has it", () => {
+  it("appears as Powertools' own warning if only the process has it", () => {
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
     const made = threshold({ level: "debug" });
     expect(made.current).toBe(warn);
@@ -134,7 +137,7 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
   });
 });
 
-it("makes no Powertools Logger where it has nothing to decide", () => {
+it("creates no Powertools Logger without a reason", () => {
   // Safe: private is it for TypeScript alone.
   const made = vi.spyOn(Powertools.prototype as unknown as { setConsole(): void }, "setConsole");
   threshold({ env: { LOG_LEVEL: "debug", AWS_LAMBDA_FUNCTION_NAME: "files" } }).refreshSampling();
@@ -144,7 +147,7 @@ it("makes no Powertools Logger where it has nothing to decide", () => {
   made.mockRestore();
 });
 
-it("is left as it is by a refresh where nothing is sampled", () => {
+it("a refresh changes nothing without sampling", () => {
   const made = threshold({ env: { POWERTOOLS_LOG_LEVEL: "warn" } });
   made.refreshSampling();
   made.refreshSampling();
@@ -154,7 +157,7 @@ it("is left as it is by a refresh where nothing is sampled", () => {
 describe("sampling", () => {
   const always = { POWERTOOLS_LOGGER_SAMPLE_RATE: "1" };
 
-  it("lets debug lines through where this process is sampled, and says so in a line of ours", () => {
+  it("writes debug lines if this process is sampled, and says so in a line", () => {
     const made = threshold({ env: always });
     expect(made.current).toBe(debug);
     expect(made.said).toEqual([["debug", "Setting log level to DEBUG due to sampling rate"]]);
@@ -167,7 +170,7 @@ describe("sampling", () => {
     },
   );
 
-  it("does not happen where the platform sets the level, as in Powertools", () => {
+  it("does not happen if the platform sets the level, as in Powertools", () => {
     const made = threshold({ env: { ...always, AWS_LAMBDA_LOG_LEVEL: "INFO" } });
     made.refreshSampling();
     made.refreshSampling();
@@ -175,7 +178,7 @@ describe("sampling", () => {
     expect(made.said).toEqual([]);
   });
 
-  it("is decided anew from the second refresh on", () => {
+  it("is decided again from the second refresh on", () => {
     const made = threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" } });
     const seen = new Set<number>();
     made.refreshSampling();
@@ -186,7 +189,7 @@ describe("sampling", () => {
     expect([...seen].sort()).toEqual([info, debug].sort());
   });
 
-  it("takes the level from the invocation where one process runs several at once", () => {
+  it("takes the level from the invocation if one process runs several at once", () => {
     const store = new Map<symbol, unknown>();
     vi.stubEnv("AWS_LAMBDA_MAX_CONCURRENCY", "4");
     vi.stubGlobal("awslambda", {
@@ -203,7 +206,7 @@ describe("sampling", () => {
     vi.unstubAllGlobals();
   });
 
-  it("throws nothing where the process has no invocations to take a level from", () => {
+  it("throws nothing in a process without invocations", () => {
     vi.stubEnv("AWS_LAMBDA_MAX_CONCURRENCY", "4");
     const made = threshold({
       env: {
@@ -219,7 +222,7 @@ describe("sampling", () => {
     expect(threshold({ level: "debug" }).said).toHaveLength(1);
   });
 
-  it("fails at creation where Powertools cannot read its variable, naming it", () => {
+  it("fails at creation if Powertools cannot read its variable, and names it", () => {
     vi.stubEnv("POWERTOOLS_LOGGER_SAMPLE_RATE", "often");
     expect(() => threshold({})).toThrow("POWERTOOLS_LOGGER_SAMPLE_RATE");
   });

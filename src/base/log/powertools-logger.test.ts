@@ -31,8 +31,8 @@ function logger(options: ConstructorOptions = {}, redact: readonly string[] = []
   };
 }
 
-describe("an own Powertools Logger", () => {
-  it("prints in its own form, with its attributes, and with context, msg and data", () => {
+describe("an application's Powertools Logger", () => {
+  it("prints in its own format, with its attributes, context, msg and data", () => {
     const { powertools, log } = logger({ persistentKeys: { team: "storage" } });
     powertools.appendKeys({ region: "eu" });
     log
@@ -56,7 +56,7 @@ describe("an own Powertools Logger", () => {
   });
 
   it.each(["_aws", "CloudWatchMetrics"])(
-    "gets no %s, with which CloudWatch would make metrics of its lines",
+    "never receives %s, which CloudWatch would read as metrics",
     (name) => {
       const { log } = logger();
       log
@@ -72,7 +72,7 @@ describe("an own Powertools Logger", () => {
     },
   );
 
-  it("keeps what it says of the function and its persistent attributes: data of these names is renamed", () => {
+  it("keeps its function and persistent attributes: data with these names is renamed", () => {
     const { powertools, log } = logger({ persistentKeys: { team: "storage" } });
     powertools.addContext({
       functionName: "orders",
@@ -108,7 +108,7 @@ describe("an own Powertools Logger", () => {
     expect(records()[0]?.["xray_trace_id"]).toBeUndefined();
   });
 
-  it("keeps its correlation ID, where its version has one", () => {
+  it("keeps its correlation ID, if its version has one", () => {
     const { powertools, log } = logger();
     log.info("free", { correlation_id: "mine" });
     powertools.setCorrelationId("kept");
@@ -122,7 +122,7 @@ describe("an own Powertools Logger", () => {
     ]);
   });
 
-  it("decides the level, which may change", () => {
+  it("determines the level, which may change", () => {
     const { powertools, log } = logger({ logLevel: "ERROR" });
     log.warn("hidden");
     powertools.setLogLevel("DEBUG");
@@ -130,7 +130,7 @@ describe("an own Powertools Logger", () => {
     expect(records()).toMatchObject([{ level: "DEBUG", message: "shown" }]);
   });
 
-  it("is sampled as its owner says", () => {
+  it("is sampled as configured by its owner", () => {
     const { powertools, log } = logger({ logLevel: "INFO", sampleRateValue: 1 });
     expect(powertools.getLevelName()).toBe("DEBUG");
     powertools.setLogLevel("INFO");
@@ -147,7 +147,7 @@ describe("an own Powertools Logger", () => {
     ]);
   });
 
-  it("buffers lines below its level within a trace, and lets them go when an error is logged", () => {
+  it("buffers lines below its level within a trace, and writes them when an error is logged", () => {
     const { log } = logger({
       logLevel: "INFO",
       logBufferOptions: { maxBytes: 10_000, bufferAtVerbosity: "DEBUG" },
@@ -165,7 +165,7 @@ describe("an own Powertools Logger", () => {
     ]);
   });
 
-  it("formats with its own formatter", () => {
+  it("uses its own formatter", () => {
     class Short extends LogFormatter {
       formatAttributes(attributes: UnformattedAttributes, more: LogAttributes): LogItem {
         return new LogItem({ attributes: { m: attributes.message, ...more } });
@@ -175,7 +175,7 @@ describe("an own Powertools Logger", () => {
     expect(records()).toEqual([{ m: "hello", msg: "hello", requestId: "r1", a: 1 }]);
   });
 
-  it("never gets a name that it reserves: nothing is lost, and no warning of its own is printed", () => {
+  it("never receives a reserved name: nothing is lost, and it prints no warning", () => {
     const data = JSON.parse(
       '{"level":1,"message":2,"msg":3,"service":4,"timestamp":5,"sampling_rate":6,"__proto__":{"x":7},"constructor":8}',
     );
@@ -196,7 +196,7 @@ describe("an own Powertools Logger", () => {
     });
   });
 
-  it("never sees a secret, nor anything of unbounded size", () => {
+  it("never receives a secret or a value of unbounded size", () => {
     const { log } = logger({}, ["user.email"]);
     log.info("m", {
       token: "s3cret",
@@ -208,7 +208,7 @@ describe("an own Powertools Logger", () => {
     expect(printed.join("").length).toBeLessThan(20_000);
   });
 
-  it("keeps nothing of a request: 200 interleaved children, no foreign key", async () => {
+  it("keeps nothing of a request: 200 interleaved children have no foreign key", async () => {
     const { log } = logger();
     await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
@@ -227,7 +227,7 @@ describe("an own Powertools Logger", () => {
     }
   });
 
-  it("that fails loses no line: it is printed in our form", () => {
+  it("loses no line if it fails: keelson prints the line", () => {
     class Broken extends LogFormatter {
       formatAttributes(): LogItem {
         throw new Error("broken formatter");
@@ -241,7 +241,7 @@ describe("an own Powertools Logger", () => {
     ]);
   });
 
-  it("whose level cannot be read loses no line, wherever lines go", () => {
+  it("loses no line if its level cannot be read, wherever lines go", () => {
     vi.stubEnv("AWS_LAMBDA_MAX_CONCURRENCY", "4");
     const broken = {
       ...console,
@@ -264,7 +264,7 @@ describe("an own Powertools Logger", () => {
     ]);
   });
 
-  it("gives level and persistent attributes alone where lines have a place of their own to go", () => {
+  it("provides only level and persistent attributes if lines have a destination of their own", () => {
     const lines: string[] = [];
     const powertools = new Powertools({ logLevel: "WARN", persistentKeys: { team: "storage" } });
     const log = createServerLogger({

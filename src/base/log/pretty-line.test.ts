@@ -28,14 +28,14 @@ describe("a line for people", () => {
     ["info", "INFO ", 32],
     ["warn", "WARN ", 33],
     ["error", "ERROR", 31],
-  ])("shows %s in its own colour, where there are colours", (level, shown, code) => {
+  ])("shows %s in its own color, if there are colors", (level, shown, code) => {
     expect(pretty({ level, a: 1 })).toBe(`03:04:05.678 ${shown} file.created a=1`);
     expect(pretty({ level, a: 1 }, true)).toBe(
       `\u001b[2m03:04:05.678\u001b[0m \u001b[${code}m${shown}\u001b[0m file.created \u001b[2ma=\u001b[0m1`,
     );
   });
 
-  it("puts stacks below, indented, those of causes too", () => {
+  it("puts stacks below, indented, including those of causes", () => {
     const cause = { name: "Error", message: "why", stack: "Error: why\n    at b (b.ts:2:1)" };
     const error = {
       name: "Error",
@@ -58,7 +58,7 @@ describe("a line for people", () => {
     );
   });
 
-  it("puts the stack of an error that failed a request below, and those of its causes, each line on its own", () => {
+  it("puts the stack of an error that failed a request below, with those of its causes, line by line", () => {
     const stack = "Error: boom\n    at a (a.ts:1:1)";
     const causes = [
       { name: "Error", message: "why", stack: "Error: why\n    at b (b.ts:2:1)" },
@@ -76,7 +76,7 @@ describe("a line for people", () => {
     ]);
   });
 
-  it("lets no text look like another record, or act on the terminal", () => {
+  it("lets no text imitate another record or affect the terminal", () => {
     const forged = "x\n03:04:05.678 ERROR forged\r\u001b[31mred\u001b[0m\u009b2J\u2028\u202e";
     fc.assert(
       fc.property(

@@ -14,7 +14,7 @@ const acting = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066
 const loneSurrogate = /\p{Surrogate}/u;
 
 describe("quoted", () => {
-  it("gives JSON of exactly the text, whatever it is, with nothing in it that acts", () => {
+  it("returns JSON of exactly the text, without active characters", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const json = quoted(text);
@@ -25,7 +25,7 @@ describe("quoted", () => {
     );
   });
 
-  it("escapes line ends of every kind, ANSI escapes, direction marks and lone surrogates, and leaves letters as they are", () => {
+  it("escapes line ends of every kind, ANSI escapes, direction marks and lone surrogates, and keeps letters", () => {
     expect(quoted("a\nb\r\u0085\u2028\u2029\u001b[31m\u009b\u202e\ud800z")).toBe(
       '"a\\nb\\r\\u0085\\u2028\\u2029\\u001b[31m\\u009b\\u202e\\ud800z"',
     );
@@ -34,7 +34,7 @@ describe("quoted", () => {
 });
 
 describe("visible", () => {
-  it("leaves nothing that acts and nothing that is not valid UTF-8, and stays one line", () => {
+  it("leaves no active or invalid character, and stays on one line", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const shown = visible(text);
@@ -44,19 +44,19 @@ describe("visible", () => {
     );
   });
 
-  it("leaves letters, quotes and backslashes as they are", () => {
+  it("keeps letters, quotes and backslashes", () => {
     expect(visible('say "ä"\\\n😀')).toBe('say "ä"\\\\u000a😀');
   });
 });
 
 describe("cut", () => {
-  it("leaves a text of exactly the length alone and says how much of a longer one is gone", () => {
+  it("keeps a text of exactly the length, and says how much of a longer one is missing", () => {
     expect(cut("abc", 3)).toBe("abc");
     expect(cut("abcd", 3)).toBe("abc...[1 characters cut]");
     expect(cut("abcd", 0)).toBe("...[4 characters cut]");
   });
 
-  it("never leaves half a surrogate pair", () => {
+  it("never splits a surrogate pair", () => {
     expect(cut("a😀b", 2)).toBe("a...[3 characters cut]");
     expect(cut("a😀b", 3)).toBe("a😀...[1 characters cut]");
   });

@@ -8,7 +8,7 @@ const written = (value: unknown, paths?: readonly string[]): unknown => {
 };
 const gone = "[redacted]";
 
-describe("names redacted always", () => {
+describe("names that are always redacted", () => {
   it.each([
     "authorization",
     "cookie",
@@ -17,7 +17,7 @@ describe("names redacted always", () => {
     "secret",
     "set-cookie",
     "proxy-authorization",
-  ])("%s is redacted in any case and at any depth, whatever its value", (name) => {
+  ])("redacts %s in any case and at any depth, for any value", (name) => {
     for (const shown of [
       name,
       name.toUpperCase(),
@@ -83,11 +83,11 @@ describe("names redacted always", () => {
       "api key",
       `${"a".repeat(80)}Password`,
     ],
-  ])("so is %s", (name) => {
+  ])("include %s", (name) => {
     expect(written({ a: { [name]: "s3cret" } })).toEqual({ a: { [name]: gone } });
   });
 
-  it("redacts the value beside a secret's name, as parameters and tags of AWS have it too", () => {
+  it("redact the value next to a secret's name, as in parameters and tags of AWS", () => {
     const pairs = [
       { name: "x-api-key", value: "s3cret" },
       { Name: "/files/db-password", Value: "s3cret" },
@@ -99,7 +99,7 @@ describe("names redacted always", () => {
     ]);
   });
 
-  it("leaves other names alone, those that only contain one among them", () => {
+  it("do not include names that only contain one of them", () => {
     const value = {
       tokens: 1,
       passwordless: true,
@@ -112,7 +112,7 @@ describe("names redacted always", () => {
     expect(written(value)).toEqual(value);
   });
 
-  it("redacts in Maps, in errors and their causes, and in what toJSON gives", () => {
+  it("apply in Maps, in errors and their causes, and in the result of toJSON", () => {
     const cause = Object.assign(new Error("inner"), { token: "s3cret" });
     const error = Object.assign(new Error("outer", { cause }), { password: "s3cret", code: "E1" });
     expect(written(error)).toMatchObject({
@@ -135,7 +135,7 @@ describe("names redacted always", () => {
     expect(written({ toJSON: () => ({ token: "s3cret" }) })).toEqual({ token: gone });
   });
 
-  it("redacts headers in each form that they come in: raw lists, entries, names with values", () => {
+  it("apply to headers in every form: raw lists, entries, names with values", () => {
     expect(written(["Host", "h", "Authorization", "s3cret", "Accept", "a"])).toEqual([
       "Host",
       "h",
@@ -168,14 +168,14 @@ describe("names redacted always", () => {
 });
 
 describe("paths of the application", () => {
-  it("redacts exactly what a path leads to", () => {
+  it("redact exactly the position of a path", () => {
     expect(written({ user: { email: "e", id: 1 }, email: "kept" }, ["user.email"])).toEqual({
       user: { email: gone, id: 1 },
       email: "kept",
     });
   });
 
-  it("takes * for any one name, and an index as a name", () => {
+  it("treat * as any one name, and an index as a name", () => {
     const value = {
       cards: [{ number: 1 }, { number: 2, name: "n" }],
       a: { iban: "i", b: { iban: "kept" } },
@@ -188,7 +188,7 @@ describe("paths of the application", () => {
     expect(written({ list: ["a", "b"] }, ["*"])).toEqual({ list: gone });
   });
 
-  it("follows a path into Maps and errors, and through two paths that begin alike", () => {
+  it("follow a path into Maps and errors, and two paths with a common beginning", () => {
     expect(written({ m: new Map([["pin", 1]]) }, ["m.pin", "m.puk"])).toEqual({ m: { pin: gone } });
     expect(written({ e: Object.assign(new Error("x"), { stack: "s" }) }, ["e.message"])).toEqual({
       e: { name: "Error", message: gone, stack: "s" },
@@ -197,18 +197,18 @@ describe("paths of the application", () => {
     expect(written({ a: { b: 1, c: 2 } }, ["*", "a.c"])).toEqual({ a: gone });
   });
 
-  it("ends no path before its first name, and without paths there is none to follow", () => {
+  it("end no path before its first name, and none exist without paths", () => {
     expect(endsPath(createRedaction(["a"]).root)).toBe(false);
     expect(createRedaction().root).toEqual([]);
   });
 
-  it("takes * in data for a name like any other", () => {
+  it("treat * in data like any other name", () => {
     expect(written({ "*": { x: 1 }, y: 1 }, ["*.x"])).toEqual({ "*": { x: gone }, y: 1 });
   });
 });
 
 describe("member", () => {
-  it("bounds and escapes a name, and remembers only so many", () => {
+  it("bounds and escapes a name, and caches a limited number", () => {
     const { member } = createRedaction();
     expect(member("a\nb").json).toBe('"a\\nb":');
     expect(member("x".repeat(1_000)).json).toBe(`"${"x".repeat(256)}...[744 characters cut]":`);

@@ -43,7 +43,7 @@ describe("the logger of a server", () => {
   });
 
   it.each(["_aws", "CloudWatchMetrics"])(
-    "never writes %s at the top of a line, where CloudWatch makes metrics of it",
+    "never writes %s at the top level of a line, which CloudWatch would read as metrics",
     (name) => {
       const metrics = {
         Timestamp: 1,
@@ -75,7 +75,7 @@ describe("the logger of a server", () => {
     },
   );
 
-  it("goes with the clock", () => {
+  it("follows the clock", () => {
     let now = 0;
     const { log, records } = logger({ clock: { now: () => now } });
     log.info("one");
@@ -86,7 +86,7 @@ describe("the logger of a server", () => {
     expect(records().map((record) => record["time"])).toEqual([first, first, later]);
   });
 
-  it("has its time as timestamp as well in Lambda's JSON log format, which data cannot overwrite", () => {
+  it("repeats its time as timestamp in Lambda's JSON log format, which data cannot overwrite", () => {
     const { log, lines } = logger({ env: { AWS_LAMBDA_LOG_FORMAT: "JSON" } });
     log.error("m", { timestamp: "mine" });
     expect(lines).toEqual([
@@ -97,7 +97,7 @@ describe("the logger of a server", () => {
     expect(plain.lines).toEqual([`{"level":"info","msg":"m","timestamp":"mine","time":"${time}"}`]);
   });
 
-  it("prints nothing below its level, of children neither, and does not even look at the data", () => {
+  it("prints nothing below its level, children included, and does not read the data", () => {
     const { log, lines } = logger();
     const data = Object.defineProperty({}, "a", {
       enumerable: true,
@@ -108,7 +108,7 @@ describe("the logger of a server", () => {
     expect(lines).toEqual([]);
   });
 
-  it("says once, in a line, that LOG_LEVEL is unknown, whatever the level", () => {
+  it("reports an unknown LOG_LEVEL once, in a line, at any level", () => {
     const { log, records } = logger({ level: "error", env: { LOG_LEVEL: "verbose\n" } });
     log.warn("hidden");
     expect(records()).toMatchObject([
@@ -116,7 +116,7 @@ describe("the logger of a server", () => {
     ]);
   });
 
-  it("works as plain functions, taken off the logger", () => {
+  it("works as plain functions, detached from the logger", () => {
     const { log, records } = logger();
     const { warn, child } = log.child({ a: 1 });
     warn("one");
@@ -127,7 +127,7 @@ describe("the logger of a server", () => {
     ]);
   });
 
-  it("samples anew with each invocation", () => {
+  it("samples again with each invocation", () => {
     const { log, lines } = logger({
       env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" },
       powertoolsThreshold,
@@ -143,7 +143,7 @@ describe("the logger of a server", () => {
     expect(sampled).toBeLessThan(100);
   });
 
-  it("keeps 200 interleaved requests apart: no line with a foreign key", async () => {
+  it("keeps 200 interleaved requests apart: no line has a foreign key", async () => {
     const { log, records } = logger();
     await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
@@ -172,7 +172,7 @@ describe("the logger of a server", () => {
   });
 });
 
-describe("whatever is logged", () => {
+describe("any logged value", () => {
   const raise = () => {
     throw new Error("no");
   };
@@ -228,7 +228,7 @@ describe("whatever is logged", () => {
   );
   const msg = fc.oneof(fc.string({ unit: codePoint }), fc.string());
 
-  it("is exactly one line of JSON with the right level, context, msg and time, no secret, and nothing is thrown", () => {
+  it("is exactly one line of JSON with the right level, context, msg and time, without a secret, and throws nothing", () => {
     fc.assert(
       fc.property(
         msg,
@@ -265,7 +265,7 @@ describe("whatever is logged", () => {
     );
   });
 
-  it("is printed though the clock fails", () => {
+  it("is printed even if the clock fails", () => {
     const { log, records } = logger({ clock: { now: () => Number.NaN } });
     log.info("m".repeat(10_000), { a: 1 });
     // Safe: it is the point to pass what types forbid.
@@ -280,7 +280,7 @@ describe("whatever is logged", () => {
     ]);
   });
 
-  it("is nobody's trouble though what takes the lines throws", () => {
+  it("causes no failure even if the destination throws", () => {
     const { log } = logger({ write: raise });
     expect(() => log.error("m")).not.toThrow();
   });
@@ -302,7 +302,7 @@ describe("whatever is logged", () => {
 });
 
 describe("LOG_FORMAT", () => {
-  it("gives each record as JSON as well, however lines look", () => {
+  it("also returns each record as JSON, in any line format", () => {
     const kept: string[] = [];
     const { log, lines } = logger({
       env: { LOG_FORMAT: "pretty" },
@@ -317,7 +317,7 @@ describe("LOG_FORMAT", () => {
   });
 
   it.each(["pretty", " Pretty "])(
-    "%j makes lines for people, without colour where it is not a terminal",
+    "%j makes lines for people, without color outside a terminal",
     (LOG_FORMAT) => {
       const { log, lines } = logger({ env: { LOG_FORMAT } });
       log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
@@ -337,7 +337,7 @@ describe("LOG_FORMAT", () => {
     [true, "1", false],
     [false, undefined, false],
   ])(
-    "pretty on a terminal: %j, with NO_COLOR %j, has colours: %j",
+    "pretty on a terminal: %j, with NO_COLOR %j, has colors: %j",
     (isTerminal, NO_COLOR, hasColours) => {
       const printed: string[] = [];
       const before = Object.getOwnPropertyDescriptor(process.stdout, "isTTY");

@@ -26,7 +26,7 @@ afterEach(() => {
 });
 
 describe("stdout", () => {
-  it("has every line when the process exits right after it, however slowly it is read", async () => {
+  it("has every line when the process exits right after it, even with a slow reader", async () => {
     const process = child(`${createLog}
       for (let index = 0; index < 20_000; index += 1) log.info("line", { index, text: "ä".repeat(100) });
       globalThis.process.exit(0);`);
@@ -39,7 +39,7 @@ describe("stdout", () => {
     expect((await exited)[0]).toBe(0);
   });
 
-  it("may break: the process goes on, and nothing is said on stderr", async () => {
+  it("may break: the process continues, and writes nothing to stderr", async () => {
     const process = child(`${createLog}
       log.info("first");
       const timer = setInterval(() => {
@@ -61,7 +61,7 @@ describe("stdout", () => {
     expect(other).toBe("");
   });
 
-  it("is written to in the order of calls, one line each", async () => {
+  it("receives lines in the order of the calls", async () => {
     const process = child(`${createLog} log.info("a"); log.child({ r: 1 }).warn("b\\nc");`);
     const lines = (await textOf(process.stdout)).split("\n");
     expect(lines.map((line) => (line === "" ? "" : JSON.parse(line).msg))).toEqual([
@@ -71,7 +71,7 @@ describe("stdout", () => {
     ]);
   });
 
-  it("goes through whatever somebody put in the place of process.stdout.write", () => {
+  it("passes through a replaced process.stdout.write", () => {
     const seen: unknown[] = [];
     vi.spyOn(process.stdout, "write").mockImplementation((text) => seen.push(text) > 0);
     writeToStandardOutput("line");
@@ -84,7 +84,7 @@ describe("stdout", () => {
 });
 
 describe("writeAll", () => {
-  it("writes on where the pipe took only a part, in the middle of a letter too, or was full", () => {
+  it("continues after a partial write, even within a letter, and after a full pipe", () => {
     const written: number[] = [];
     const answers = [3, "EAGAIN", 1, "EAGAIN", "EAGAIN", 100];
     writeAll("aäöüb\n", (_descriptor, given, offset, length) => {
@@ -108,7 +108,7 @@ describe("writeAll", () => {
     expect(Buffer.concat(written).toString()).toBe(line);
   });
 
-  it("throws what is not a full pipe", () => {
+  it("throws any error other than a full pipe", () => {
     const broken = Object.assign(new Error("gone"), { code: "EPIPE" });
     expect(() =>
       writeAll("a", () => {

@@ -37,7 +37,7 @@ const allows = ({ labels }: MetricDeclaration, name: string, value: string) => {
   return known.includes(value) || value === otherOf(name);
 };
 
-test("whatever labels are given, those that go out are declared, and so are their values", () => {
+test("emits only declared labels with declared values", () => {
   const hostile = fc.oneof(
     fc.string(),
     fc.constantFrom("GET", "/files", "200", "taken", "__proto__", "constructor", "\n"),
@@ -76,7 +76,7 @@ test("whatever labels are given, those that go out are declared, and so are thei
   );
 });
 
-test("a metric has a bounded number of series: those beyond are one", () => {
+test("a metric has a bounded number of series, and the rest share one", () => {
   const labels = Object.fromEntries(
     ["a", "b", "c"].map((name) => [
       name,
@@ -102,7 +102,7 @@ test("a metric has a bounded number of series: those beyond are one", () => {
   expect([...seen].at(-1)).toEqual({ a: "other", b: "other", c: "other" });
 });
 
-test("the same series has the same labels, which nobody changes", () => {
+test("the same series always has the same labels", () => {
   const { taken, metrics } = measuring();
   for (const plan of ["pro", "pro", "mine", "pro", "yours"]) metrics.add(own.name, 2, { plan });
 
@@ -113,7 +113,7 @@ test("the same series has the same labels, which nobody changes", () => {
   expect(Object.isFrozen(taken[0]?.labels)).toBe(true);
 });
 
-test("what cannot be taken says why, once for each metric", () => {
+test("reports why a value is rejected, once for each metric", () => {
   const { taken, metrics } = measuring();
 
   expect(metrics.add("shop.order.unknown", 1)).toBe(
@@ -137,7 +137,7 @@ test("what cannot be taken says why, once for each metric", () => {
   expect(taken).toHaveLength(1);
 });
 
-test("what is no name is told of once for each type", () => {
+test("reports an invalid name once for each type", () => {
   const { metrics } = measuring();
   const told = [{}, {}, [], null, Symbol("a"), Symbol("b"), undefined].map((name) =>
     metrics.add(name as string, 1),
@@ -154,7 +154,7 @@ test("what is no name is told of once for each type", () => {
   ]);
 });
 
-test("names that nobody declares do not fill the memory, and are told of no more at some point", () => {
+test("undeclared names do not fill the memory, and are no longer reported at some point", () => {
   const { metrics } = measuring();
   const told = Array.from({ length: 5_000 }, (_, index) =>
     metrics.add(`shop.order.x${index}`, 1),
@@ -163,7 +163,7 @@ test("names that nobody declares do not fill the memory, and are told of no more
   expect(told).toHaveLength(100);
 });
 
-test("a reader that fails disturbs nobody", () => {
+test("a failing reader disturbs nobody", () => {
   const broken = {
     record: () => {
       throw new Error("disk full");
@@ -175,7 +175,7 @@ test("a reader that fails disturbs nobody", () => {
   expect(metrics.add(own.name, 1)).toBe("Error: disk full");
 });
 
-test("a reader that throws what is no error is told of all the same", () => {
+test("reports a reader that throws a value other than an error", () => {
   const broken = {
     record: () => {
       throw Object.create(null);
@@ -187,7 +187,7 @@ test("a reader that throws what is no error is told of all the same", () => {
   );
 });
 
-test("a reader that fails takes nothing from the others", () => {
+test("a failing reader takes nothing from the others", () => {
   const taken: unknown[] = [];
   const broken = {
     record: () => {
@@ -202,7 +202,7 @@ test("a reader that fails takes nothing from the others", () => {
   expect(taken).toEqual([7, 7, 8, 8]);
 });
 
-test("whatever is thrown while a value is added, nothing is", () => {
+test("adding a value throws nothing", () => {
   const { taken, metrics } = measuring();
   const textless = Object.create(null) as object;
   const thrower = {
@@ -221,7 +221,7 @@ test("whatever is thrown while a value is added, nothing is", () => {
   expect(taken).toEqual([]);
 });
 
-test("no label of the list can be a tenant, a user, a key or an ID, and dimensions are labels", () => {
+test("no label can be a tenant, a user, a key or an ID, and dimensions are labels", () => {
   for (const { labels, dimensions = [], name } of metricList as readonly MetricDeclaration[]) {
     expect(Object.keys(labels).filter((label) => /tenant|user|key|id$/i.test(label))).toEqual([]);
     expect(
@@ -231,7 +231,7 @@ test("no label of the list can be a tenant, a user, a key or an ID, and dimensio
   }
 });
 
-test("each metric has a name of its own in Prometheus, of the characters that are allowed there", () => {
+test("each metric has its own name in Prometheus, in valid characters", () => {
   const names = metricList.map(prometheusName);
 
   expect(new Set(names).size).toBe(names.length);

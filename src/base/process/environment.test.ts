@@ -6,7 +6,7 @@ test.each([
   [{ NODE_ENV: "test" }, "test"],
   [{ NODE_ENV: "Development" }, "production"],
   [{}, "production"],
-])("%j is %s", (variables, environment) => {
+])("%j means %s", (variables, environment) => {
   expect(environmentOf(variables)).toBe(environment);
 });
 
@@ -16,7 +16,7 @@ test.each([
   [{ KEELSON_WATCH: "0" }, false],
   [{ KEELSON_WATCH: "" }, false],
   [{}, false],
-])("that a process is restarted with each change is told by %j: %s", (variables, is) => {
+])("detects from %j whether a process restarts with each change: %s", (variables, is) => {
   expect(isWatched(variables)).toBe(is);
 });
 
@@ -24,12 +24,12 @@ test.each([
   ["development", true],
   ["test", true],
   ["production", false],
-] as const)("nothing is cut short for the next process in %s: not %s", (environment, is) => {
+] as const)("shortens nothing for the next process in %s: not %s", (environment, is) => {
   expect(isReloaded({ environment, variables: { KEELSON_WATCH: "1" } })).toBe(is);
   expect(isReloaded({ environment, variables: {} })).toBe(false);
 });
 
-test("the embedded stack stands for AWS on this machine, in development and tests", () => {
+test("the embedded stack replaces AWS on this machine, in development and tests", () => {
   expect(embeddedDirectory({ NODE_ENV: "development" })).toBe(".keelson");
   expect(embeddedDirectory({ NODE_ENV: "test", KEELSON_DIRECTORY: "elsewhere" })).toBe("elsewhere");
   expect(

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { lazy } from "./lazy.ts";
 
-test("a value is opened once, for the first that need it, and is there for those after", async () => {
+test("opens a value once, for concurrent and later callers", async () => {
   const open = vi.fn(async () => ({}));
   const lent = lazy(open);
   expect([lent.value, lent.opening, open.mock.calls.length]).toEqual([undefined, undefined, 0]);
@@ -12,7 +12,7 @@ test("a value is opened once, for the first that need it, and is there for those
   expect(open).toHaveBeenCalledTimes(1);
 });
 
-test("where opening fails, the next tries again", async () => {
+test("tries again after a failure", async () => {
   const lent = lazy(vi.fn(async () => "there").mockRejectedValueOnce(new Error("not there")));
   await expect(lent.open()).rejects.toThrow("not there");
   expect([lent.value, lent.opening]).toEqual([undefined, undefined]);

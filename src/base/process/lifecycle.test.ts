@@ -37,7 +37,7 @@ const finished = (phase: ShutdownPhase): LifecycleEvent => ({ type: "done", phas
 const never: LifecycleEvent = { type: "time" };
 
 describe("the life of a process", () => {
-  test("whose phases all come to their end in time ends with 0, with a phase after the other", () => {
+  test("ends with 0 if all phases end in time, one after the other", () => {
     const { lifecycle, done } = played(defaultTimes, [
       [10, { type: "started" }],
       [1_000, { type: "terminate" }],
@@ -66,7 +66,7 @@ describe("the life of a process", () => {
     });
   });
 
-  test("in which everything hangs ends with the total, each phase cut off in its turn", () => {
+  test("ends at the total if everything hangs, with each phase cut off in turn", () => {
     const { lifecycle, done } = played(defaultTimes, [
       [0, { type: "started" }],
       [0, { type: "terminate" }],
@@ -90,7 +90,7 @@ describe("the life of a process", () => {
     });
   });
 
-  test("that is told twice waits for nothing but its resources, and those get a moment", () => {
+  test("waits only for its resources, for a moment, after a second signal", () => {
     const { done } = played(defaultTimes, [
       [0, { type: "started" }],
       [0, { type: "terminate" }],
@@ -111,7 +111,7 @@ describe("the life of a process", () => {
     ]);
   });
 
-  test("that is told three times ends at once, with 1, and nothing is done after that", () => {
+  test("ends immediately with 1 after a third signal", () => {
     const { lifecycle, done } = played(defaultTimes, [
       [0, { type: "started" }],
       [0, { type: "terminate" }],
@@ -124,7 +124,7 @@ describe("the life of a process", () => {
     expect(lifecycle).toMatchObject({ exitCode: 1, hasEnded: true, signals: 3 });
   });
 
-  test("that is told while it starts does not linger, and does not start any more", () => {
+  test("does not linger and does not finish starting if it is told to stop while it starts", () => {
     const { lifecycle, done } = played(defaultTimes, [
       [0, { type: "terminate" }],
       [1, { type: "started" }],
@@ -138,7 +138,7 @@ describe("the life of a process", () => {
     expect(lifecycle.state).toBe("workers-stopped");
   });
 
-  test("in which something is thrown that nobody catches drains, and ends with 1; a second such thing changes nothing", () => {
+  test("drains and ends with 1 after an uncaught error; a second one changes nothing", () => {
     const { lifecycle, done } = played(defaultTimes, [
       [0, { type: "started" }],
       [0, { type: "fault" }],
@@ -159,7 +159,7 @@ describe("the life of a process", () => {
     expect(lifecycle).toMatchObject({ exitCode: 1, cutOff: [] });
   });
 
-  test("a resource that does not close makes the exit code 1, and stops nothing", () => {
+  test("ends with 1 if a resource does not close, without stopping for it", () => {
     const { lifecycle } = played(defaultTimes, [
       [0, { type: "started" }],
       [0, { type: "terminate", skipsLinger: true }],
@@ -172,7 +172,7 @@ describe("the life of a process", () => {
   });
 });
 
-test("What the drain leaves of the total is shared by what comes after it, in order", () => {
+test("the later phases share what the drain leaves of the total, in order", () => {
   fc.assert(
     fc.property(
       fc.nat(1e6),
@@ -205,7 +205,7 @@ test("What the drain leaves of the total is shared by what comes after it, in or
   );
 });
 
-test("Requests in flight are told a second before they are cut off, and a tenth of the drain before where that is less", () => {
+test("requests in flight are warned a second before they are cut off, or a tenth of the drain if that is less", () => {
   const abortMs = (drainMs: number) =>
     deadlinesFrom(0, { lingerMs: 0, drainMs, totalMs: 60_000 }).abortMs;
   expect([abortMs(30_000), abortMs(10_000), abortMs(5_000), abortMs(0)]).toEqual([
@@ -230,7 +230,7 @@ const anyEvent: fc.Arbitrary<LifecycleEvent> = fc.oneof(
     .map(([phase, clean]): LifecycleEvent => ({ type: "done", phase, clean })),
 );
 
-test("Whatever happens, and however late it is told: states only go on, each action comes once and in order, and it ends in its time", () => {
+test("in any order of events, states only advance, each action comes once and in order, and the process ends in time", () => {
   const order: readonly LifecycleAction[] = [
     "drain",
     "close-listener",
@@ -290,7 +290,7 @@ test("Whatever happens, and however late it is told: states only go on, each act
   );
 });
 
-test("A process that serves is draining from its drain on, until its host names another state", () => {
+test("a serving process is draining from its drain on, until its host names another state", () => {
   const process = createProcessState();
   expect([process.state, process.draining.aborted]).toEqual(["running", false]);
 

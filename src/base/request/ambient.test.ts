@@ -19,7 +19,7 @@ const storeOf = (requestId: string): AmbientStore => ({
 });
 const requestId = () => currentContext()?.requestId;
 
-test("what a run waits for finds its store, and what comes after it the one before", async () => {
+test("asynchronous work of a run sees its store, and code after the run the previous one", async () => {
   const outer = storeOf("outer");
   const found = runWithStore(outer, async () => {
     const inner = runWithStore(storeOf("inner"), async () => {
@@ -34,7 +34,7 @@ test("what a run waits for finds its store, and what comes after it the one befo
   expect(ambientStore()).toBeUndefined();
 });
 
-test("a run that throws at once leaves nothing behind", () => {
+test("a run that throws synchronously leaves nothing behind", () => {
   const fail = () => {
     throw new Error("at once");
   };
@@ -42,7 +42,7 @@ test("a run that throws at once leaves nothing behind", () => {
   expect(ambientStore()).toBeUndefined();
 });
 
-test("stores of the application stay as they are, within a run and after it", async () => {
+test("an application's own stores stay unchanged, within a run and after it", async () => {
   const own = new AsyncLocalStorage<string>();
   await own.run("mine", async () => {
     expect(await runWithStore(storeOf("a"), async () => own.getStore())).toBe("mine");

@@ -28,7 +28,7 @@ describe("traceparent", () => {
     ["03", true],
     ["fe", false],
     ["ff", true],
-  ])("is read, flags %s", (flags, sampled) => {
+  ])("is read with the flags %s", (flags, sampled) => {
     expect(w3cSpan({ traceparent: `00-${traceId}-${spanId}-${flags}` })).toEqual(
       spanOf(traceId, spanId, sampled),
     );
@@ -43,7 +43,7 @@ describe("traceparent", () => {
     }
   });
 
-  test.each([" ", "\t", " \t"])("may have blanks around it", (blank) => {
+  test.each([" ", "\t", " \t"])("may be surrounded by blanks", (blank) => {
     expect(w3cSpan({ traceparent: `${blank}${traceparent}${blank}` })).toEqual(
       spanOf(traceId, spanId, true),
     );
@@ -81,7 +81,7 @@ describe("traceparent", () => {
     ["two of them", `${traceparent}, ${traceparent}`],
     ["512 characters and more", `01-${traceId}-${spanId}-01-${"a".repeat(512)}`],
     ["nothing", ""],
-  ])("counts as absent with %s", (_, traceparent) => {
+  ])("is ignored with %s", (_, traceparent) => {
     expect(w3cSpan({ traceparent, tracestate: "foo=1" })).toBeUndefined();
   });
 });
@@ -106,7 +106,7 @@ describe("tracestate", () => {
     ["a key of 256 characters", `${"z".repeat(256)}=1`],
     ["a value of 256 characters", `foo=${"x".repeat(256)}`],
     ["512 characters", `a=${"x".repeat(253)},b=${"x".repeat(254)}`],
-  ])("is sent on with %s", (_, tracestate) => {
+  ])("is passed on with %s", (_, tracestate) => {
     expect(stateOf(tracestate)).toBe(tracestate);
   });
 
@@ -115,7 +115,7 @@ describe("tracestate", () => {
     ["blanks around all", "\t foo=1 \t", "foo=1"],
     ["blanks that begin a value", "foo=  1", "foo=  1"],
     ["empty members, as of an empty header", "foo=1, ,bar=2,", "foo=1,bar=2"],
-  ])("is sent on as it is meant with %s", (_, tracestate, sent) => {
+  ])("is passed on in its normal form with %s", (_, tracestate, sent) => {
     expect(stateOf(tracestate)).toBe(sent);
   });
 
@@ -139,13 +139,13 @@ describe("tracestate", () => {
     ["a value of 257 characters", `foo=${"x".repeat(257)}`],
     ["513 characters", `a=${"x".repeat(254)},b=${"x".repeat(254)}`],
     ["something other than a text", 7],
-  ])("counts as absent with %s, and the trace goes on", (_, tracestate) => {
+  ])("is ignored with %s, and the trace continues", (_, tracestate) => {
     expect(stateOf(tracestate)).toBeUndefined();
   });
 });
 
 describe("X-Amzn-Trace-Id", () => {
-  test("is read where there is no valid traceparent", () => {
+  test("is read if there is no valid traceparent", () => {
     expect(incomingSpan({ "x-amzn-trace-id": xray })).toEqual(ofXray);
     expect(incomingSpan({ traceparent: "nonsense", "x-amzn-trace-id": xray })).toEqual(ofXray);
     expect(incomingSpan({ traceparent, "x-amzn-trace-id": xray })).toEqual(
@@ -153,14 +153,14 @@ describe("X-Amzn-Trace-Id", () => {
     );
   });
 
-  test("of the invocation counts before that of the request, which does not know the function's segment", () => {
+  test("of the invocation takes precedence over that of the request, which does not know the function's segment", () => {
     expect(incomingSpan({}, { _X_AMZN_TRACE_ID: xray })).toEqual(ofXray);
     const other = "Root=1-11111111-222222222222222222222222";
     expect(incomingSpan({ "x-amzn-trace-id": other }, { _X_AMZN_TRACE_ID: xray })).toEqual(ofXray);
     expect(incomingSpan({ traceparent }, { _X_AMZN_TRACE_ID: xray })?.traceId).toBe(traceId);
   });
 
-  test("of concurrent invocations is that of Lambda's store, and never that of a variable, which is another's", () => {
+  test("of concurrent invocations comes from Lambda's store, never from a variable, which belongs to another", () => {
     const header = "Root=1-11111111-222222222222222222222222;Parent=3333333333333333;Sampled=1";
     let ofInvocation: unknown = header;
     vi.stubGlobal("awslambda", { InvokeStore: { getXRayTraceId: () => ofInvocation } });
@@ -178,7 +178,7 @@ describe("X-Amzn-Trace-Id", () => {
     }
   });
 
-  test("is read in any order and case, with fields that are not known", () => {
+  test("is read in any order and case, with unknown fields", () => {
     const header =
       "Self=1-a; sampled=0 ;Lineage=a:b;PARENT=53995C3F42CD8AD8;root=1-5759E988-BD862E3FE1BE46A994272793;odd";
     expect(incomingSpan({ "x-amzn-trace-id": header })).toEqual({ ...ofXray, sampled: false });
@@ -202,19 +202,19 @@ describe("X-Amzn-Trace-Id", () => {
     ["a root too long", xray.replace(";", "0;")],
     ["512 characters and more", `${xray};Lineage=${"a".repeat(512)}`],
     ["nothing", ""],
-  ])("counts as absent with %s", (_, header) => {
+  ])("is ignored with %s", (_, header) => {
     expect(incomingSpan({ "x-amzn-trace-id": header })).toBeUndefined();
   });
 });
 
-test("A request without a trace has none", () => {
+test("a request without a trace has none", () => {
   expect(incomingSpan({})).toBeUndefined();
 });
 
-describe("A run's trace", () => {
+describe("a run's trace", () => {
   const parent = spanOf(traceId, spanId, true, "foo=1");
 
-  test("is its parent's, with a span of its own and what other systems have noted", () => {
+  test("continues its parent's, with its own span and the state of other systems", () => {
     const trace = new RunTrace(newDigits, parent);
     const { headers } = trace;
     expect(trace).toMatchObject({ traceId, sampled: true });
@@ -226,7 +226,7 @@ describe("A run's trace", () => {
     expect(headers()).toBe(headers());
   });
 
-  test("begins with it where there is no parent, and is not recorded", () => {
+  test("starts with the run if there is no parent, and is not recorded", () => {
     const [one, other] = [new RunTrace(newDigits), new RunTrace(newDigits)];
     expect(one.sampled).toBe(false);
     expect(one.traceId).toMatch(/^[\da-f]{32}$/);
@@ -237,14 +237,14 @@ describe("A run's trace", () => {
   });
 });
 
-test("Random digits are as many as asked for, and others each time", () => {
+test("generates as many random digits as requested, different each time", () => {
   const digits = Array.from({ length: 1_000 }, (_, index) => newDigits(index % 3 === 0 ? 8 : 16));
   for (const [index, each] of digits.entries())
     expect(each).toMatch(index % 3 === 0 ? /^[\da-f]{16}$/ : /^[\da-f]{32}$/);
   expect(new Set(digits.map((each) => each.slice(0, 16))).size).toBe(digits.length);
 });
 
-describe("Whatever is sent,", () => {
+describe("for any input", () => {
   const piece = fc.constantFrom(
     ...[
       "00",
@@ -269,7 +269,7 @@ describe("Whatever is sent,", () => {
     fc.array(piece).map((pieces) => pieces.join("")),
   );
 
-  test("a span is well-formed or absent", () => {
+  test("a span is valid or absent", () => {
     fc.assert(
       fc.property(header, header, header, (traceparent, tracestate, amazon) => {
         const span = incomingSpan({ traceparent, tracestate, "x-amzn-trace-id": amazon });
@@ -282,13 +282,13 @@ describe("Whatever is sent,", () => {
     );
   });
 
-  test("what is no object holds no span", () => {
+  test("a value that is not an object contains no span", () => {
     fc.assert(
       fc.property(fc.anything(), (given) => void expect(() => w3cSpan(given)).not.toThrow()),
     );
   });
 
-  test("what a trace sends on is read as it was", () => {
+  test("a trace that is passed on reads the same", () => {
     const hexadecimal = (length: number) =>
       fc
         .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })

@@ -13,7 +13,7 @@ import {
 const [old, young] = [newRingKey(), newRingKey()];
 const ring = (value: unknown) => JSON.stringify(value);
 
-test("a ring has its keys by name, and one of them seals", () => {
+test("a ring has keys by name, one of which seals", () => {
   const { active, keys } = parseKeyRing(
     ring({ active: "2026", keys: { "2025": old, "2026": young } }),
   );
@@ -22,7 +22,7 @@ test("a ring has its keys by name, and one of them seals", () => {
   expect(keys.get("2025")?.export().toString("base64")).toBe(old);
 });
 
-test("a ring that is printed shows no key", () => {
+test("printing a ring shows no key", () => {
   const printed = inspect(parseKeyRing(ring({ active: "a", keys: { a: old } })), {
     depth: 9,
     showHidden: true,
@@ -33,7 +33,7 @@ test("a ring that is printed shows no key", () => {
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-test("a key that was removed verifies what it has signed for a year and fourteen days, and is nowhere in the ring", () => {
+test("a removed key verifies its signatures for a year and fourteen days, and is not in the ring", () => {
   const nowMs = Date.parse("2026-11-22T00:00:00Z");
   const retired = retiredKey(old, nowMs);
   const text = ring({ active: "2026", keys: { "2026": young }, retired: { "2025": retired } });
@@ -46,7 +46,7 @@ test("a key that was removed verifies what it has signed for a year and fourteen
   expect(text).not.toContain(Buffer.from(old, "base64").toString("hex").slice(0, 12));
 });
 
-test("retired keys that verify nothing any more are left out when the ring is changed, and the others stay", () => {
+test("changing a ring drops retired keys that no longer verify anything, and keeps the others", () => {
   const [gone, left] = [retiredKey(old, 0), retiredKey(old, dayMs)];
   const whole = parseKeyRingText(
     ring({ active: "a", keys: { a: young }, retired: { gone, left } }),
@@ -71,14 +71,14 @@ test.each([
     "the retired key b",
   ],
   ["a key where the name of a retired one should be", { [old]: {} }, "a name in the key ring"],
-])("%s is refused without showing anything of it", (_case, retired, reason) => {
+])("rejects %s without showing any of it", (_case, retired, reason) => {
   const parse = () => parseKeyRing(ring({ active: "a", keys: { a: old }, retired }));
   expect(parse).toThrow(TypeError);
   expect(parse).toThrow(reason);
   expect(parse).not.toThrow(old.slice(0, 12));
 });
 
-test("the key that signs messages is another than the one that seals, of its own for each key of the ring", () => {
+test("messages are signed with another key than values are sealed with, one for each key of the ring", () => {
   const [one, other] = [old, young].map((secret) => {
     const key = parseKeyRing(ring({ active: "a", keys: { a: secret } })).keys.get("a");
     return (key && proofKey(key).export().toString("base64")) ?? "";
@@ -106,7 +106,7 @@ test.each([
   ["a short key", ring({ active: "a", keys: { a: old.slice(0, 20) } }), "the key a"],
   ["a key that is not Base64", ring({ active: "a", keys: { a: `*${old}` } }), "the key a"],
   ["a key that is a number", ring({ active: "a", keys: { a: 1 } }), "the key a"],
-])("%s is refused without showing anything of it", (_case, text, reason) => {
+])("rejects %s without showing any of it", (_case, text, reason) => {
   let message = "";
   try {
     parseKeyRing(text);
@@ -118,7 +118,7 @@ test.each([
   expect(message).not.toContain(old.slice(0, 12));
 });
 
-test("the ring of development is the same for all who share the secret, and for them only", () => {
+test("the development ring is the same for all with the same secret, and only for them", () => {
   const of = (secret: string) =>
     developmentKeyRing(secret).keys.get("development")?.export().toString("hex");
   expect(of("one")).toBe(of("one"));

@@ -7,7 +7,7 @@ const secret = createSecretKey(randomBytes(32));
 const key = { name: "k1", secret };
 const place = ["keelson-config", "config#tenant#acme", "files:config:webhook-secret"];
 
-test("a text opens where it was sealed, and nowhere else", () => {
+test("a text opens only where it was sealed", () => {
   const text = fc.string({ unit: "grapheme" });
   const parts = fc.array(text, { minLength: 1, maxLength: 4 });
   fc.assert(
@@ -20,14 +20,14 @@ test("a text opens where it was sealed, and nowhere else", () => {
   );
 });
 
-test("places whose parts only meet when they are joined are two places", () => {
+test("places whose joined parts are equal are different places", () => {
   const sealed = sealText("s", ["ab", "c"], key);
   for (const other of [["a", "bc"], ["abc"], ["ab", "c", ""], ["", "ab", "c"]]) {
     expect(() => openText(sealed, other, secret)).toThrow();
   }
 });
 
-test("a sealed value of which any bit was changed, or a part is missing, does not open", () => {
+test("a sealed value with a changed bit or a missing part does not open", () => {
   const sealed = sealText("hunter2", place, key);
   for (let index = 0; index < sealed.data.byteLength; index++) {
     const changed = Uint8Array.from(sealed.data);
@@ -39,14 +39,14 @@ test("a sealed value of which any bit was changed, or a part is missing, does no
   }
 });
 
-test("another key does not open it, and no two sealed values of one text are alike", () => {
+test("another key does not open it, and two sealed values of one text differ", () => {
   const [one, two] = [sealText("hunter2", place, key), sealText("hunter2", place, key)];
   expect(Buffer.compare(one.data, two.data)).not.toBe(0);
   expect(() => openText(one, place, createSecretKey(randomBytes(32)))).toThrow();
   expect(Buffer.from(one.data).includes("hunter2")).toBe(false);
 });
 
-test("only what has all parts is a sealed value, in whatever form a later version seals", () => {
+test("only a value with all parts is sealed, in any format of a later version", () => {
   expect(isSealed(sealText("s", place, key))).toBe(true);
   expect(isSealed({ sealed: 2, key: "k", data: new Uint8Array() })).toBe(true);
   for (const other of [

@@ -21,7 +21,7 @@ function over(begin: KeyRing | undefined, stored: { ring?: KeyRing; error?: Erro
   return { secrets, seen, stored };
 }
 
-test("what is sealed opens again, and names the key that sealed it", async () => {
+test("a sealed value opens again, and names its key", async () => {
   const { secrets, seen } = over(k1);
   const sealed = await secrets.seal("hunter2", place);
   expect(sealed.key).toBe("k1");
@@ -32,7 +32,7 @@ test("what is sealed opens again, and names the key that sealed it", async () =>
   expect(seen.reads).toBe(0);
 });
 
-test("for a key that the ring has not it is read again: once for all who wait, and at most every ten seconds", async () => {
+test("reads the ring again for an unknown key: once for all waiting callers, and at most every ten seconds", async () => {
   const sealed = await over(both).secrets.seal("hunter2", place);
   const { secrets, seen, stored } = over(k1, { ring: k1 });
   expect(secrets.prepare("k2")).toBeUndefined();
@@ -53,7 +53,7 @@ test("for a key that the ring has not it is read again: once for all who wait, a
   expect(seen.reads).toBe(2);
 });
 
-test("a ring that cannot be read leaves the one that is known, for opening only", async () => {
+test("keeps the known ring, for opening only, if it cannot be read", async () => {
   const { secrets, seen, stored } = over(k1, { error: new Error("throttled") });
   const sealed = await secrets.seal("hunter2", place);
   seen.nowMs += 10_000;
@@ -75,7 +75,7 @@ test("a ring that cannot be read leaves the one that is known, for opening only"
   expect((await secrets.seal("new", place)).key).toBe("k2");
 });
 
-test("what a removed key has sealed opens in a process that has known it, and in no other", async () => {
+test("a value sealed with a removed key opens only in a process that has known the key", async () => {
   const { secrets, seen } = over(both, { ring: k1 });
   const sealed = await secrets.seal("hunter2", place);
   seen.nowMs += 10_000;
@@ -84,7 +84,7 @@ test("what a removed key has sealed opens in a process that has known it, and in
   expect(over(k1).secrets.open(sealed, place)).toMatchObject({ locked: expect.any(String) });
 });
 
-test("a ring that does not come is not waited for, and says so in the reason", async () => {
+test("does not wait for a ring that does not arrive, and says so", async () => {
   vi.useFakeTimers();
   const clock = { now: () => 1_000_000 + waited };
   let waited = 0;
@@ -107,7 +107,7 @@ test("a ring that does not come is not waited for, and says so in the reason", a
   });
 });
 
-test("it seals with a ring that is at most ten seconds old, whatever the clock does", async () => {
+test("seals with a ring that is at most ten seconds old, for any clock", async () => {
   const { secrets, seen } = over(k1, { ring: both });
   seen.nowMs += 9_999;
   expect(await secrets.active()).toBe("k1");
@@ -119,7 +119,7 @@ test("it seals with a ring that is at most ten seconds old, whatever the clock d
   expect(seen.reads).toBe(2);
 });
 
-test("without a ring nothing is sealed, and nothing opens", async () => {
+test("without a ring, seals and opens nothing", async () => {
   const { secrets } = over(undefined);
   await expect(secrets.seal("hunter2", place)).rejects.toMatchObject({
     status: 501,
@@ -130,7 +130,7 @@ test("without a ring nothing is sealed, and nothing opens", async () => {
   expect(secrets.open(sealed, place)).toEqual({ locked: "there is no key ring" });
 });
 
-test("a ring that cannot change is never asked for", async () => {
+test("never reads a ring again that cannot change", async () => {
   const clock = { now: () => 1_000_000 };
   const secrets = createSecrets({ clock });
   secrets.begin(k1, 1_000_000);
@@ -142,7 +142,7 @@ test("a ring that cannot change is never asked for", async () => {
 
 const minute = 60_000;
 
-test("for messages a ring may be five minutes old, and is then read again by one of those who ask", async () => {
+test("for messages, a ring may be five minutes old before one of the callers reads it again", async () => {
   const { secrets, seen } = over(k1, { ring: both });
   seen.nowMs += 5 * minute - 1;
   expect(await secrets.recent()).toEqual({ ring: k1, isStale: false });
@@ -156,7 +156,7 @@ test("for messages a ring may be five minutes old, and is then read again by one
   expect(seen.reads).toBe(1);
 });
 
-test("for a message whose key the ring has not it is read again, at most every ten seconds, and who needs it waits", async () => {
+test("reads the ring again for a message with an unknown key, at most every ten seconds, while the caller waits", async () => {
   const { secrets, seen, stored } = over(k1, { ring: k1 });
   expect((await secrets.recent("k2")).ring).toBe(k1);
   expect(seen.reads).toBe(0);
@@ -167,7 +167,7 @@ test("for a message whose key the ring has not it is read again, at most every t
   expect(seen.reads).toBe(1);
 });
 
-test("a retired key is known: the ring is not read again for it", async () => {
+test("does not read the ring again for a retired key", async () => {
   const retired = { k0: { proof: keys.k2, until: "2026-11-22T00:00:00Z" } };
   const { secrets, seen } = over(
     parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: keys.k1 }, retired })),
@@ -177,7 +177,7 @@ test("a retired key is known: the ring is not read again for it", async () => {
   expect(seen.reads).toBe(0);
 });
 
-test("a ring that cannot be read stays as it was for messages, says that it is stale, and is asked for every ten seconds", async () => {
+test("keeps an unreadable ring for messages, reports it as stale, and retries every ten seconds", async () => {
   const { secrets, seen, stored } = over(k1);
   seen.nowMs += 5 * minute;
   expect(await secrets.recent()).toEqual({ ring: k1, isStale: true });
@@ -189,7 +189,7 @@ test("a ring that cannot be read stays as it was for messages, says that it is s
   expect(await secrets.recent("k2")).toEqual({ ring: both, isStale: false });
 });
 
-test("a ring that cannot change, or is not there, is as it is for messages", async () => {
+test("uses an unchangeable or missing ring as it is for messages", async () => {
   const fixed = createSecrets({ clock: { now: () => 1_000_000 } });
   expect(fixed.mayHaveRing()).toBe(false);
   fixed.begin(k1, 0);
