@@ -80,7 +80,7 @@ describe.each([
       }),
       { numRuns: runs(1_000), endOnFailure: true },
     );
-    expect([...tried]).toContain("another content type");
+    expect(tried.size).toBeGreaterThan(1);
   });
 });
 
