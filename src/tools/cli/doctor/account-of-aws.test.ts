@@ -8,7 +8,6 @@ import { eventRule } from "../../../aws/messaging/messaging.ts";
 import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";
 import { CallError, outcomeOf } from "./call-error.ts";
-import { command } from "./command-line.ts";
 import type { Check } from "./outcome.ts";
 import { type Place, placeOf, type ServiceName } from "./place.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
@@ -34,7 +33,7 @@ async function at(service: ServiceName, answers: Answers, isEmulator = false): P
   return {
     ...placeOf(service, account, given),
     isEmulator,
-    aws: (...words) => command("aws", service, ...words),
+    aws: placeOf(service, account, { ...given, endpoint: undefined }).aws,
   };
 }
 
@@ -71,7 +70,7 @@ describe("a table in AWS", () => {
       ...others,
     });
     return came(
-      tableChecks(new DynamoDBClient(place.options), place, neededTable(table, "t")),
+      tableChecks({ ...place, client: new DynamoDBClient(place.options) }, neededTable(table, "t")),
       `table t${what}`,
     );
   };
@@ -125,11 +124,8 @@ describe("a table in AWS", () => {
     const place = await at("dynamodb", {
       DescribeTable: { error: "ResourceNotFoundException", message: "" },
     });
-    const checks = tableChecks(
-      new DynamoDBClient(place.options),
-      place,
-      neededTable(withIndexes, "t"),
-    );
+    const client = new DynamoDBClient(place.options);
+    const checks = tableChecks({ ...place, client }, neededTable(withIndexes, "t"));
     const [, , fix] = await came(checks, "table t");
     expect(fix).toContain(
       `${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S`,
@@ -329,8 +325,9 @@ describe("a queue in AWS", () => {
   ) => {
     const place = await at("sqs", queues(attributes));
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const queue = askedQueue(client, place, neededQueue(isOrdered ? "jobs" : "events", name));
-    return came(queueChecks(client, place, queue), `${queue.name}${what}`);
+    const queuesAt = { ...place, client };
+    const queue = askedQueue(queuesAt, neededQueue(isOrdered ? "jobs" : "events", name));
+    return came(queueChecks(queuesAt, queue), `${queue.name}${what}`);
   };
   const usual = { FifoQueue: "true", VisibilityTimeout: "180" };
   const redrive = (dead: string, maxReceiveCount: number | string) => ({
@@ -351,8 +348,9 @@ describe("a queue in AWS", () => {
     });
     const wanted = neededQueue("jobs", "odd");
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
+    const queuesAt = { ...place, client };
     const [status, message] = await came(
-      queueChecks(client, place, askedQueue(client, place, wanted)),
+      queueChecks(queuesAt, askedQueue(queuesAt, wanted)),
       "queue odd",
     );
     expect([status, message]).toEqual([
@@ -455,12 +453,13 @@ describe("a bus in AWS", () => {
   ) => {
     const events = attributes === "missing" ? queues({}) : queues({ events: attributes });
     const place = await at("events", { ...answers, ...events }, isEmulator);
-    const sqsPlace = { ...place, aws: (...words: string[]) => command("aws", "sqs", ...words) };
+    const timing = { signal: AbortSignal.timeout(10_000), timeoutMs: 10_000 };
+    const sqsPlace = { ...place, aws: placeOf("sqs", {}, timing).aws };
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
     const queue =
       consumed.length === 0
         ? undefined
-        : askedQueue(client, place, neededQueue("events", "events"));
+        : askedQueue({ ...place, client }, neededQueue("events", "events"));
     const bus = {
       name: "b",
       variable: "KEELSON_EVENT_BUS",
@@ -469,7 +468,10 @@ describe("a bus in AWS", () => {
       consumed,
     };
     return came(
-      busChecks(new EventBridgeClient(place.options), place, bus, { queue, place: sqsPlace }),
+      busChecks({ ...place, client: new EventBridgeClient(place.options) }, bus, {
+        queue,
+        place: sqsPlace,
+      }),
       what,
     );
   };
@@ -632,13 +634,13 @@ describe("AWS itself", () => {
   test("is named when no endpoint is set, and its commands need no endpoint option", () => {
     const place = placeOf("sqs", {}, given);
     expect([place.shown, place.isEmulator]).toEqual(["AWS's own endpoint of sqs", false]);
-    expect(place.aws("create-queue", "--queue-name", "it's")).toBe(
+    expect(place.aws("create-queue", { "queue-name": "it's" })).toBe(
       `aws sqs create-queue --queue-name 'it'\\''s'`,
     );
   });
 
   const call = {
-    service: "sqs",
+    service: "sqs" as const,
     operation: "Op",
     resource: "r",
     shown: "AWS's own endpoint of sqs",

@@ -1,7 +1,7 @@
 import { DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../../base/process/clock.ts";
 import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
-import type { Place } from "./place.ts";
+import type { PlaceOf } from "./place.ts";
 
 /**
  * AWS rejects signatures beyond the first; beyond the second, leases and tokens expire noticeably
@@ -10,23 +10,21 @@ import type { Place } from "./place.ts";
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
 export function accountChecks(
-  client: DynamoDBClient,
-  place: Place,
+  place: PlaceOf<DynamoDBClient>,
   clock: Clock,
   tableName: string,
 ): Check[] {
+  const { client, shown } = place;
   return [
     {
       name: "region",
       run: async () => {
         try {
-          return fine(`${await client.config.region()}, DynamoDB at ${place.shown}`);
+          return fine(`${await client.config.region()}, DynamoDB at ${shown}`);
         } catch {
-          return wrong(
-            "no region is set",
-            "export AWS_REGION=eu-west-1",
-            "aws configure set region eu-west-1",
-          );
+          const region = "eu-west-1";
+          const fixes = [`export AWS_REGION=${region}`, `aws configure set region ${region}`];
+          return wrong("no region is set", ...fixes);
         }
       },
     },
@@ -37,23 +35,19 @@ export function accountChecks(
           await client.config.credentials();
           return fine("found");
         } catch (error) {
-          // Safe: the SDK only throws errors.
-          return wrong(
-            `none are found (${(error as Error).name})`,
-            "aws configure",
-            "aws sso login",
-          );
+          const { name } = error as Error; // safe: the SDK only throws errors
+          return wrong(`none are found (${name})`, "aws configure", "aws sso login");
         }
       },
     },
     {
       name: "clock",
       run: async () => {
-        const offMs = await differenceMs(client, place, clock, tableName);
-        if (offMs === undefined) return unchecked(`${place.shown} does not say what time it is`);
+        const offMs = await differenceMs(place, clock, tableName);
+        if (offMs === undefined) return unchecked(`${shown} does not say what time it is`);
         const seconds = Math.round(Math.abs(offMs) / 1_000);
-        if (Math.abs(offMs) <= noticedMs) return fine(`within ${seconds + 1} s of ${place.shown}`);
-        const says = `the clock is ${seconds} s ${offMs > 0 ? "behind" : "ahead of"} ${place.shown}`;
+        if (Math.abs(offMs) <= noticedMs) return fine(`within ${seconds + 1} s of ${shown}`);
+        const says = `the clock is ${seconds} s ${offMs > 0 ? "behind" : "ahead of"} ${shown}`;
         const fix = "sudo timedatectl set-ntp true";
         return Math.abs(offMs) > refusedMs
           ? wrong(`${says}: AWS refuses signatures if the clock is 300 s off`, fix)
@@ -65,12 +59,11 @@ export function accountChecks(
 
 /** How far the endpoint's clock is ahead, from the `Date` header of any response. */
 async function differenceMs(
-  client: DynamoDBClient,
-  place: Place,
+  { client, call }: PlaceOf<DynamoDBClient>,
   clock: Clock,
-  tableName: string,
+  TableName: string,
 ): Promise<number | undefined> {
-  let date: string | undefined;
+  let date = "";
   let [startMs, endMs] = [0, 0];
   client.middlewareStack.add(
     (next) => async (args) => {
@@ -78,18 +71,15 @@ async function differenceMs(
       const result = await next(args);
       endMs = clock.now();
       // Safe: at this step of the stack, every response is an HTTP response.
-      date = (result.response as { readonly headers: Readonly<Record<string, string>> }).headers[
-        "date"
-      ];
+      const { headers } = result.response as { readonly headers: { readonly date?: string } };
+      date = headers.date ?? "";
       return result;
     },
     { step: "deserialize", priority: "low", name: "keelsonDoctorDate" },
   );
   try {
-    await place.call("DescribeTable", tableName, () =>
-      client.send(new DescribeTableCommand({ TableName: tableName }), {
-        abortSignal: place.signal,
-      }),
+    await call("DescribeTable", TableName, (until) =>
+      client.send(new DescribeTableCommand({ TableName }), until),
     );
   } catch (error) {
     // An error response has a `Date` header too.
@@ -97,7 +87,8 @@ async function differenceMs(
   }
   // `Date` has a resolution of one second and can be from any moment of the call. A difference
   // within that range does not count.
-  const [fromMs, untilMs] = [Date.parse(date ?? ""), Date.parse(date ?? "") + 1_000];
+  const fromMs = Date.parse(date);
+  const untilMs = fromMs + 1_000;
   if (Number.isNaN(fromMs)) return undefined;
   return untilMs < startMs ? untilMs - startMs : Math.max(0, fromMs - endMs);
 }

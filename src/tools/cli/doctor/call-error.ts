@@ -1,12 +1,10 @@
 import { command } from "./command-line.ts";
 import { type Outcome, unchecked, wrong } from "./outcome.ts";
+import type { Place } from "./place.ts";
 
-export interface Call {
-  readonly service: string;
+export interface Call extends Pick<Place, "service" | "shown" | "isEmulator"> {
   readonly operation: string;
   readonly resource: string;
-  readonly shown: string;
-  readonly isEmulator: boolean;
 }
 
 export class CallError extends Error {
@@ -19,8 +17,20 @@ export class CallError extends Error {
   }
 }
 
-export function failureName(error: unknown): string | undefined {
-  return error instanceof CallError ? rootOf(error.cause).name : undefined;
+/** Empty for an error that is no {@link CallError}. */
+export function failureName(error: unknown): string {
+  return error instanceof CallError ? rootOf(error.cause).name : "";
+}
+
+/** Returns `undefined` if there is no such table, bus or queue. */
+export async function unlessMissing<Found>(find: () => Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await find();
+  } catch (error) {
+    if (/^ResourceNotFoundException$|QueueDoesNotExist|NonExistentQueue/.test(failureName(error)))
+      return undefined;
+    throw error;
+  }
 }
 
 export function outcomeOf(error: unknown): Outcome {
@@ -31,18 +41,12 @@ export function outcomeOf(error: unknown): Outcome {
   if (isEmulator && isUnknown(failure)) return unchecked(`the emulator does not know ${operation}`);
   if (isDenied(failure)) {
     const action = `${service}:${operation}`;
-    const fix = permission(action, failure.message);
-    return wrong(
-      `the credentials may not call ${action} on ${resource}`,
-      ...(fix === undefined ? [] : [fix]),
-    );
+    const message = `the credentials may not call ${action} on ${resource}`;
+    return wrong(message, ...permission(action, failure.message));
   }
   if (refusedCredentials.has(failure.name) || failure.name.startsWith("CredentialsProvider")) {
-    return wrong(
-      `the credentials are refused: ${failure.name}`,
-      "aws sts get-caller-identity",
-      "aws sso login",
-    );
+    const message = `the credentials are refused: ${failure.name}`;
+    return wrong(message, "aws sts get-caller-identity", "aws sso login");
   }
   if (isUnreachable(failure)) {
     const why = isLate(failure) ? "not in time" : String(failure.code);
@@ -100,31 +104,20 @@ function isLate({ name }: Failure): boolean {
 }
 
 /** Only if AWS's message names the caller and the resource. */
-function permission(action: string, message: string): string | undefined {
+function permission(action: string, message: string): readonly string[] {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];
-  if (name === undefined || resource === undefined) return undefined;
-  const [verb, option] =
-    kind === "user" ? ["put-user-policy", "--user-name"] : ["put-role-policy", "--role-name"];
+  if (name === undefined || resource === undefined) return [];
+  const who = kind === "user" ? "user" : "role";
   const Statement = [{ Effect: "Allow", Action: action, Resource: resource }];
   const document = JSON.stringify({ Version: "2012-10-17", Statement });
   const policy = `keelson-${action.replace(":", "-")}`;
-  return command(
-    "aws",
-    "iam",
-    verb,
-    option,
-    name,
-    "--policy-name",
-    policy,
-    "--policy-document",
-    document,
-  );
+  const options = ["--policy-name", policy, "--policy-document", document];
+  return [command("aws", "iam", `put-${who}-policy`, `--${who}-name`, name, ...options)];
 }
 
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.name === "Error"
-    ? error.message.slice(0, 300)
-    : `${error.name}: ${error.message.slice(0, 300)}`;
+  const message = error.message.slice(0, 300);
+  return error.name === "Error" ? message : `${error.name}: ${message}`;
 }

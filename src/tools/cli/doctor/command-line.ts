@@ -10,3 +10,11 @@ export function command(...words: readonly string[]): string {
 
 /** Excludes a leading `=`: the Z shell expands `=word` to the path of a command. */
 const bare = /^[\w.,:/@%+-][\w.,:=/@%+-]*$/;
+
+export function keelson(...words: readonly string[]): string {
+  return command("npx", "keelson", ...words);
+}
+
+export function createKeyRing(parameter = "/app/key-ring"): string {
+  return keelson("key-ring", "create", "--parameter", parameter);
+}

@@ -40,43 +40,37 @@ export async function diagnose(
   const signal = AbortSignal.timeout(timeoutMs);
   const at = (service: ServiceName, endpoint?: string) =>
     placeOf(service, env, { signal, timeoutMs, endpoint });
-  const places = {
-    dynamodb: at("dynamodb", options.dynamodb?.endpoint),
-    ssm: at("ssm"),
-    sqs: at("sqs"),
-    events: at("events"),
-    sts: at("sts"),
+  const [dynamodb, ssm] = [at("dynamodb", options.dynamodb?.endpoint), at("ssm")];
+  const [sqs, events, sts] = [at("sqs"), at("events"), at("sts")];
+  const tablesAt = { ...dynamodb, client: new DynamoDBClient(dynamodb.options) };
+  const timed = {
+    ...dynamodb,
+    client: new DynamoDBClient({ ...dynamodb.options, maxAttempts: 1 }),
   };
-  const dynamodb = new DynamoDBClient(places.dynamodb.options);
-  const timing = new DynamoDBClient({ ...places.dynamodb.options, maxAttempts: 1 });
-  const sqs = new SQSClient(places.sqs.options);
-  const eventBridge = new EventBridgeClient(places.events.options);
-  const reader = await openParameters({
-    ...places.ssm.options,
-    attemptMs: timeoutMs,
-    totalMs: timeoutMs,
-  });
+  const queuesAt = { ...sqs, client: new SQSClient(sqs.options) };
+  const busAt = { ...events, client: new EventBridgeClient(events.options) };
+  const limits = { attemptMs: timeoutMs, totalMs: timeoutMs };
+  const reader = await openParameters({ ...ssm.options, ...limits });
   try {
-    const { tables, events, jobs, bus, parameters, isIsolated } = needsOf(server, { env });
+    const needs = needsOf(server, { env });
+    const { tables, bus } = needs;
     const asked = (queue: NeededQueue | undefined) =>
-      queue === undefined ? [] : [askedQueue(sqs, places.sqs, queue)];
-    const eventQueue = asked(events);
+      queue === undefined ? [] : [askedQueue(queuesAt, queue)];
+    const eventQueue = asked(needs.events);
     const checks: Check[] = [
-      ...accountChecks(timing, places.dynamodb, clock, tables[0].tableName),
-      ...tables.flatMap((table) => tableChecks(dynamodb, places.dynamodb, table)),
-      ...parameterChecks(reader, places.ssm, server, parameters),
+      ...accountChecks(timed, clock, tables[0].tableName),
+      ...tables.flatMap((table) => tableChecks(tablesAt, table)),
+      ...parameterChecks({ ...ssm, client: reader }, server, needs.parameters),
       ...ringlessChecks(server),
       ...messageChecks(server),
-      ...(isIsolated ? isolationChecks(server, env, places.sts) : []),
-      ...[...eventQueue, ...asked(jobs)].flatMap((queue) => queueChecks(sqs, places.sqs, queue)),
-      ...(bus === undefined
-        ? []
-        : busChecks(eventBridge, places.events, bus, { queue: eventQueue[0], place: places.sqs })),
+      ...(needs.isIsolated ? isolationChecks(server, env, sts) : []),
+      ...[...eventQueue, ...asked(needs.jobs)].flatMap((queue) => queueChecks(queuesAt, queue)),
+      ...(bus === undefined ? [] : busChecks(busAt, bus, { queue: eventQueue[0], place: sqs })),
     ];
     return await Promise.all(checks.map((check) => carriedOut(check, timeoutMs)));
   } finally {
     reader.close();
-    for (const client of [dynamodb, timing, sqs, eventBridge]) client.destroy();
+    for (const { client } of [tablesAt, timed, queuesAt, busAt]) client.destroy();
   }
 }
 

@@ -33,7 +33,7 @@ async function outcome(
   const client = new STSClient(place.options);
   try {
     const command = new AssumeRoleCommand({ ...assumption(role, madeUp), DurationSeconds: 900 });
-    await place.call("AssumeRole", role, () => client.send(command, { abortSignal: place.signal }));
+    await place.call("AssumeRole", role, (until) => client.send(command, until));
     return fine(`${role} can be assumed, with a session tag`);
   } catch (error) {
     if (failureName(error) !== "AccessDenied") throw error;

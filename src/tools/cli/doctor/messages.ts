@@ -1,7 +1,7 @@
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { usesMessages } from "../../../app/registry/registry.ts";
 import { proofMode } from "../../../parts/messages/proof.ts";
-import { command } from "./command-line.ts";
+import { createKeyRing } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
 
 export function messageChecks(server: DeclaredServer): Check[] {
@@ -25,9 +25,6 @@ function proofOutcome({ options, environment }: DeclaredServer): Outcome {
       `signed, but not required: ${danger}; once message.proof_missing is no longer logged, ${wanted}`,
     );
   }
-  const create = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
-  return doubtful(
-    `off: ${danger}; sign first, then ${wanted}`,
-    ...(options.keyRing === undefined ? [create] : []),
-  );
+  const message = `off: ${danger}; sign first, then ${wanted}`;
+  return options.keyRing === undefined ? doubtful(message, createKeyRing()) : doubtful(message);
 }

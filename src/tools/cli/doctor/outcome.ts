@@ -13,40 +13,32 @@ export interface Check {
   run(): Promise<Outcome>;
 }
 
-export const fine = (message: string): Outcome => ({ status: "ok", message, fix: [] });
-export const doubtful = (message: string, ...fix: readonly string[]): Outcome => ({
-  status: "warn",
-  message,
-  fix,
-});
-export const wrong = (message: string, ...fix: readonly string[]): Outcome => ({
-  status: "fail",
-  message,
-  fix,
-});
-export const unchecked = (why: string): Outcome => ({
-  status: "skip",
-  message: `not checked: ${why}`,
-  fix: [],
-});
+const outcome =
+  (status: Status) =>
+  (message: string, ...fix: readonly string[]): Outcome => ({ status, message, fix });
 
-/** Looks at what another check finds; refers to that check if it finds nothing. */
-export function following<Found>(
-  name: string,
-  first: { readonly name: string; readonly find: () => Promise<Found | undefined> },
-  look: (found: Found) => Outcome | Promise<Outcome>,
-): Check {
-  return {
-    name,
-    run: async () => {
-      const found = await first.find().catch(() => undefined);
-      return found === undefined ? unchecked(`see ${first.name}`) : look(found);
-    },
-  };
+export const fine = outcome("ok");
+export const doubtful = outcome("warn");
+export const wrong = outcome("fail");
+export const unchecked = (why: string) => outcome("skip")(`not checked: ${why}`);
+
+/** A check, with what it looks at. */
+export interface Found<Thing> {
+  readonly name: string;
+  readonly find: () => Promise<Thing | undefined>;
 }
 
-export function asked<Found>(ask: () => Promise<Found>): () => Promise<Found> {
-  let answer: Promise<Found> | undefined;
+/** Looks at what another check finds; refers to that check if it finds nothing. */
+export async function after<Thing>(
+  { name, find }: Found<Thing>,
+  look: (found: Thing) => Outcome | Promise<Outcome>,
+): Promise<Outcome> {
+  const found = await find().catch(() => undefined);
+  return found === undefined ? unchecked(`see ${name}`) : look(found);
+}
+
+export function asked<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let answer: Promise<Answer> | undefined;
   return () => {
     answer ??= ask();
     return answer;

@@ -1,30 +1,31 @@
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import type { ParameterReader } from "../../../app/runtime/adapters.ts";
 import { readKeyRing } from "../../../app/server/boot-parameters.ts";
+import type { BootProblem } from "../../../base/errors/boot.ts";
 import {
   type ConfigParameter,
   formerParameters,
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
 import type { NeededParameters } from "../../infra/needs.ts";
-import { command } from "./command-line.ts";
+import { createKeyRing } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
-import type { Place } from "./place.ts";
+import type { Place, PlaceOf } from "./place.ts";
 
 /** No outcome contains the values of parameters. */
 export function parameterChecks(
-  reader: ParameterReader,
-  place: Place,
+  place: PlaceOf<ParameterReader>,
   { registry, environment }: DeclaredServer,
   { overrides, keyRing }: NeededParameters,
 ): Check[] {
+  const { client, call } = place;
   const checks: Check[] = [];
   if (overrides !== undefined) {
     checks.push({
       name: `parameters ${overrides}`,
       run: async () => {
-        const parameters = await place.call("GetParametersByPath", overrides, () =>
-          reader.read(overrides),
+        const parameters = await call("GetParametersByPath", overrides, () =>
+          client.read(overrides),
         );
         const { problems } = parameterOverrides(registry, overrides, parameters);
         const former = formerParameters(registry, overrides, parameters);
@@ -40,10 +41,10 @@ export function parameterChecks(
     checks.push({
       name: `key ring ${keyRing}`,
       run: async () => {
-        const read = await place.call("GetParameter", keyRing, () => readKeyRing(reader, keyRing));
+        const read = await call("GetParameter", keyRing, () => readKeyRing(client, keyRing));
         return "keyRing" in read
           ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
-          : keyRingOutcome(place, keyRing, read.problem.rule, read.problem.message, environment);
+          : keyRingOutcome(place, keyRing, read.problem, environment);
       },
     });
   }
@@ -56,14 +57,8 @@ export function ringlessChecks({ options, registry, environment }: DeclaredServe
   );
   if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production")
     return [];
-  const message = `the server names none, so these keys cannot be set: ${encrypted.join(", ")}`;
-  const fix = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
-  return [
-    {
-      name: "key ring",
-      run: async () => doubtful(`${message}; name it as keyRing.parameter of buildServer`, fix),
-    },
-  ];
+  const message = `the server names none, so these keys cannot be set: ${encrypted.join(", ")}; name it as keyRing.parameter of buildServer`;
+  return [{ name: "key ring", run: async () => doubtful(message, createKeyRing()) }];
 }
 
 function parameterFix(
@@ -73,11 +68,9 @@ function parameterFix(
   parameters: readonly ConfigParameter[],
 ): string {
   if (["parameter-unknown", "parameter-twice"].includes(rule))
-    return place.aws("delete-parameter", "--name", name);
-  const type = parameters.some((parameter) => parameter.name === name && parameter.secure)
-    ? "SecureString"
-    : "String";
-  return place.aws("put-parameter", "--overwrite", "--type", type, "--name", name, "--value", "…");
+    return place.aws("delete-parameter", { name });
+  const type = typeOf(parameters.find((parameter) => parameter.name === name));
+  return place.aws("put-parameter", { overwrite: true, type, name, value: "…" });
 }
 
 /**
@@ -90,59 +83,47 @@ function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters
       ? `${name} is read under a former name of its key, which today is ${today}`
       : `${name} is not read: there is ${today}`,
   );
-  const fixes = former.flatMap(({ name, secure, today, isRead }) => [
-    ...(isRead
-      ? [
-          place.aws(
-            "put-parameter",
-            "--type",
-            secure ? "SecureString" : "String",
-            "--name",
-            today,
-            "--value",
-            "…",
-          ),
-        ]
-      : []),
-    place.aws("delete-parameter", "--name", name),
-  ]);
+  const fixes = former.flatMap((parameter) => {
+    const remove = place.aws("delete-parameter", { name: parameter.name });
+    const put = { type: typeOf(parameter), name: parameter.today, value: "…" };
+    return parameter.isRead ? [place.aws("put-parameter", put), remove] : [remove];
+  });
   return doubtful(`${messages.join("; ")}; rename once the release before is gone`, ...fixes);
+}
+
+function typeOf(parameter: Pick<ConfigParameter, "secure"> | undefined): string {
+  return parameter?.secure ? "SecureString" : "String";
 }
 
 function keyRingOutcome(
   place: Place,
-  parameter: string,
-  rule: string,
-  message: string,
+  name: string,
+  { rule, message }: BootProblem,
   environment: DeclaredServer["environment"],
 ): Outcome {
-  const create = command("npx", "keelson", "key-ring", "create", "--parameter", parameter);
+  const create = createKeyRing(name);
   switch (rule) {
-    case "key-ring-missing":
+    case "key-ring-missing": {
+      const missing = "there is no such parameter";
       // Other environments derive a ring from the development secret.
       return environment === "production"
-        ? wrong("there is no such parameter", create)
+        ? wrong(missing, create)
         : doubtful(
-            `there is no such parameter; in ${environment} a ring is made from the development secret`,
+            `${missing}; in ${environment} a ring is made from the development secret`,
             create,
           );
+    }
     case "key-ring-readable":
       return wrong(
         `${message}: anybody who may read parameters reads the keys`,
-        place.aws("delete-parameter", "--name", parameter),
+        place.aws("delete-parameter", { name }),
         create,
       );
-    default:
+    default: {
       // Excludes the values of the history, because they are keys.
-      return wrong(
-        `${message}; restore the previous version`,
-        place.aws(
-          "get-parameter-history",
-          "--name",
-          parameter,
-          "--query",
-          "Parameters[].[Version,LastModifiedDate,LastModifiedUser]",
-        ),
-      );
+      const query = "Parameters[].[Version,LastModifiedDate,LastModifiedUser]";
+      const history = place.aws("get-parameter-history", { name, query });
+      return wrong(`${message}; restore the previous version`, history);
+    }
   }
 }

@@ -18,12 +18,21 @@ export interface Place {
     readonly maxAttempts: number;
     readonly requestHandler: { readonly connectionTimeout: number };
   };
-  readonly signal: AbortSignal;
   /** @throws CallError with the call that failed. */
-  call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
-  /** `aws sqs <words>`, for this endpoint. */
-  aws(...words: readonly string[]): string;
+  call<Answer>(
+    operation: string,
+    resource: string,
+    send: (until: { readonly abortSignal: AbortSignal }) => Promise<Answer>,
+  ): Promise<Answer>;
+  /** `aws sqs <action> --<name> <value>`, for this endpoint. Leaves out undefined options. */
+  aws(action: string, options: AwsOptions): string;
 }
+
+export interface PlaceOf<Client> extends Place {
+  readonly client: Client;
+}
+
+type AwsOptions = Readonly<Record<string, string | readonly string[] | true | undefined>>;
 
 const variableNames = {
   dynamodb: "DYNAMODB",
@@ -63,22 +72,23 @@ export function placeOf(
       maxAttempts: 2,
       requestHandler: { connectionTimeout: given.timeoutMs },
     },
-    signal: given.signal,
     call: async (operation, resource, send) => {
       try {
-        return await send();
+        return await send({ abortSignal: given.signal });
       } catch (error) {
         throw new CallError({ service, operation, resource, shown, isEmulator }, error);
       }
     },
-    aws: (...words) =>
-      command(
-        "aws",
-        service,
-        ...words,
-        ...(endpoint === undefined ? [] : ["--endpoint-url", shown]),
-      ),
+    aws: (action, options) => {
+      const all = { ...options, "endpoint-url": endpoint === undefined ? undefined : shown };
+      return command("aws", service, ...action.split(" "), ...Object.entries(all).flatMap(words));
+    },
   };
+}
+
+function words([name, value]: readonly [string, AwsOptions[string]]): readonly string[] {
+  if (value === undefined) return [];
+  return [`--${name}`, ...(value === true ? [] : [value].flat())];
 }
 
 function shownAddress(endpoint: string): string {

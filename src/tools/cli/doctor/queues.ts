@@ -1,9 +1,18 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import type { NeededQueue } from "../../infra/needs.ts";
-import { failureName } from "./call-error.ts";
-import { asked, type Check, doubtful, fine, following, type Outcome, wrong } from "./outcome.ts";
-import type { Place } from "./place.ts";
+import { unlessMissing } from "./call-error.ts";
+import {
+  after,
+  asked,
+  type Check,
+  doubtful,
+  type Found,
+  fine,
+  type Outcome,
+  wrong,
+} from "./outcome.ts";
+import type { Place, PlaceOf } from "./place.ts";
 
 export interface FoundQueue {
   readonly url: string;
@@ -11,103 +20,76 @@ export interface FoundQueue {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-export interface AskedQueue {
-  /** Of its first check. */
-  readonly name: string;
+export interface AskedQueue extends Found<FoundQueue> {
   readonly wanted: NeededQueue;
-  readonly find: () => Promise<FoundQueue | undefined>;
 }
+
+type Queues = PlaceOf<SQSClient>;
 
 /**
  * A duplicate can use up two receives; a message must use up its attempts before its claims expire.
  */
 const [fewestReceives, mostReceives] = [3, 6];
 
-export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue): AskedQueue {
+export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {
   const { name } = wanted;
   return {
     name: `queue ${queueName(name)}`,
     wanted,
-    find: asked(() => findQueue(client, place, name)),
+    find: asked(() => findQueue(place, name)),
   };
 }
 
-export function queueChecks(client: SQSClient, place: Place, queue: AskedQueue): Check[] {
-  const { wanted } = queue;
+export function queueChecks(place: Queues, queue: AskedQueue): Check[] {
+  const { name, wanted } = queue;
   return [
-    { name: queue.name, run: async () => queueOutcome(place, wanted, await queue.find()) },
-    following(`${queue.name}: dead letters`, queue, (found) =>
-      deadLetterOutcome(client, place, wanted, found),
-    ),
+    { name, run: async () => queueOutcome(place, wanted, await queue.find()) },
+    {
+      name: `${name}: dead letters`,
+      run: () => after(queue, (found) => deadLetterOutcome(place, wanted, found)),
+    },
   ];
 }
 
-async function findQueue(
-  client: SQSClient,
-  place: Place,
-  nameOrUrl: string,
-): Promise<FoundQueue | undefined> {
+function findQueue({ client, call }: Queues, nameOrUrl: string): Promise<FoundQueue | undefined> {
   const name = queueName(nameOrUrl);
-  const { signal } = place;
-  try {
-    const url = nameOrUrl.includes("://")
-      ? nameOrUrl
-      : await place.call("GetQueueUrl", name, async () =>
-          String(
-            (
-              await client.send(new GetQueueUrlCommand({ QueueName: name }), {
-                abortSignal: signal,
-              })
-            ).QueueUrl,
-          ),
+  return unlessMissing(async () => {
+    const { QueueUrl } = nameOrUrl.includes("://")
+      ? { QueueUrl: nameOrUrl }
+      : await call("GetQueueUrl", name, (until) =>
+          client.send(new GetQueueUrlCommand({ QueueName: name }), until),
         );
-    const command = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["All"] });
-    const { Attributes } = await place.call("GetQueueAttributes", name, () =>
-      client.send(command, { abortSignal: signal }),
+    const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] });
+    const { Attributes } = await call("GetQueueAttributes", name, (until) =>
+      client.send(command, until),
     );
     const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has attributes
-    return { url, arn: String(attributes["QueueArn"]), attributes };
-  } catch (error) {
-    if (/QueueDoesNotExist|NonExistentQueue/.test(failureName(error) ?? "")) return undefined;
-    throw error;
-  }
+    return { url: String(QueueUrl), arn: String(attributes["QueueArn"]), attributes };
+  });
+}
+
+/** The command that sets attributes of a queue. */
+export function setAttributes(place: Place, url: string, attributes: string): string {
+  return place.aws("set-queue-attributes", { "queue-url": url, attributes });
 }
 
 function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined): Outcome {
   const { name, isOrdered, variable, visibilitySeconds } = wanted;
   const own = queueName(name);
   const ordered = isOrdered ? ["FifoQueue=true"] : [];
-  const create = (queueName: string) =>
-    place.aws(
-      "create-queue",
-      ...[
-        "--queue-name",
-        queueName,
-        "--attributes",
-        [...ordered, `VisibilityTimeout=${visibilitySeconds}`].join(","),
-      ],
-    );
+  const attributes = [...ordered, `VisibilityTimeout=${visibilitySeconds}`].join(",");
+  const create = (queue: string) => place.aws("create-queue", { "queue-name": queue, attributes });
   if (found === undefined) return wrong("it does not exist", create(own));
-  const { attributes, url } = found;
-  if (isOrdered && attributes["FifoQueue"] !== "true") {
+  if (isOrdered && found.attributes["FifoQueue"] !== "true") {
     const other = `${own}.fifo`;
-    return wrong(
-      "it is not FIFO, and cannot be made so",
-      create(other),
-      `export ${variable}=${other}`,
-    );
+    const message = "it is not FIFO, and cannot be made so";
+    return wrong(message, create(other), `export ${variable}=${other}`);
   }
-  const seconds = Number(attributes["VisibilityTimeout"]);
+  const seconds = Number(found.attributes["VisibilityTimeout"]);
   if (seconds < visibilitySeconds) {
     return wrong(
       `its visibility timeout is ${seconds} s: a message is delivered again while it is being handled`,
-      place.aws(
-        "set-queue-attributes",
-        "--queue-url",
-        url,
-        "--attributes",
-        `VisibilityTimeout=${visibilitySeconds}`,
-      ),
+      setAttributes(place, found.url, `VisibilityTimeout=${visibilitySeconds}`),
     );
   }
   return fine(
@@ -116,39 +98,26 @@ function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | und
 }
 
 async function deadLetterOutcome(
-  client: SQSClient,
-  place: Place,
-  wanted: NeededQueue,
+  place: Queues,
+  { deadName, maxReceives }: NeededQueue,
   found: FoundQueue,
 ): Promise<Outcome> {
   const { deadLetterTargetArn: arn, maxReceiveCount: count } = redriveOf(found);
-  const set = (target: string, receives: number) =>
-    place.aws(
-      "set-queue-attributes",
-      ...[
-        "--queue-url",
-        found.url,
-        "--attributes",
-        JSON.stringify({ RedrivePolicy: redrivePolicy(target, receives) }),
-      ],
-    );
-  const create = (queueName: string) =>
-    place.aws(
-      "create-queue",
-      ...[
-        "--queue-name",
-        queueName,
-        ...(queueName.endsWith(".fifo") ? ["--attributes", "FifoQueue=true"] : []),
-      ],
-    );
+  const set = (deadLetterTargetArn: string) => {
+    const policy = JSON.stringify({ deadLetterTargetArn, maxReceiveCount: maxReceives });
+    return setAttributes(place, found.url, JSON.stringify({ RedrivePolicy: policy }));
+  };
+  const create = (name: string) => {
+    const attributes = name.endsWith(".fifo") ? "FifoQueue=true" : undefined;
+    return place.aws("create-queue", { "queue-name": name, attributes });
+  };
   if (arn === undefined) {
-    const dead = wanted.deadName;
-    const deadArn = `${found.arn.slice(0, found.arn.lastIndexOf(":") + 1)}${dead}`;
+    const deadArn = `${found.arn.slice(0, found.arn.lastIndexOf(":") + 1)}${deadName}`;
     const message = "there is no dead-letter queue: failing messages are retried until they expire";
-    return wrong(message, create(dead), set(deadArn, wanted.maxReceives));
+    return wrong(message, create(deadName), set(deadArn));
   }
   const dead = arn.slice(arn.lastIndexOf(":") + 1);
-  if ((await findQueue(client, place, dead)) === undefined) {
+  if ((await findQueue(place, dead)) === undefined) {
     return wrong(
       `its dead-letter queue ${dead} does not exist: failing messages are retried until they expire`,
       create(dead),
@@ -158,12 +127,12 @@ async function deadLetterOutcome(
   if (receives < fewestReceives) {
     return doubtful(
       `a message has ${receives} attempts, duplicates included, before it goes to ${dead}`,
-      set(arn, wanted.maxReceives),
+      set(arn),
     );
   }
   if (receives > mostReceives) {
     const message = `a message has ${receives} attempts before it goes to ${dead}: consumers forget after 300 s that they are done`;
-    return doubtful(message, set(arn, wanted.maxReceives));
+    return doubtful(message, set(arn));
   }
   return fine(`${dead}, after ${receives} attempts`);
 }
@@ -174,8 +143,4 @@ function redriveOf({ attributes }: FoundQueue) {
     readonly deadLetterTargetArn?: string;
     readonly maxReceiveCount?: number | string;
   };
-}
-
-function redrivePolicy(deadLetterTargetArn: string, maxReceiveCount: number): string {
-  return JSON.stringify({ deadLetterTargetArn, maxReceiveCount });
 }

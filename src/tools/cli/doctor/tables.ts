@@ -15,57 +15,50 @@ import {
   shownKeys,
 } from "../../../aws/tables/table-indexes.ts";
 import type { NeededTable } from "../../infra/needs.ts";
-import { failureName } from "./call-error.ts";
+import { unlessMissing } from "./call-error.ts";
 import {
+  after,
   asked,
   type Check,
   doubtful,
   fine,
-  following,
   type Outcome,
   unchecked,
   wrong,
 } from "./outcome.ts";
-import type { Place } from "./place.ts";
+import type { Place, PlaceOf } from "./place.ts";
 
-export function tableChecks(client: DynamoDBClient, place: Place, table: NeededTable): Check[] {
-  const { tableName, timeToLive } = table;
-  const describe = asked(async () => {
-    try {
-      const command = new DescribeTableCommand({ TableName: tableName });
-      return (
-        await place.call("DescribeTable", tableName, () =>
-          client.send(command, { abortSignal: place.signal }),
-        )
-      ).Table;
-    } catch (error) {
-      if (failureName(error) === "ResourceNotFoundException") return undefined;
-      throw error;
-    }
-  });
+type Tables = PlaceOf<DynamoDBClient>;
+type Look = (described: TableDescription) => Outcome | Promise<Outcome>;
+
+export function tableChecks(place: Tables, table: NeededTable): Check[] {
+  const { tableName, timeToLive, isLasting, stream } = table;
   const name = `table ${tableName}`;
-  const then = (what: string, look: (described: TableDescription) => Outcome | Promise<Outcome>) =>
-    following(`${name}: ${what}`, { name, find: describe }, look);
+  const find = asked(() => unlessMissing(() => described(place, tableName)));
+  const then = (what: string, look: Look, isNeeded = true): Check[] =>
+    isNeeded ? [{ name: `${name}: ${what}`, run: () => after({ name, find }, look) }] : [];
   return [
-    { name, run: async () => tableOutcome(place, table, await describe()) },
-    ...table.indexes.map((index) =>
-      then(`index ${index.name}`, (described) => indexOutcome(place, table, index, described)),
+    { name, run: async () => tableOutcome(place, table, await find()) },
+    ...table.indexes.flatMap((index) =>
+      then(`index ${index.name}`, (found) => indexOutcome(place, table, index, found)),
     ),
     ...(timeToLive === undefined
       ? []
-      : [then("time to live", () => timeToLiveOutcome(client, place, tableName, timeToLive))]),
-    ...(table.isLasting
-      ? [
-          then("point-in-time recovery", () => recoveryOutcome(client, place, tableName)),
-          then("deletion protection", (described) =>
-            protectionOutcome(place, tableName, described),
-          ),
-        ]
-      : []),
-    ...(table.stream === undefined
-      ? []
-      : [then("stream", (described) => streamOutcome(place, tableName, described))]),
+      : then("time to live", () => timeToLiveOutcome(place, tableName, timeToLive))),
+    ...then("point-in-time recovery", () => recoveryOutcome(place, tableName), isLasting),
+    ...then(
+      "deletion protection",
+      (found) => protectionOutcome(place, tableName, found),
+      isLasting,
+    ),
+    ...then("stream", (found) => streamOutcome(place, tableName, found), stream !== undefined),
   ];
+}
+
+async function described({ client, call }: Tables, TableName: string) {
+  const command = new DescribeTableCommand({ TableName });
+  const { Table } = await call("DescribeTable", TableName, (until) => client.send(command, until));
+  return Table;
 }
 
 function tableOutcome(
@@ -76,15 +69,10 @@ function tableOutcome(
   const { tableName } = table;
   if (found === undefined)
     return wrong("it does not exist", createCommand(place, table, tableName));
-  const types = new Map(
-    found.AttributeDefinitions?.map(({ AttributeName, AttributeType }) => [
-      AttributeName,
-      AttributeType,
-    ]),
-  );
-  const has = (found.KeySchema ?? [])
-    .map(({ AttributeName = "" }) => `${AttributeName} (${types.get(AttributeName)})`)
-    .join(", ");
+  const { AttributeDefinitions: definitions, KeySchema: schema = [] } = found;
+  const typeOf = (name: string | undefined) =>
+    definitions?.find(({ AttributeName }) => AttributeName === name)?.AttributeType;
+  const has = schema.map(({ AttributeName: key }) => `${key} (${typeOf(key)})`).join(", ");
   const wanted = shownKeys(table);
   if (has !== wanted) {
     const other = `${tableName}-2`;
@@ -95,42 +83,35 @@ function tableOutcome(
     );
   }
   if (found.TableStatus !== "ACTIVE") {
-    return wrong(
-      `it is ${found.TableStatus}`,
-      place.aws("wait", "table-exists", "--table-name", tableName),
-    );
+    const wait = place.aws("wait table-exists", { "table-name": tableName });
+    return wrong(`it is ${found.TableStatus}`, wait);
   }
   return fine(`active, with the keys ${wanted}`);
 }
 
 function createCommand(place: Place, table: NeededTable, tableName: string): string {
-  const { indexes } = table;
-  return place.aws(
-    "create-table",
-    ...["--table-name", tableName, "--billing-mode", "PAY_PER_REQUEST"],
-    ...definitionsOption(table, ...indexes),
-    ...[
-      "--key-schema",
-      ...keySchema(table).map(
-        ({ AttributeName, KeyType }) => `AttributeName=${AttributeName},KeyType=${KeyType}`,
-      ),
-    ],
-    ...(indexes.length === 0
-      ? []
-      : ["--global-secondary-indexes", JSON.stringify(indexes.map(indexDescription))]),
-    ...(table.isLasting ? ["--deletion-protection-enabled"] : []),
-    ...(table.stream === undefined
-      ? []
-      : ["--stream-specification", `StreamEnabled=true,StreamViewType=${table.stream}`]),
-  );
+  const { indexes, isLasting, stream } = table;
+  return place.aws("create-table", {
+    "table-name": tableName,
+    "billing-mode": "PAY_PER_REQUEST",
+    "attribute-definitions": definitionsOf(table, ...indexes),
+    "key-schema": keySchema(table).map(shorthand),
+    "global-secondary-indexes":
+      indexes.length === 0 ? undefined : JSON.stringify(indexes.map(indexDescription)),
+    "deletion-protection-enabled": isLasting || undefined,
+    "stream-specification": stream && `StreamEnabled=true,StreamViewType=${stream}`,
+  });
 }
 
-function definitionsOption(...keyed: readonly Keyed[]): string[] {
-  const definitions = attributeDefinitions(...keyed).map(
-    ({ AttributeName, AttributeType }) =>
-      `AttributeName=${AttributeName},AttributeType=${AttributeType}`,
-  );
-  return ["--attribute-definitions", ...definitions];
+function definitionsOf(...keyed: readonly Keyed[]): string[] {
+  return attributeDefinitions(...keyed).map(shorthand);
+}
+
+/** The AWS CLI's shorthand syntax: `Key=value,Key=value`. */
+function shorthand(members: object): string {
+  return Object.entries(members)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
 }
 
 function indexOutcome(
@@ -142,29 +123,19 @@ function indexOutcome(
   const { tableName } = table;
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
+  const named = { "table-name": tableName };
   switch (fault.kind) {
     case "missing": {
-      const updates = JSON.stringify([{ Create: indexDescription(index) }]);
-      return wrong(
-        fault.message,
-        place.aws(
-          "update-table",
-          ...[
-            "--table-name",
-            tableName,
-            ...definitionsOption(table, index),
-            "--global-secondary-index-updates",
-            updates,
-          ],
-        ),
-      );
+      const update = place.aws("update-table", {
+        ...named,
+        "attribute-definitions": definitionsOf(table, index),
+        "global-secondary-index-updates": JSON.stringify([{ Create: indexDescription(index) }]),
+      });
+      return wrong(fault.message, update);
     }
     case "status": {
       const query = `Table.GlobalSecondaryIndexes[?IndexName=='${index.name}'].[IndexStatus,Backfilling]`;
-      return wrong(
-        fault.message,
-        place.aws("describe-table", "--table-name", tableName, "--query", query),
-      );
+      return wrong(fault.message, place.aws("describe-table", { ...named, query }));
     }
     case "extra":
       return doubtful(`${fault.message}: that is paid for with every write`);
@@ -176,64 +147,46 @@ function indexOutcome(
 }
 
 async function timeToLiveOutcome(
-  client: DynamoDBClient,
-  place: Place,
-  tableName: string,
+  { client, call, aws }: Tables,
+  TableName: string,
   attribute: string,
 ): Promise<Outcome> {
-  const command = new DescribeTimeToLiveCommand({ TableName: tableName });
+  const command = new DescribeTimeToLiveCommand({ TableName });
   const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
-    await place.call("DescribeTimeToLive", tableName, () =>
-      client.send(command, { abortSignal: place.signal }),
-    );
-  const set = (Enabled: boolean, name: string) =>
-    place.aws(
-      "update-time-to-live",
-      ...[
-        "--table-name",
-        tableName,
-        "--time-to-live-specification",
-        `Enabled=${Enabled},AttributeName=${name}`,
-      ],
-    );
+    await call("DescribeTimeToLive", TableName, (until) => client.send(command, until));
+  const set = (Enabled: boolean, name: string | undefined) =>
+    aws("update-time-to-live", {
+      "table-name": TableName,
+      "time-to-live-specification": shorthand({ Enabled, AttributeName: name }),
+    });
   const isOn = ["ENABLED", "ENABLING"].includes(TimeToLiveStatus);
   if (isOn && AttributeName === attribute) return fine(`by ${attribute}`);
-  if (!isOn)
-    return wrong(
-      `it is ${TimeToLiveStatus}, so expired items are never deleted`,
-      set(true, attribute),
-    );
+  if (!isOn) {
+    const message = `it is ${TimeToLiveStatus}, so expired items are never deleted`;
+    return wrong(message, set(true, attribute));
+  }
   return wrong(
     `it is by ${AttributeName}, not ${attribute}; AWS lets an hour pass between the two`,
-    set(false, String(AttributeName)),
+    set(false, AttributeName),
     set(true, attribute),
   );
 }
 
-async function recoveryOutcome(
-  client: DynamoDBClient,
-  place: Place,
-  tableName: string,
-): Promise<Outcome> {
-  const command = new DescribeContinuousBackupsCommand({ TableName: tableName });
-  const { ContinuousBackupsDescription: found } = await place.call(
+async function recoveryOutcome({ client, call, aws }: Tables, TableName: string): Promise<Outcome> {
+  const command = new DescribeContinuousBackupsCommand({ TableName });
+  const { ContinuousBackupsDescription: found } = await call(
     "DescribeContinuousBackups",
-    tableName,
-    () => client.send(command, { abortSignal: place.signal }),
+    TableName,
+    (until) => client.send(command, until),
   );
   if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED")
     return fine("on");
   return doubtful(
     "it is off: what is overwritten or deleted by mistake is lost",
-    place.aws(
-      "update-continuous-backups",
-      ...[
-        "--table-name",
-        tableName,
-        "--point-in-time-recovery-specification",
-        "PointInTimeRecoveryEnabled=true",
-      ],
-    ),
+    aws("update-continuous-backups", {
+      "table-name": TableName,
+      "point-in-time-recovery-specification": "PointInTimeRecoveryEnabled=true",
+    }),
   );
 }
 
@@ -246,7 +199,7 @@ function protectionOutcome(
   if (isOn === undefined && place.isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
     "it is off: a bad deployment can delete what all tenants have in it",
-    place.aws("update-table", "--table-name", tableName, "--deletion-protection-enabled"),
+    place.aws("update-table", { "table-name": tableName, "deletion-protection-enabled": true }),
   );
 }
 
@@ -256,7 +209,7 @@ function streamOutcome(
   { StreamSpecification: stream }: TableDescription,
 ): Outcome {
   const set = (specification: string) =>
-    place.aws("update-table", "--table-name", tableName, "--stream-specification", specification);
+    place.aws("update-table", { "table-name": tableName, "stream-specification": specification });
   const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");
   if (stream?.StreamEnabled === true) {
     if (stream.StreamViewType === "KEYS_ONLY") return fine("with the keys only");
