@@ -3,7 +3,9 @@ import { signToken, type TokenOptions } from "../../base/identity/token.ts";
 import type { CommandContext } from "./setup/command-context.ts";
 import {
   defineCommand,
+  messageOf,
   type RunCommand,
+  required,
   text,
   UsageError,
   type ValuesOf,
@@ -13,65 +15,50 @@ import { forTerminal } from "./setup/terminal.ts";
 const commands =
   "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
 
+type Load = () => Promise<{ readonly run: RunCommand }>;
+
 /** In the order of the help text. Loaded lazily: `keelson token` does not need AWS code. */
-const otherCommands: readonly (readonly [
-  name: string,
-  summary: string,
-  load: () => Promise<{ readonly run: RunCommand }>,
-])[] = [
-  ["init", "makes a project", () => import("./commands/init-command.ts")],
-  ["doctor", "checks what a server needs", () => import("./commands/doctor-command.ts")],
-  [
-    "infra",
+const otherCommands: Readonly<Record<string, readonly [summary: string, load: Load]>> = {
+  init: ["makes a project", () => import("./commands/init-command.ts")],
+  doctor: ["checks what a server needs", () => import("./commands/doctor-command.ts")],
+  infra: [
     "writes the CloudFormation template of what a server needs",
     () => import("./commands/infra-command.ts"),
   ],
-  [
-    "openapi",
+  openapi: [
     "writes the OpenAPI document of a server",
     () => import("./commands/openapi-command.ts"),
   ],
-  [
-    "contract",
+  contract: [
     "locks what a server promises, and says whom a change breaks",
     () => import("./commands/contract-command.ts"),
   ],
-  [
-    "asyncapi",
+  asyncapi: [
     "writes the AsyncAPI document of a server's events and jobs",
     () => import("./commands/asyncapi-command.ts"),
   ],
-  [
-    "key-ring",
+  "key-ring": [
     "creates, rotates and lists the keys of encrypted configuration",
     () => import("./commands/key-ring-command.ts"),
   ],
-  [
-    "outbox",
+  outbox: [
     "lists, puts back and removes events that the bus refused",
     () => import("./commands/outbox-command.ts"),
   ],
-  [
-    "steps",
+  steps: [
     "lists steps, and says how those ended of which nobody knows",
     () => import("./commands/steps-command.ts"),
   ],
-  [
-    "trace",
+  trace: [
     "prints what became of a request as one tree, and what is stuck",
     () => import("./commands/trace-command.ts"),
   ],
-  [
-    "tenant",
-    "exports and erases the rows of a tenant",
-    () => import("./commands/tenant-command.ts"),
-  ],
-  [
-    "projection",
+  tenant: ["exports and erases the rows of a tenant", () => import("./commands/tenant-command.ts")],
+  projection: [
     "rebuilds projections and tells how they are",
     () => import("./commands/projection-command.ts"),
   ],
-];
+};
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -89,7 +76,9 @@ Options:
 The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
 Other commands, each with --help:
-${otherCommands.map(([name, summary]) => `  keelson ${name.padEnd(20)}${summary}`).join("\n")}`;
+${Object.entries(otherCommands)
+  .map(([name, [summary]]) => `  keelson ${name.padEnd(20)}${summary}`)
+  .join("\n")}`;
 
 const flags = {
   tenant: text,
@@ -121,10 +110,10 @@ const runToken = defineCommand({
 /** Runs `keelson` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
-  const other = otherCommands.find(([name]) => name === args[0]);
-  if (other === undefined) return runToken(args, context);
-  const { run } = await other[2]();
-  return run(args.slice(1), context);
+  const [name = "", ...others] = args;
+  if (!Object.hasOwn(otherCommands, name)) return runToken(args, context);
+  const [, load] = otherCommands[name] as readonly [string, Load]; // safe: it has the name
+  return (await load()).run(others, context);
 }
 
 /** Environment files set unused variables to an empty string. */
@@ -134,12 +123,8 @@ async function readSecret({ env, developmentSecret }: CommandContext): Promise<s
     try {
       return await developmentSecret();
     } catch (error) {
-      throw new Error(
-        `KEELSON_AUTH_SECRET is not set, so the development secret is needed: ${messageOf(error)}`,
-        {
-          cause: error,
-        },
-      );
+      const needed = "KEELSON_AUTH_SECRET is not set, so the development secret is needed";
+      throw new Error(`${needed}: ${messageOf(error)}`, { cause: error });
     }
   }
   const wrong = authProblems({ secret: configured })[0];
@@ -151,8 +136,7 @@ function tokenOptions(
   values: ValuesOf<typeof flags>,
   [command, unexpected]: readonly string[],
 ): Omit<TokenOptions, "secret"> {
-  if (command === undefined) throw new UsageError(`no command is given; use ${commands}`);
-  if (command !== "token")
+  if (required(command, `no command is given; use ${commands}`) !== "token")
     throw new UsageError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
   if (unexpected !== undefined)
     throw new UsageError(
@@ -170,9 +154,7 @@ function tokenOptions(
 }
 
 function idOf(option: string, value: string | undefined): string {
-  if (value === undefined || value === "")
-    throw new UsageError(`${option} is missing; use ${option} <id>`);
-  return value;
+  return required(value || undefined, `${option} is missing; use ${option} <id>`);
 }
 
 function wholeSeconds(text: string): number {
@@ -180,8 +162,4 @@ function wholeSeconds(text: string): number {
   throw new UsageError(
     `--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`,
   );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -21,7 +21,7 @@ export async function checkTemplate(
     entry === undefined ? undefined : { name: parse(entry).name, exports: await loadModule(entry) };
   const found = mistakes(server, template, module);
   for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
-  if (found.length === 0)
-    print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
-  return found.length === 0 ? 0 : 1;
+  if (found.length > 0) return 1;
+  print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
+  return 0;
 }

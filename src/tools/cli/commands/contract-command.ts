@@ -12,7 +12,8 @@ import {
   actionOf,
   defineCommand,
   flag,
-  required,
+  messageOf,
+  moduleOf,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
@@ -53,22 +54,24 @@ export const run = defineCommand({
   flags,
   maxArguments: 2,
   run: async (values, [given, module], context) => {
-    const action = actionOf(["write", "check"], given, "; use write or check");
+    const action = actionOf(actions, given, "; use write or check");
     const { json, markdown, stored } = values;
     if (json && markdown)
       throw new UsageError("--json and --markdown are given; use one of the two");
     if (action === "write" && (json || markdown || stored))
       throw new UsageError("--json, --markdown and --stored are of check");
-    const path = required(module, `no module is given; use keelson contract ${action} <module>`);
+    const path = moduleOf(module, `contract ${action}`);
     try {
-      return await (action === "write" ? write : check)(path, values, context);
+      return await actions[action](path, values, context);
     } catch (error) {
       if (error instanceof UsageError) throw error;
-      context.complain(`keelson: ${(error as Error).message}`); // safe: loadModule wraps every value that a module throws in an error
+      context.complain(`keelson: ${messageOf(error)}`);
       return 2;
     }
   },
 });
+
+const actions = { write, check };
 
 async function write(
   module: string,
@@ -80,9 +83,8 @@ async function write(
   nameUnsaid(unsaid, complain);
   const { routes, events, jobs, keys } = contract;
   const counts = Object.entries({ route: routes, event: events, job: jobs, key: keys });
-  print(
-    `${file}: ${counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`).join(", ")}`,
-  );
+  const told = counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`);
+  print(`${file}: ${told.join(", ")}`);
   return 0;
 }
 
@@ -102,10 +104,8 @@ async function check(
   };
   nameUnsaid(unsaid, context.complain);
   const anew = `keelson contract write ${module} --file ${file}`;
-  if (json) context.print(reportJson(checked));
-  else
-    for (const line of markdown ? reportMarkdown(checked, anew) : reportLines(checked, anew))
-      context.print(line);
+  const report = json ? reportJson : markdown ? reportMarkdown : reportLines;
+  for (const line of report(checked, anew)) context.print(line);
   return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
 }
 
@@ -114,10 +114,8 @@ function changesSince(before: Contract, contract: Contract, file: string): reado
   try {
     return contractChanges(before, contract);
   } catch (error) {
-    const { message } = error as Error; // safe: contractChanges only throws errors
-    throw new UsageError(
-      `the lock ${JSON.stringify(file)} is not taken: a part of it is not what keelson writes (${message}); write it anew`,
-    );
+    const why = `a part of it is not what keelson writes (${messageOf(error)}); write it anew`;
+    throw new UsageError(`the lock ${JSON.stringify(file)} is not taken: ${why}`);
   }
 }
 
@@ -131,23 +129,17 @@ function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["c
 }
 
 async function readLock(file: string, module: string): Promise<Contract> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException; // safe: readFile only throws errors
-    if (code !== "ENOENT")
-      throw new UsageError(`the lock ${JSON.stringify(file)} cannot be read: ${message}`);
+  const name = JSON.stringify(file);
+  const text = await readFile(file, "utf8").catch(({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== "ENOENT") throw new UsageError(`the lock ${name} cannot be read: ${message}`);
     throw new UsageError(
-      `there is no lock ${JSON.stringify(file)}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
+      `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
     );
-  }
+  });
   try {
     return readContract(text);
   } catch (error) {
-    throw new UsageError(
-      `the lock ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
-    ); // safe: readContract only throws errors
+    throw new UsageError(`the lock ${name} is not taken: ${messageOf(error)}`);
   }
 }
 
@@ -164,9 +156,8 @@ async function readStored(
       storedRows({ server, locked: keys, env, clock, progress }),
     );
   } catch (error) {
-    const { message } = error as Error; // safe: the callee only throws errors
     throw new Error(
-      `the stored settings cannot be read: ${message}; keelson doctor ${module} says what is wrong with region, credentials or table`,
+      `the stored settings cannot be read: ${messageOf(error)}; keelson doctor ${module} says what is wrong with region, credentials or table`,
       { cause: error },
     );
   }

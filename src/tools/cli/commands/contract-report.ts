@@ -10,38 +10,27 @@ export interface Checked {
   readonly stored: StoredReport | undefined;
 }
 
-export function reportJson({ changes, isStale, unsaid, stored }: Checked): string {
+export function reportJson({ changes, isStale, unsaid, stored }: Checked): readonly [string] {
+  const { rows, counts, unlisted, unopened, stored: listed = [] } = stored ?? {};
   const document = {
-    changes: changes.map(({ breaks, where, rule }) => ({
-      ...(breaks === undefined ? {} : { breaks }),
-      where,
-      rule,
-    })),
-    stored: stored?.stored ?? [],
-    ...(stored === undefined
-      ? {}
-      : {
-          counts: stored.counts,
-          rows: stored.rows,
-          unlisted: stored.unlisted,
-          unopened: stored.unopened,
-        }),
+    changes: changes.map(({ breaks, where, rule }) => ({ breaks, where, rule })),
+    stored: listed,
+    ...{ counts, rows, unlisted, unopened },
     stale: isStale,
     unsaid: unsaid.map(({ where, why }) => ({ where, why })),
   };
-  return JSON.stringify(document, undefined, 2);
+  return [JSON.stringify(document, undefined, 2)];
 }
 
 export function reportLines(
   { changes, isStale, stored }: Checked,
   write: string,
 ): readonly string[] {
+  const lineOf = ({ where, rule, detail }: Change) =>
+    `  ${oneLine(where)}: ${rule}${detail === undefined ? "" : ` (${shown(detail)})`}`;
   const groups = groupsOf(changes).flatMap(({ title, advice, members }) => [
     `${title}:`,
-    ...members.map(
-      ({ where, rule, detail }) =>
-        `  ${oneLine(where)}: ${rule}${detail === undefined ? "" : ` (${shown(detail)})`}`,
-    ),
+    ...members.map(lineOf),
     ...(advice === undefined ? [] : [`  To keep it: ${advice}.`]),
     "",
   ]);
@@ -53,80 +42,67 @@ export function reportMarkdown(
   { changes, isStale, unsaid, stored }: Checked,
   write: string,
 ): readonly string[] {
-  const groups = groupsOf(changes).flatMap(({ title, advice, members }) => [
-    `### ${title}`,
-    "",
-    "| Where | Rule | Change |",
-    "|---|---|---|",
-    ...members.map(
-      ({ where, rule, detail = "" }) =>
-        `| ${code(where)} | ${code(rule)} | ${detail === "" ? "" : code(shown(detail))} |`,
-    ),
-    "",
-    ...(advice === undefined ? [] : [`To keep it: ${advice}.`, ""]),
-  ]);
-  const rows =
-    stored === undefined
-      ? []
-      : ["### Stored settings", "", ...storedTexts(stored).map((line) => `- ${code(line)}`), ""];
-  const unseen = unsaid.map(({ where, why }) => `- ${code(where)}: ${code(why)}`);
+  const rowOf = ({ where, rule, detail = "" }: Change) =>
+    `| ${code(where)} | ${code(rule)} | ${detail === "" ? "" : code(shown(detail))} |`;
+  const list = (title: string, items: readonly string[]) =>
+    items.length === 0 ? [] : [`### ${title}`, "", ...items.map((item) => `- ${item}`), ""];
+  const unseen = unsaid.map(({ where, why }) => `${code(where)}: ${code(why)}`);
   return [
-    "## Contract",
-    "",
-    ...groups,
-    ...rows,
-    ...(unseen.length === 0
-      ? []
-      : ["### Not described, so that changes are not seen", "", ...unseen, ""]),
+    ...["## Contract", ""],
+    ...groupsOf(changes).flatMap(({ title, advice, members }) => [
+      ...[`### ${title}`, "", "| Where | Rule | Change |", "|---|---|---|"],
+      ...[...members.map(rowOf), ""],
+      ...(advice === undefined ? [] : [`To keep it: ${advice}.`, ""]),
+    ]),
+    ...list("Stored settings", stored === undefined ? [] : storedTexts(stored).map(code)),
+    ...list("Not described, so that changes are not seen", unseen),
     ...summaryOf(changes, isStale, code(write)),
   ];
 }
 
 interface Group {
+  readonly breaks: Broken | undefined;
   readonly title: string;
-  readonly advice: string | undefined;
-  readonly members: readonly Change[];
+  readonly advice?: string;
 }
 
-const groupTexts: readonly (readonly [Broken | undefined, string, string | undefined])[] = [
-  ["client", "Breaks clients", "add a route or an optional property beside the old one"],
-  [
-    "consumer",
-    "Breaks consumers",
-    "declare an event or a job beside it, and remove the old one once no message of it is left",
-  ],
-  [
-    "row",
-    "Breaks stored settings",
-    "see with --stored which rows it is; a renamed key says its old name as `formerly`",
-  ],
-  [undefined, "Breaks nobody", undefined],
+const groups: readonly Group[] = [
+  {
+    breaks: "client",
+    title: "Breaks clients",
+    advice: "add a route or an optional property beside the old one",
+  },
+  {
+    breaks: "consumer",
+    title: "Breaks consumers",
+    advice:
+      "declare an event or a job beside it, and remove the old one once no message of it is left",
+  },
+  {
+    breaks: "row",
+    title: "Breaks stored settings",
+    advice: "see with --stored which rows it is; a renamed key says its old name as `formerly`",
+  },
+  { breaks: undefined, title: "Breaks nobody" },
 ];
 
-function groupsOf(changes: readonly Change[]): readonly Group[] {
-  return groupTexts
-    .map(([broken, title, advice]) => ({
-      title,
-      advice,
-      members: changes.filter(({ breaks }) => breaks === broken),
-    }))
-    .filter(({ members }) => members.length > 0);
+function groupsOf(changes: readonly Change[]) {
+  const byBroken = Map.groupBy(changes, ({ breaks }) => breaks);
+  return groups.flatMap((group) => {
+    const members = byBroken.get(group.breaks);
+    return members === undefined ? [] : [{ ...group, members }];
+  });
 }
 
-function storedTexts({
-  stored,
-  counts,
-  rows,
-  unlisted,
-  unopened,
-}: StoredReport): readonly string[] {
-  const { clamped, fallback, ignored } = counts;
+function storedTexts(report: StoredReport): readonly string[] {
+  const { stored, rows, unlisted, unopened } = report;
+  const { clamped, fallback, ignored } = report.counts;
   return [
     `${rows} stored values: ${clamped} clamped, ${fallback} fall back, ${ignored} ignored`,
-    ...stored.map(
-      ({ key, scope, tenantId, verdict, reads }) =>
-        `${oneLine(key)}, ${scope}${tenantId === null ? "" : ` of ${oneLine(tenantId)}`}: ${verdict}, reads ${shown(JSON.stringify(reads))}`,
-    ),
+    ...stored.map(({ key, scope, tenantId, verdict, reads }) => {
+      const of = tenantId === null ? "" : ` of ${oneLine(tenantId)}`;
+      return `${oneLine(key)}, ${scope}${of}: ${verdict}, reads ${shown(JSON.stringify(reads))}`;
+    }),
     ...(unlisted > 0 ? [`${unlisted} more are counted and not listed`] : []),
     ...(unopened > 0
       ? [`${unopened} secrets could not be opened, so nobody knows whether they fit`]

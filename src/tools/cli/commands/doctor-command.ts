@@ -1,6 +1,6 @@
 import type { Finding } from "../doctor/diagnose.ts";
 import type { Status } from "../doctor/outcome.ts";
-import { defineCommand, flag, required, timeoutMsOf } from "../setup/define-command.ts";
+import { defineCommand, flag, moduleOf, timeoutMsOf } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
@@ -25,7 +25,7 @@ export const run = defineCommand({
   usage: doctorUsage,
   flags: { "timeout-seconds": { type: "string", default: "5" }, json: flag },
   run: async ({ "timeout-seconds": seconds, json }, [given], context) => {
-    const module = required(given, "no module is given; use keelson doctor <module>");
+    const module = moduleOf(given, "doctor");
     const timeoutMs = timeoutMsOf(seconds);
     const server = await loadServer(module);
     // Loaded lazily: a usage error does not need AWS code.

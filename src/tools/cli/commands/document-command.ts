@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import { documentText } from "../../../app/openapi/openapi.ts";
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
-import { defineCommand, type RunCommand, required, text } from "../setup/define-command.ts";
+import { defineCommand, moduleOf, type RunCommand, text } from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 import { writeText } from "../setup/write-text.ts";
@@ -43,7 +43,7 @@ export function documentCommand(command: DocumentCommand): RunCommand {
     usage: documentUsage(command),
     flags: { out: text },
     run: async ({ out }, [given], { print, complain }) => {
-      const module = required(given, `no module is given; use keelson ${name} <module>`);
+      const module = moduleOf(given, name);
       const { document, unsaid } = await make(await loadServer(module), dirname(resolve(module)));
       const written = documentText(document);
       if (out === undefined) print(written.trimEnd());

@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isRecord } from "../../../base/errors/option-table.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
 import { type Extension, extensionOf } from "../../infra/extension.ts";
 import { combined } from "../../infra/extensions.ts";
@@ -10,7 +11,8 @@ import { type Template, templateText } from "../../infra/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {
   defineCommand,
-  required,
+  messageOf,
+  moduleOf,
   text,
   UsageError,
   type ValuesOf,
@@ -97,10 +99,9 @@ function compare(
   { print, complain }: CommandContext,
 ): number {
   const changes = differences(before, after);
-  for (const { text, isDangerous } of changes) {
+  for (const { text, isDangerous } of changes)
     if (isDangerous) complain(`DANGER: ${oneLine(text)}`);
     else print(oneLine(text));
-  }
   if (changes.length === 0) print("nothing changes");
   return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
 }
@@ -119,9 +120,7 @@ async function readExtension(file: string): Promise<Extension> {
   try {
     return extensionOf(read);
   } catch (error) {
-    throw new UsageError(
-      `--with ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
-    ); // safe: extensionOf only throws errors
+    throw new UsageError(`--with ${JSON.stringify(file)} is not taken: ${messageOf(error)}`);
   }
 }
 
@@ -130,58 +129,47 @@ async function readJson(option: string, file: string): Promise<unknown> {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (error) {
     throw new UsageError(
-      `--${option} ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`,
-    ); // safe: readFile and JSON.parse only throw errors
+      `--${option} ${JSON.stringify(file)} cannot be read as JSON: ${messageOf(error)}`,
+    );
   }
 }
 
 /** The comparison treats deeper levels as unknown. */
 function isTemplate(read: unknown): read is ComparedTemplate {
-  if (!isObject(read)) return false;
+  if (!isRecord(read)) return false;
   const { Resources, Parameters = {}, Conditions = {}, Outputs = {} } = read;
   return (
-    [Resources, Parameters, Conditions, Outputs].every(isObject) &&
-    [...membersOf(Resources), ...membersOf(Parameters)].every(isObject) &&
-    membersOf(Resources).every(({ Properties = {} }) => isObject(Properties))
+    [Parameters, Conditions, Outputs].every(isRecord) &&
+    Object.values(Parameters as object).every(isRecord) &&
+    isRecord(Resources) &&
+    Object.values(Resources).every(
+      (one) => isRecord(one) && (!("Properties" in one) || isRecord(one["Properties"])),
+    )
   );
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>>[] {
-  return Object.values(value as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const parts: readonly ServerPart[] = ["data", "functions", "all"];
 const shapes: readonly Shape[] = ["one", "each"];
 
 function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
-  const module = required(given, "no module is given; use keelson infra <module>");
+  const module = moduleOf(given, "infra");
   const { stage, diff, check, entry } = values;
-  if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
+  if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage))
     throw new UsageError(
       `--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`,
     );
-  }
   if (diff !== undefined && check !== undefined)
     throw new UsageError("--diff and --check are given; use one of the two");
   if (entry !== undefined && check === undefined)
     throw new UsageError("--entry is given without --check; add --check <file>");
-  return {
-    ...values,
-    module,
-    part: oneOf("part", values.part, parts),
-    shape: oneOf("shape", values.shape, shapes),
-  };
+  const [part, shape] = [oneOf("part", values.part, parts), oneOf("shape", values.shape, shapes)];
+  return { ...values, module, part, shape };
 }
 
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
   const found = names.find((name) => name === given);
-  if (found === undefined)
-    throw new UsageError(
-      `--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`,
-    );
-  return found;
+  if (found !== undefined) return found;
+  throw new UsageError(
+    `--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`,
+  );
 }

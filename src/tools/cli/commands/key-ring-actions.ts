@@ -1,6 +1,4 @@
 import { physicalTableName } from "../../../app/handlers/table.ts";
-import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import type { KeyRingParameter, StoredKeyRing } from "../../../aws/clients/key-ring-parameter.ts";
 import { dynamoConfigStore } from "../../../aws/stores/config-store.ts";
 import type { Clock } from "../../../base/process/clock.ts";
@@ -16,6 +14,7 @@ import { createSecrets } from "../../../base/secrets/secrets.ts";
 import type { ConfigStore } from "../../../parts/config/operate/config-store.ts";
 import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
+import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 
 export interface KeyRingCall {
@@ -50,13 +49,10 @@ export const keyRingActions = Object.freeze({
   add: async (call, stored, { clock, print }) => {
     const name = call.key ?? today(clock.now());
     const { active } = await change(call, stored, clock, (ring) => {
-      if (Object.hasOwn(ring.keys, name))
-        throw new Error(`the ring has a key ${name}; give another name with --key`);
-      if (Object.hasOwn(ring.retired ?? {}, name)) {
-        throw new Error(
-          `the ring had a key ${name}, which still verifies messages; give another name with --key`,
-        );
-      }
+      const another = "give another name with --key";
+      if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; ${another}`);
+      if (Object.hasOwn(ring.retired ?? {}, name))
+        throw new Error(`the ring had a key ${name}, which still verifies messages; ${another}`);
       return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
     });
     print(`${call.parameter}: added the key ${name}; ${active} still seals`);
@@ -64,10 +60,7 @@ export const keyRingActions = Object.freeze({
   activate: async (call, stored, context) => {
     const name = ownKey((await readRing(call, stored)).ring, call);
     await untilKnown(call, stored, context);
-    await change(call, stored, context.clock, (ring) => ({
-      ...ring,
-      active: ownKey(ring, call),
-    }));
+    await change(call, stored, context.clock, (ring) => ({ ...ring, active: ownKey(ring, call) }));
     context.print(`${call.parameter}: the key ${name} seals from now on`);
   },
   rotate: async (call, stored, context) => {
@@ -79,17 +72,13 @@ export const keyRingActions = Object.freeze({
     const left = { overtaken: 0, locked: 0 };
     await inEachTable(call, context, async (store, table) => {
       const { print, complain } = context;
-      const log = {
-        warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
-      };
+      const warn = (message: string, data?: object) =>
+        complain(`${message} ${JSON.stringify(data)}`);
+      const onProgress = ({ scanned, resealed }: { scanned: number; resealed: number }) =>
+        print(`${scanned} items of ${table}: ${resealed} sealed again`);
       const cipher = createRowCipher(secrets, () => table, call);
-      const { activeKey, resealed, overtaken, locked } = await rotateRows(
-        { store, cipher, log },
-        {
-          onProgress: ({ scanned, resealed }) =>
-            print(`${scanned} items of ${table}: ${resealed} sealed again`),
-        },
-      );
+      const rotated = await rotateRows({ store, cipher, log: { warn } }, { onProgress });
+      const { activeKey, resealed, overtaken, locked } = rotated;
       print(
         `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
       );
@@ -124,13 +113,9 @@ export const keyRingActions = Object.freeze({
       const name = ownKey(now, call);
       assertRetired(now, name);
       const { [name]: secret, ...keys } = now.keys;
-      // Safe: `ownKey` found the key. Queues can still hold messages that it signed, so it is
-      // kept as retired.
-      return {
-        ...now,
-        keys,
-        retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
-      };
+      // Queues can still hold messages that it signed. Safe: `ownKey` found the key.
+      const kept = retiredKey(secret as string, context.clock.now());
+      return { ...now, keys, retired: { ...now.retired, [name]: kept } };
     });
     const until = retired?.[String(call.key)]?.until;
     context.print(
@@ -214,16 +199,10 @@ async function inEachTable(
   { env }: CommandContext,
   work: (store: ConfigStore, table: string) => Promise<void>,
 ): Promise<void> {
-  const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
-  try {
-    for (const table of new Set(
-      prefixes.map((prefix) => physicalTableName("config", prefix, env)),
-    )) {
-      await work(dynamoConfigStore(database, table), table);
-    }
-  } finally {
-    database.destroy();
-  }
+  await withDatabase(awsPlace(env, "DYNAMODB"), async (database) => {
+    const tables = prefixes.map((prefix) => physicalTableName("config", prefix, env));
+    for (const table of new Set(tables)) await work(dynamoConfigStore(database, table), table);
+  });
 }
 
 async function countUses(store: ConfigStore, name: string): Promise<number> {

@@ -1,10 +1,16 @@
-import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { openKeyRingParameter } from "../../../aws/clients/key-ring-parameter.ts";
 import { isTypedError } from "../../../base/errors/errors.ts";
-import type { CommandContext } from "../setup/command-context.ts";
-import { actionOf, defineCommand, flag, text, UsageError } from "../setup/define-command.ts";
+import { awsPlace } from "../setup/aws-place.ts";
+import {
+  actionOf,
+  defineCommand,
+  flag,
+  messageOf,
+  text,
+  UsageError,
+} from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
-import { type KeyRingAction, type KeyRingCall, keyRingActions } from "./key-ring-actions.ts";
+import { keyRingActions } from "./key-ring-actions.ts";
 
 export const keyRingUsage = `Usage: keelson key-ring <action> --parameter <name> [options]
 
@@ -46,13 +52,13 @@ export const run = defineCommand({
   },
   run: async (values, [name], context) => {
     const { parameter, key, prefix: prefixes } = values;
-    const action = actionOf(actionNames, name);
+    const action = actionOf(keyRingActions, name);
     if (!parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
     if (keyed.includes(action) && !key) throw new UsageError("--key is missing; use --key <name>");
     const wrong = prefixes.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
     if (wrong !== undefined)
       throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
-    const call: KeyRingCall = {
+    const call = {
       parameter,
       key: key || undefined,
       kmsKey: values["kms-key"],
@@ -60,36 +66,24 @@ export const run = defineCommand({
       bindVersion: values["bind-version"],
     };
     try {
-      await onItsStack(context, undefined, (there) => act(keyRingActions[action], call, there));
+      await onItsStack(context, undefined, async (there) => {
+        const stored = await openKeyRingParameter(parameter, awsPlace(there.env, "SSM"));
+        try {
+          await keyRingActions[action](call, stored, there);
+        } finally {
+          stored.close();
+        }
+      });
     } catch (error) {
-      throw new Error(messageOf(error), { cause: error });
+      throw new Error(withCauses(error), { cause: error });
     }
     return 0;
   },
 });
 
-// Safe: the keys of a constant.
-const actionNames = Object.keys(keyRingActions) as (keyof typeof keyRingActions)[];
-
-async function act(
-  action: KeyRingAction,
-  call: KeyRingCall,
-  context: CommandContext,
-): Promise<void> {
-  const options = { endpoint: endpointOf(context.env, "SSM"), ...accountOf(context.env) };
-  const stored = await openKeyRingParameter(call.parameter, options);
-  try {
-    await action(call, stored, context);
-  } finally {
-    stored.close();
-  }
-}
-
-/** Adds the causes: "cannot be read" hides the error of the store. */
-function messageOf(error: unknown): string {
-  /* v8 ignore next -- all code in this file throws errors only */
-  if (!(error instanceof Error)) return String(error);
+/** "cannot be read" hides the error of the store. */
+function withCauses(error: unknown): string {
   return isTypedError(error) && error.cause !== undefined
-    ? `${error.message}: ${messageOf(error.cause)}`
-    : error.message;
+    ? `${error.message}: ${withCauses(error.cause)}`
+    : messageOf(error);
 }

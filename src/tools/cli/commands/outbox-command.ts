@@ -1,9 +1,7 @@
 import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
-import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import type { AsideItem } from "../../../aws/stores/aside-item.ts";
 import { type AsideStore, dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
-import type { CommandContext } from "../setup/command-context.ts";
+import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import { actionOf, defineCommand, text, UsageError } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 
@@ -23,12 +21,6 @@ Options:
 
 Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`;
 
-interface OutboxCall {
-  readonly action: OutboxAction;
-  readonly event: string | undefined;
-  readonly prefix: string;
-}
-
 type OutboxAction = (store: AsideStore, item: AsideItem) => Promise<string>;
 
 const actions = Object.freeze({
@@ -43,47 +35,31 @@ const actions = Object.freeze({
     return `${shown(item)}: removed`;
   },
 } satisfies Record<string, OutboxAction>);
-// Safe: the keys of a constant.
-const actionNames = Object.keys(actions) as (keyof typeof actions)[];
 
 export const run = defineCommand({
   usage: outboxUsage,
   flags: { event: text, prefix: { type: "string", default: "keelson" } },
   run: async ({ event, prefix }, [given], context) => {
-    const name = actionOf(actionNames, given);
+    const name = actionOf(actions, given);
     if (name === "remove" && !event) throw new UsageError("--event is missing; use --event <id>");
-    const call = { action: actions[name], event: event || undefined, prefix };
-    return onItsStack(context, undefined, (there) => act(call, there));
+    await onItsStack(context, undefined, ({ env, print, complain }) =>
+      withDatabase(awsPlace(env, "DYNAMODB"), async (database) => {
+        const tableName = physicalTableName(outboxTable.name, prefix, env);
+        const store = dynamoAsideStore(database, tableName);
+        let count = 0;
+        for await (const item of store.list()) {
+          if (event && event !== eventOf(item)) continue;
+          count += 1;
+          print(await actions[name](store, item));
+        }
+        if (count === 0 && event)
+          throw new Error(`no event ${JSON.stringify(event)} is set aside in ${tableName}`);
+        if (count === 0) complain(`keelson: no event is set aside in ${tableName}`);
+      }),
+    );
+    return 0;
   },
 });
-
-async function act(call: OutboxCall, { env, print, complain }: CommandContext): Promise<number> {
-  const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
-  try {
-    const tableName = physicalTableName(outboxTable.name, call.prefix, env);
-    const count = await actOn(dynamoAsideStore(database, tableName), call, print);
-    if (count === 0 && call.event !== undefined)
-      throw new Error(`no event ${JSON.stringify(call.event)} is set aside in ${tableName}`);
-    if (count === 0) complain(`keelson: no event is set aside in ${tableName}`);
-    return 0;
-  } finally {
-    database.destroy();
-  }
-}
-
-async function actOn(
-  store: AsideStore,
-  { action, event }: OutboxCall,
-  print: (line: string) => void,
-): Promise<number> {
-  let count = 0;
-  for await (const item of store.list()) {
-    if (event !== undefined && event !== eventOf(item)) continue;
-    count += 1;
-    print(await action(store, item));
-  }
-  return count;
-}
 
 /** The key is `<time>#<event ID>#shard#<n>`, also for an item that is not an event. */
 function eventOf({ eventId, sk }: AsideItem): unknown {

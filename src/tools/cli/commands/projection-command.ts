@@ -7,6 +7,8 @@ import {
   actionOf,
   defineCommand,
   flag,
+  moduleOf,
+  refuse,
   required,
   text,
   UsageError,
@@ -35,18 +37,18 @@ Options:
 Region, credentials, endpoints and names come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`;
 
-const flags = { tenant: text, partial: flag } as const;
+const flags = { tenant: text, partial: flag };
 
 export const run = defineCommand({
   usage: projectionUsage,
   flags,
   maxArguments: 3,
   run: async (values, [given, path, name], context) => {
-    const action = actionOf(["rebuild", "status"], given);
-    const module = required(path, `no module is given; use keelson projection ${action} <module>`);
+    const action = actionOf({ rebuild: make, status: tell }, given);
+    const module = moduleOf(path, `projection ${action}`);
     const { tenant, partial } = values;
     if (action === "status") {
-      if (name !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(name)}`);
+      refuse(name);
       if (tenant !== undefined || partial)
         throw new UsageError("--tenant and --partial are options of rebuild");
       return onItsServer(module, context, tell);
@@ -83,26 +85,19 @@ async function make(
       `keelson: ${oneLine(type)} ${JSON.stringify(eventId)} of ${tenantText(tenantId)} is not counted: ${oneLine(reason)}`,
     );
   };
-  const {
-    replayed,
-    hasSwitched,
-    lost = [],
-  } = await rebuild(runtime, { projection, tenantId, isPartial, signal: stopping?.(), tell });
+  const signal = stopping?.();
+  const rebuilt = await rebuild(runtime, { projection, tenantId, isPartial, signal, tell });
+  const { replayed, hasSwitched, lost = [] } = rebuilt;
   const whose = tenantId === undefined ? "" : ` for ${JSON.stringify(tenantId)}`;
-  const state = hasSwitched
-    ? "is active now"
-    : lost.length === 0
-      ? "was active already"
-      : "was not switched to";
+  const unswitched = lost.length === 0 ? "was active already" : "was not switched to";
+  const state = hasSwitched ? "is active now" : unswitched;
   print(
     `${name}: version ${projection.version} ${state}${whose}; ${replayed} events were replayed`,
   );
   if (lost.length === 0) return 0;
   if (uncounted > mostNamed)
     complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
-  const shown = lost
-    .slice(0, mostNamed)
-    .map((tenant) => tenantText(tenant === "" ? undefined : tenant));
+  const shown = lost.slice(0, mostNamed).map((tenant) => tenantText(tenant || undefined));
   const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
   complain(
     `keelson: not whole: ${shown.join(", ")}${more}; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again`,

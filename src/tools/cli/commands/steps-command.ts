@@ -16,6 +16,8 @@ import {
   actionOf,
   defineCommand,
   flag,
+  moduleOf,
+  refuse,
   required,
   text,
   UsageError,
@@ -46,7 +48,7 @@ Options:
 Region, credentials, endpoints and names come from the environment: run it with the server's variables. Messages in a dead-letter
 queue are moved back afterwards; clients retry by themselves.`;
 
-const flags = { unknown: flag, result: text, retry: flag } as const;
+const flags = { unknown: flag, result: text, retry: flag };
 type Values = ValuesOf<typeof flags>;
 
 export const run = defineCommand({
@@ -54,18 +56,18 @@ export const run = defineCommand({
   flags,
   maxArguments: 4,
   run: async (values, [given, path, id, ...others], context) => {
-    const action = actionOf(["list", "resolve"], given);
-    const module = required(path, `no module is given; use keelson steps ${action} <module>`);
-    const [unexpected] = action === "list" ? [id, ...others] : others;
-    if (unexpected !== undefined)
-      throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
-    const work = action === "list" ? listing(values) : resolving(values, id);
+    const action = actionOf(actions, given);
+    const module = moduleOf(path, `steps ${action}`);
+    refuse(action === "list" ? id : others[0]);
+    const work = actions[action](values, id);
     await onItsServer(module, context, async (runtime, there) =>
       work(runtime, await runtime.adapters.open(), there),
     );
     return 0;
   },
 });
+
+const actions = { list: listing, resolve: resolving };
 
 type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
 
@@ -113,27 +115,20 @@ function resolving({ result, retry, unknown }: Values, given: string | undefined
       throw new Error(`the step ${id} is ${standing}; only one that is unknown is resolved`);
     const { keepMs, record } = step;
     const place = stepPlace(id, step.tenantId);
+    const { partition, sort } = place;
     const cipher = step.isSealed
-      ? answerCipher(runtime.secrets, [
-          runtime.tableName(onceTable.name),
-          place.partition,
-          place.sort,
-        ])
+      ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), partition, sort])
       : undefined;
-    const { expiresAt } = undoneStep(operator, nowMs, keepMs);
+    const undone = undoneStep(operator, nowMs, keepMs);
+    const { expiresAt } = undone;
+    const stored = { text, place, owner: operator, expiresAt, cipher };
     const ended = retry
-      ? undoneStep(operator, nowMs, keepMs)
-      : doneStep(
-          operator,
-          nowMs,
-          keepMs,
-          await storeResult(adapters.claims, { text, place, owner: operator, expiresAt, cipher }),
-        );
+      ? undone
+      : doneStep(operator, nowMs, keepMs, await storeResult(adapters.claims, stored));
     if (!(await steps.end(place, ended, record.owner)))
       throw new Error(`the step ${id} has changed meanwhile; look at it again`);
-    print(
-      `${oneLine(step.name)} of ${oneLine(step.handler)}: ${retry ? "not done; the next run calls again" : "done"}`,
-    );
+    const outcome = retry ? "not done; the next run calls again" : "done";
+    print(`${oneLine(step.name)} of ${oneLine(step.handler)}: ${outcome}`);
   };
 }
 

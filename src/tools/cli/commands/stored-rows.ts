@@ -2,8 +2,6 @@ import { configTable, physicalTableName } from "../../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import type { ParameterReader } from "../../../app/runtime/adapters.ts";
 import { readKeyRing } from "../../../app/server/boot-parameters.ts";
-import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { openParameters } from "../../../aws/clients/ssm.ts";
 import { allConfigRows } from "../../../aws/stores/all-config-rows.ts";
 import { dynamoConfigRows } from "../../../aws/stores/config-rows.ts";
@@ -15,6 +13,7 @@ import { parameterOverrides } from "../../../parts/config/declare/parameter-over
 import { createRowCipher, type RowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { LockedKey } from "../../contract/locked-keys.ts";
 import { reportStored, type StoredReport } from "../../contract/stored-report.ts";
+import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 
 export interface StoredRowsOptions {
@@ -38,26 +37,24 @@ export async function storedRows(options: StoredRowsOptions): Promise<StoredRepo
   const { server, locked, env, clock = systemClock, progress = () => {}, limit = 1_000 } = options;
   const { dynamodb } = server.options;
   const tableName = physicalTableName(configTable.name, dynamodb?.prefix ?? "keelson", env);
-  const database = await openDatabase({
-    endpoint: dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB"),
-    ...accountOf(env),
-  });
+  const place = awsPlace(env, "DYNAMODB", dynamodb?.endpoint);
   try {
-    const { overrides, keyRing } = await parametersOf(server, env);
-    return await reportStored({
-      registry: server.registry,
-      pages: allConfigRows(database, tableName),
-      reader: dynamoConfigRows(database, tableName),
-      overrides,
-      openRow: cipherOf(keyRing, tableName, clock).openRow,
-      wereEncrypted: new Set(locked.flatMap(({ id, encrypted }) => (encrypted ? [id] : []))),
-      nowMs: clock.now(),
-      limit,
-      onPage: (scanned) => progress(`${tableName}: ${scanned} rows read`),
+    return await withDatabase(place, async (database) => {
+      const { overrides, keyRing } = await parametersOf(server, env);
+      return reportStored({
+        registry: server.registry,
+        pages: allConfigRows(database, tableName),
+        reader: dynamoConfigRows(database, tableName),
+        overrides,
+        openRow: cipherOf(keyRing, tableName, clock).openRow,
+        wereEncrypted: new Set(locked.flatMap(({ id, encrypted }) => (encrypted ? [id] : []))),
+        nowMs: clock.now(),
+        limit,
+        onPage: (scanned) => progress(`${tableName}: ${scanned} rows read`),
+      });
     });
   } finally {
     progress("");
-    database.destroy();
   }
 }
 
@@ -74,21 +71,16 @@ async function parametersOf(
   // Follows the server: production never uses the development secret.
   const secret =
     server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
-  if (ssm === undefined && keyRing === undefined) {
+  if (ssm === undefined && keyRing === undefined)
     return {
       overrides: config,
       keyRing: secret === undefined ? undefined : developmentKeyRing(secret),
     };
-  }
-  const reader = await openParameters({ endpoint: endpointOf(env, "SSM"), ...accountOf(env) });
+  const reader = await openParameters(awsPlace(env, "SSM"));
   try {
-    return {
-      overrides: {
-        ...config,
-        ...(ssm === undefined ? {} : await overridesBelow(reader, server, ssm.path)),
-      },
-      keyRing: keyRing === undefined ? undefined : await ringOf(reader, keyRing.parameter, secret),
-    };
+    const below = ssm && (await overridesBelow(reader, server, ssm.path));
+    const ring = keyRing && (await ringOf(reader, keyRing.parameter, secret));
+    return { overrides: { ...config, ...below }, keyRing: ring };
   } finally {
     reader.close();
   }
@@ -101,9 +93,8 @@ async function overridesBelow(
 ): Promise<AppOverrides> {
   const { overrides, problems } = parameterOverrides(registry, path, await reader.read(path));
   if (problems.length === 0) return overrides;
-  throw new Error(
-    `the parameters below ${path} are not valid: ${problems.map(({ key, message }) => `${key}: ${message}`).join("; ")}`,
-  );
+  const told = problems.map(({ key, message }) => `${key}: ${message}`).join("; ");
+  throw new Error(`the parameters below ${path} are not valid: ${told}`);
 }
 
 /** Without the right to read the ring, secrets are only counted. */

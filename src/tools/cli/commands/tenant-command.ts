@@ -12,16 +12,15 @@ import {
 import { type StateFile, stateFile } from "../../../app/tenants/state-file.ts";
 import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-source.ts";
 import type { TenantRows, WalkState } from "../../../app/tenants/walk.ts";
-import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
 import { isIdentifier, maxNameLength } from "../../../base/identity/claims.ts";
-import type { Database } from "../../../base/types/database.ts";
+import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {
   actionOf,
   defineCommand,
   flag,
+  moduleOf,
   required,
   text,
   UsageError,
@@ -56,14 +55,7 @@ Options:
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`;
 
-const flags = {
-  out: text,
-  force: flag,
-  "dry-run": flag,
-  yes: flag,
-  state: text,
-  json: flag,
-} as const;
+const flags = { out: text, force: flag, "dry-run": flag, yes: flag, state: text, json: flag };
 
 type TenantCall = ReturnType<typeof callOf>;
 
@@ -75,16 +67,14 @@ export const run = defineCommand({
   run: async (values, given, context) => {
     const call = callOf(values, given);
     const asks = call.action === "erase" && !call.yes;
-    if (asks && context.ask === undefined) {
+    if (asks && context.ask === undefined)
       throw new UsageError(
         "nobody can be asked whether to erase; use --yes, or --dry-run to count only",
       );
-    }
-    if (call.action === "export" && !call.force && existsSync(call.out)) {
+    if (call.action === "export" && !call.force && existsSync(call.out))
       throw new UsageError(
         `${JSON.stringify(call.out)} is there already; use --force to replace it`,
       );
-    }
     const server = await loadServer(call.module);
     return onItsStack(context, server, (there) =>
       carryOut(call, server, there, asks ? context.ask : undefined),
@@ -98,44 +88,21 @@ async function carryOut(
   context: CommandContext,
   ask: CommandContext["ask"],
 ): Promise<number> {
-  const { env, print } = context;
+  const { env, clock, print, wait } = context;
   const found = tenantSources(server, call.tenant, env);
-  const endpoint = server.options.dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB");
-  if (ask !== undefined) await assertMeant(call.tenant, found, endpoint, ask);
-  const receipt = await receiptFor(
-    call,
-    found,
-    await openDatabase({ endpoint, ...accountOf(env) }),
-    context,
-  );
-  for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt))
-    print(line);
-  return receipt.isDone ? 0 : 1;
-}
-
-async function receiptFor(
-  call: TenantCall,
-  found: TenantSources,
-  database: Database,
-  context: CommandContext,
-): Promise<TenantReceipt> {
-  const { clock, wait } = context;
-  try {
+  const place = awsPlace(env, "DYNAMODB", server.options.dynamodb?.endpoint);
+  if (ask !== undefined) await assertMeant(call.tenant, found, place.endpoint, ask);
+  const receipt = await withDatabase(place, (database) => {
     const rows = dynamoTenantRows(database, {
       wait: (attempt) => wait(Math.min(5_000, 50 * 2 ** attempt) * Math.random()),
     });
-    const work = {
-      call,
-      rows,
-      found,
-      at: new Date(clock.now()).toISOString(),
-      show: showing(call, found, context),
-    };
-    return call.action === "export" ? await exported(work) : await erased(work);
-  } finally {
-    context.progress?.("");
-    database.destroy();
-  }
+    const at = new Date(clock.now()).toISOString();
+    const work = { call, rows, found, at, show: showing(call, found, context) };
+    return call.action === "export" ? exported(work) : erased(work);
+  }).finally(() => context.progress?.(""));
+  for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt))
+    print(line);
+  return receipt.isDone ? 0 : 1;
 }
 
 interface Work {
@@ -155,26 +122,15 @@ async function exported({ call, rows, found, at, show }: Work): Promise<TenantRe
   let isWhole = false;
   try {
     if (begun === undefined) {
-      await file.write(
-        headerLine({
-          tenant,
-          exportedAt: at,
-          tables: sources.map(({ table }) => table),
-          notCovered,
-        }),
-      );
+      const tables = sources.map(({ table }) => table);
+      await file.write(headerLine({ tenant, exportedAt: at, tables, notCovered }));
     }
     const keep = async (state: WalkState) => {
       show(state);
       await kept?.write({ state, bytes: file.bytes });
     };
-    const state = await exportTenant({
-      sources,
-      rows,
-      keep,
-      write: file.write,
-      begun: begun?.state,
-    });
+    const { write } = file;
+    const state = await exportTenant({ sources, rows, keep, write, begun: begun?.state });
     await file.finish();
     isWhole = true;
     await kept?.remove();
@@ -192,13 +148,8 @@ async function erased({ call, rows, found, at, show }: Work): Promise<TenantRece
     await kept?.write({ state });
   };
   const begun = (await kept?.read())?.state;
-  const { state, isDone } = await eraseTenant({
-    ...found,
-    rows,
-    keep,
-    begun,
-    isDryRun: action === "count",
-  });
+  const isDryRun = action === "count";
+  const { state, isDone } = await eraseTenant({ ...found, rows, keep, begun, isDryRun });
   await kept?.remove();
   return receiptOf({ ...found, action, tenant, at, isDone, state });
 }
@@ -233,32 +184,27 @@ function showing(
   { progress }: CommandContext,
 ): (state: WalkState) => void {
   return ({ pass, at, counts }) => {
-    const where =
-      at < sources.length
-        ? `${sources[at]?.tableName} (${at + 1} of ${sources.length})`
-        : "all tables";
+    const table = sources[at]?.tableName;
+    const where = table === undefined ? "all tables" : `${table} (${at + 1} of ${sources.length})`;
     const sum = (of: "scanned" | "rows") => counts.reduce((total, count) => total + count[of], 0);
-    progress?.(
-      `pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`,
-    );
+    const seen = `${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`;
+    progress?.(`pass ${pass}, ${where}: ${seen}`);
   };
 }
 
 function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly string[]) {
-  const name = actionOf(["export", "erase"], given, "; use export or erase");
+  const name = actionOf({ export: exported, erase: erased }, given, "; use export or erase");
   const isExport = name === "export";
-  const module = required(path, `no module is given; use keelson tenant ${name} <module> <id>`);
+  const module = moduleOf(path, `tenant ${name}`, " <id>");
   const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
-  if (!isIdentifier(tenant)) {
+  if (!isIdentifier(tenant))
     throw new UsageError(
       `the tenant is not a text of 1 to ${maxNameLength} characters without control characters`,
     );
-  }
-  const { out, force, yes, state, "dry-run": isDryRun } = values;
-  const strange = Object.entries(isExport ? { yes, "dry-run": isDryRun } : { out, force }).find(
-    ([, value]) => value,
-  );
-  if (strange !== undefined) throw new UsageError(`--${strange[0]} is no option of ${name}`);
+  const { out, state, "dry-run": isDryRun } = values;
+  const others = isExport ? (["yes", "dry-run"] as const) : (["out", "force"] as const);
+  const strange = others.find((option) => values[option]);
+  if (strange !== undefined) throw new UsageError(`--${strange} is no option of ${name}`);
   if (isExport && !out) throw new UsageError("--out is missing; use --out <file>");
   if (isDryRun && state !== undefined)
     throw new UsageError("--dry-run changes nothing, so it has no --state");

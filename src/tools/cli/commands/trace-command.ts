@@ -6,11 +6,13 @@ import type { CommandContext } from "../setup/command-context.ts";
 import {
   defineCommand,
   flag,
-  required,
+  messageOf,
+  moduleOf,
   timeoutMsOf,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
+import { inTime } from "../setup/in-time.ts";
 import { loadServer } from "../setup/load-server.ts";
 import type { TraceDocument } from "../trace/document.ts";
 import type { TableFacts } from "../trace/node.ts";
@@ -49,43 +51,32 @@ async function trace(
   [given, asked]: readonly string[],
   context: CommandContext,
 ): Promise<number> {
-  const module = required(given, "no module is given; use keelson trace <module> <id>");
+  const module = moduleOf(given, "trace", " <id>");
   if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
     throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
   const timeoutMs = timeoutMsOf(seconds);
-  const missing = logs.find(
-    (path) => path !== "-" && !(existsSync(path) && statSync(path).isFile()),
-  );
+  const [inputs, files] = [
+    logs.filter((path) => path === "-"),
+    logs.filter((path) => path !== "-"),
+  ];
+  const missing = files.find((path) => !(existsSync(path) && statSync(path).isFile()));
   if (missing !== undefined)
     throw new UsageError(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
-  if (logs.filter((path) => path === "-").length > 1)
-    throw new UsageError("--logs - is given twice");
-  if (logs.includes("-") && context.input === undefined)
+  if (inputs.length > 1) throw new UsageError("--logs - is given twice");
+  if (inputs.length > 0 && context.input === undefined)
     throw new UsageError("nothing comes in on standard input");
   const server = await loadServer(module);
-  const { env } = context;
   // Loaded lazily: a usage error does not need AWS code.
   const { developmentDirectory } = await import("../trace/open-tables.ts");
   const { developmentLogFiles } = await import("../../../embedded/stack/development-log.ts");
-  const directory = developmentDirectory(server, env);
-  const kept =
-    directory === undefined
-      ? []
-      : developmentLogFiles(directory).filter((path) => existsSync(path));
-  const paths = logs.length > 0 ? logs : kept;
+  const directory = developmentDirectory(server, context.env);
+  const kept = directory === undefined ? [] : developmentLogFiles(directory).filter(existsSync);
+  const isLive = logs.length === 0;
+  const paths = isLive ? kept : logs;
   if (asked === undefined && paths.length === 0)
     throw new UsageError("no ID is given, and no logs that have a last request");
-  const document = await found(
-    {
-      server,
-      module,
-      paths,
-      asked,
-      isLive: logs.length === 0,
-      tablesMs: isWithoutTables ? 0 : timeoutMs,
-    },
-    context,
-  );
+  const tablesMs = isWithoutTables ? 0 : timeoutMs;
+  const document = await found({ server, module, paths, asked, isLive, tablesMs }, context);
   if (document === undefined) {
     context.complain(`keelson: no request is in ${paths.join(", ")}`);
     return 2;
@@ -95,11 +86,8 @@ async function trace(
       paths.length === 0
         ? "no logs were read; give them by --logs <file>"
         : `it is not in ${paths.join(", ")}`;
-    context.complain(
-      [`keelson: ${JSON.stringify(document.id)} is not found: ${where}`, ...document.notes].join(
-        "\n",
-      ),
-    );
+    const says = `keelson: ${JSON.stringify(document.id)} is not found: ${where}`;
+    context.complain([says, ...document.notes].join("\n"));
     return 2;
   }
   const { jsonOf } = await import("../trace/document.ts");
@@ -133,42 +121,35 @@ async function found(
     const id = asked ?? (await logs.lastRequest());
     if (id === undefined) return undefined;
     const { lines, broken, leftOut, lastMs } = await logs.find(id, progress);
-    const notes: string[] = [];
-    if (broken > 0)
-      notes.push(
-        `${broken} ${broken === 1 ? "line mentions" : "lines mention"} it and cannot be read.`,
-      );
-    const consumers = new Map<string, string[]>();
-    for (const { name, type } of server.registry.consumers.values())
-      consumers.set(type, [...(consumers.get(type) ?? []), name]);
-    const tables: { facts: TableFacts | undefined } = { facts: undefined };
-    const build = (nowMs: number) =>
-      buildTrace({ id, lines, consumers, facts: tables.facts ?? noFacts, nowMs });
+    const mentions = broken === 1 ? "line mentions" : "lines mention";
+    const notes = broken > 0 ? [`${broken} ${mentions} it and cannot be read.`] : [];
+    const consumers = Map.groupBy(server.registry.consumers.values(), ({ type }) => type);
+    const build = (nowMs: number, facts: TableFacts) =>
+      buildTrace({ id, lines, consumers, facts, nowMs });
     const nowMs = clock.now();
-    // Without tables, the state is valid for the time of the last log line.
-    const asOfMs = isLive ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
+    let facts: TableFacts | undefined;
     if (tablesMs > 0 && usesMessages(server.registry)) {
       try {
-        tables.facts = await inTime(
-          askAll(server, env, { id, roots: build(nowMs).roots, nowMs }),
-          tablesMs,
-        );
+        const { roots } = build(nowMs, noFacts);
+        const asking = askAll(server, env, { id, roots, nowMs });
+        facts = await inTime(asking, tablesMs, `no answer within ${tablesMs / 1_000} s`);
       } catch (error) {
-        const { message } = error as Error; // safe: neither the SDK nor keelson throws anything else
-        notes.push(`The tables are out of reach, so this is what the logs say: ${message}`);
+        const why = messageOf(error);
+        notes.push(`The tables are out of reach, so this is what the logs say: ${why}`);
       }
     }
-    const atMs = tables.facts === undefined ? asOfMs : nowMs;
-    const built = build(atMs);
+    // Without tables, the state is valid for the time of the last log line.
+    const isNow = facts !== undefined || isLive;
+    const atMs = isNow ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
+    const { roots, leftOut: untold } = build(atMs, facts ?? noFacts);
     return {
-      ...{
-        id,
-        ...verdictOf(built.roots, { nowMs: atMs, module }),
-        roots: built.roots,
-        leftOut: built.leftOut + leftOut,
-        notes,
-      },
-      ...{ logs: { lines: lines.length, broken }, tables: tables.facts !== undefined },
+      id,
+      ...verdictOf(roots, { nowMs: atMs, module }),
+      roots,
+      leftOut: untold + leftOut,
+      notes,
+      logs: { lines: lines.length, broken },
+      tables: facts !== undefined,
     };
   } finally {
     await logs.close();
@@ -182,19 +163,10 @@ async function askAll(
 ): Promise<TableFacts> {
   const { openTables } = await import("../trace/open-tables.ts");
   const { askTables } = await import("../trace/tables.ts");
-  const tables = await openTables(server, env);
+  const { stores, close } = await openTables(server, env);
   try {
-    return await askTables(tables.stores, asked);
+    return await askTables(stores, asked);
   } finally {
-    tables.close();
+    close();
   }
-}
-
-/** The SDK searches a long time for missing credentials. */
-async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs / 1_000} s`)), limitMs);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

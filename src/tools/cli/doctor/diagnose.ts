@@ -6,6 +6,7 @@ import { openParameters } from "../../../aws/clients/ssm.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { type NeededQueue, needsOf } from "../../infra/needs.ts";
+import { inTime } from "../setup/in-time.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
 import { outcomeOf } from "./call-error.ts";
@@ -74,21 +75,12 @@ export async function diagnose(
   }
 }
 
-/** With its own timeout, because some of the SDK's waiting ignores the abort signal. */
 async function carriedOut({ name, run }: Check, timeoutMs: number): Promise<Finding> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    // The extra 500 ms let an aborted call report its own error first.
-    timer = setTimeout(
-      () => reject(new Error(`no answer within ${timeoutMs} ms`)),
-      timeoutMs + 500,
-    );
-  });
+  const late = `no answer within ${timeoutMs} ms`;
   try {
-    return { name, ...(await Promise.race([run(), timeout])) };
+    // The extra 500 ms let an aborted call report its own error first.
+    return { name, ...(await inTime(run(), timeoutMs + 500, late)) };
   } catch (error) {
     return { name, ...outcomeOf(error) };
-  } finally {
-    clearTimeout(timer);
   }
 }

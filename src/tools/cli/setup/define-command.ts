@@ -39,15 +39,12 @@ export function defineCommand<const Declared extends Flags>(
         context.print(usage);
         return 0;
       }
-      const unexpected = positionals[maxArguments];
-      if (unexpected !== undefined)
-        throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+      refuse(positionals[maxArguments]);
       // Safe: parsed with the declared flags.
       return await run(values as ValuesOf<Declared>, positionals, context);
     } catch (error) {
-      const { message } = error as Error; // safe: loadModule wraps every value that a module throws in an error
       const isUsage = error instanceof UsageError;
-      context.complain(isUsage ? `keelson: ${message}\n\n${usage}` : `keelson: ${message}`);
+      context.complain(`keelson: ${messageOf(error)}${isUsage ? `\n\n${usage}` : ""}`);
       return isUsage ? 2 : 1;
     }
   };
@@ -58,7 +55,7 @@ function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly
     const options: Flags = { ...flags, help: flag };
     return parseArgs({ args: [...args], allowPositionals: true, allowNegative, options });
   } catch (error) {
-    throw new UsageError((error as Error).message); // safe: parseArgs only throws errors
+    throw new UsageError(messageOf(error));
   }
 }
 
@@ -67,16 +64,28 @@ export function required(argument: string | undefined, message: string): string 
   return argument;
 }
 
+/** The argument `<module>` of a command, or of one action of it. */
+export function moduleOf(argument: string | undefined, command: string, others = ""): string {
+  return required(argument, `no module is given; use keelson ${command} <module>${others}`);
+}
+
 export function actionOf<Name extends string>(
-  names: readonly Name[],
+  actions: Readonly<Record<Name, unknown>>,
   given: string | undefined,
   advice = "",
 ): Name {
-  const action = names.find((name) => name === given);
-  if (action !== undefined) return action;
-  const wrong =
-    given === undefined ? "no action is given" : `there is no action ${JSON.stringify(given)}`;
-  throw new UsageError(`${wrong}${advice}`);
+  if (given === undefined) throw new UsageError(`no action is given${advice}`);
+  if (Object.hasOwn(actions, given)) return given as Name; // safe: a key of the actions
+  throw new UsageError(`there is no action ${JSON.stringify(given)}${advice}`);
+}
+
+export function refuse(unexpected: string | undefined): void {
+  if (unexpected !== undefined)
+    throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 export function timeoutMsOf(seconds: string): number {

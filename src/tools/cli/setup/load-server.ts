@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Server, type ServerInternals, serverInternals } from "../../../app/server/server.ts";
-import { UsageError } from "./define-command.ts";
+import { messageOf, UsageError } from "./define-command.ts";
 
 /** As {@link findServer}. */
 export async function loadServer(module: string): Promise<ServerInternals> {
@@ -42,10 +42,7 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
   try {
     return await import(/* @vite-ignore */ pathToFileURL(path).href);
   } catch (error) {
-    throw new Error(
-      `${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
+    throw new Error(`${module} cannot be loaded: ${messageOf(error)}`, { cause: error });
   } finally {
     process.off("exit", endEarly);
   }

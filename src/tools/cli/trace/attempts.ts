@@ -19,17 +19,11 @@ export interface Attempt
 /** Expects the lines in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
-  /**
-   * `next` is the first line after the failure: it starts the next attempt if this one has no end.
-   */
+  // `next` is the first line after the failure: it starts the next attempt if this one has no end.
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
-    attempts.push({
-      state: "failed",
-      startMs: (open ?? line).ms,
-      endMs: line.ms,
-      ...reasonOf(line),
-    });
+    const startMs = (open ?? line).ms;
+    attempts.push({ state: "failed", startMs, endMs: line.ms, ...reasonOf(line) });
     [open, failure, next] = [next, undefined, undefined];
   };
   for (const line of lines) {
@@ -41,16 +35,11 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
       const times = { startMs: ms - (durationMs ?? 0), endMs: ms, durationMs };
       if (outcome === "handed-back") attempts.push({ attempt, state: "handed-back", ...times });
       else {
-        const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted === true;
-        const state = isFailed ? "failed" : line.replayed === true ? "replayed" : "done";
-        const cut = line.aborted === true ? { reason: "the client was gone" } : {};
-        attempts.push({
-          attempt,
-          state,
-          status,
-          ...times,
-          ...(isFailed ? { ...cut, ...reasonOf(failure) } : {}),
-        });
+        const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted;
+        const state = isFailed ? "failed" : line.replayed ? "replayed" : "done";
+        const cut = line.aborted ? { reason: "the client was gone" } : {};
+        const why = isFailed ? { ...cut, ...reasonOf(failure) } : {};
+        attempts.push({ attempt, state, status, ...times, ...why });
         [open, failure, next] = nothing;
       }
     } else if (!isLate.test(msg)) {
@@ -60,23 +49,16 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
   }
   if (failure !== undefined) failed(failure);
   // Lines that a run writes after its end do not start another attempt.
-  if (
-    open !== undefined &&
-    !attempts.some(({ state, status }) => status !== undefined || isDone(state))
-  ) {
+  const isEnded = attempts.some(({ state, status }) => status !== undefined || isDone(state));
+  if (open !== undefined && !isEnded)
     attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
-  }
   const startMs =
     attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
   return { attempts, startMs, last: attempts.findLast(isOwn) };
 }
 
-type Seen = readonly [
-  open: TraceLine | undefined,
-  failure: TraceLine | undefined,
-  next: TraceLine | undefined,
-];
-const nothing: Seen = [undefined, undefined, undefined];
+type Seen = readonly [open?: TraceLine, failure?: TraceLine, next?: TraceLine];
+const nothing: Seen = [];
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
 const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;

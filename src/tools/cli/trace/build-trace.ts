@@ -1,5 +1,5 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
-import { type Attempt, isDone, summarize } from "./attempts.ts";
+import { type Attempt, isDone, type RunSummary, summarize } from "./attempts.ts";
 import type { TraceLine } from "./line.ts";
 import { indexLines, type Origin, type Subject } from "./line-index.ts";
 import {
@@ -11,8 +11,15 @@ import {
   subjectPlace,
   type TraceLinks,
 } from "./links.ts";
-import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./node.ts";
-import { dispatchState, effectNodes, jobState, runState, type Standing } from "./standing.ts";
+import { runKey, type TableFacts, type TraceNode } from "./node.ts";
+import {
+  dispatchState,
+  effectNodes,
+  isoOf,
+  jobState,
+  runState,
+  type Standing,
+} from "./standing.ts";
 
 export interface TraceParts {
   /** Of a request, event, job, delivery or trace. */
@@ -20,7 +27,7 @@ export interface TraceParts {
   readonly lines: readonly TraceLine[];
   readonly facts: TableFacts;
   /** By event type. */
-  readonly consumers: ReadonlyMap<string, readonly string[]>;
+  readonly consumers: ReadonlyMap<string, readonly { readonly name: string }[]>;
   readonly nowMs: number;
 }
 
@@ -43,6 +50,8 @@ export function buildTrace(parts: TraceParts): BuiltTrace {
   return { roots: told, leftOut: building.leftOut + roots.length - told.length };
 }
 
+type Common = Omit<TraceNode, "state" | "children">;
+
 class Building {
   readonly #parts: TraceParts;
   readonly #links: TraceLinks;
@@ -60,7 +69,7 @@ class Building {
     if ("subject" in root) {
       const { subject } = root;
       this.#startMs = this.#beginOf(subject) ?? subject.dueMs ?? this.#parts.nowMs;
-      return this.#subject({ subject, ms: undefined, isAgain: false, isIndirect: false }, 0);
+      return this.#subject({ subject }, 0);
     }
     return this.#origin(root.origin);
   }
@@ -68,20 +77,14 @@ class Building {
   #origin({ key, requestId, traceId, tenantId, lines }: Origin): TraceNode {
     const { attempts, startMs, last } = summarize(lines);
     const below = this.#links.below.get(originPlace(key)) ?? [];
-    this.#startMs =
-      startMs ??
-      lines[0]?.ms ??
-      below.reduce(
-        (least, { subject }) => Math.min(least, this.#beginOf(subject) ?? least),
-        this.#parts.nowMs,
-      );
-    const { kind, name } = namedOrigin(lines);
-    const gaveUp = lines.find(({ msg }) => msg === "schedule.gave_up");
-    const state =
-      gaveUp !== undefined && !isDone(last?.state) ? "gave-up" : (last?.state ?? "not-seen");
+    const earlier = (ms: number, { subject }: Below) => Math.min(ms, this.#beginOf(subject) ?? ms);
+    this.#startMs = startMs ?? lines[0]?.ms ?? below.reduce(earlier, this.#parts.nowMs);
+    const hasGivenUp = lines.some(({ msg }) => msg === "schedule.gave_up") && !isDone(last?.state);
+    const state = hasGivenUp ? "gave-up" : (last?.state ?? "not-seen");
     return {
-      ...{ kind, name, id: requestId, state, tenantId, traceId },
-      ...(startMs === undefined ? {} : this.#times(startMs)),
+      ...namedOrigin(lines),
+      ...{ id: requestId, state, tenantId, traceId },
+      ...this.#times(startMs),
       ...{ durationMs: last?.durationMs, status: last?.status, reason: last?.reason },
       ...this.#attempts(attempts),
       children: [...this.#effects(lines, isDone(last?.state)), ...this.#below(originPlace(key), 0)],
@@ -92,11 +95,8 @@ class Building {
     const below = this.#links.below.get(place) ?? [];
     const left = depth < limits.depth ? this.#left : 0;
     const sorted = below
-      .map((item) => ({ item, ms: item.ms ?? firstMsOf(item.subject) ?? Number.POSITIVE_INFINITY }))
-      .sort(
-        (one, other) =>
-          compared(one.ms, other.ms) || compared(one.item.subject.id, other.item.subject.id),
-      );
+      .map((item) => ({ item, ms: item.ms ?? firstMsOf(item.subject), id: item.subject.id }))
+      .sort((one, other) => byTime(one.ms, other.ms) || (one.id < other.id ? -1 : 1));
     this.#left = Math.max(0, this.#left - below.length);
     this.leftOut += Math.max(0, below.length - left);
     return sorted.slice(0, left).map(({ item }) => this.#subject(item, depth + 1));
@@ -104,78 +104,64 @@ class Building {
 
   #subject({ subject, ms, isAgain, isIndirect }: Below, depth: number): TraceNode {
     const { id, kind = "message", name = "" } = subject;
-    const indirect = isIndirect || undefined;
-    const startMs = ms ?? this.#beginOf(subject);
-    const tenantId = subject.tenantId ?? subject.producers[0]?.tenantId;
-    const common: Omit<TraceNode, "state" | "children"> = {
-      kind,
-      name,
-      id,
-      tenantId,
-      ...(startMs === undefined ? {} : this.#times(startMs)),
-      indirect,
+    const common: Common = {
+      ...{ kind, name, id },
+      tenantId: subject.tenantId ?? subject.producers[0]?.tenantId,
+      ...this.#times(ms ?? this.#beginOf(subject)),
+      indirect: isIndirect || undefined,
     };
     if (isAgain || this.#told.has(id)) {
-      const state =
-        kind === "event"
-          ? dispatchState(subject, this.#parts).state
-          : this.#jobStanding(subject).state;
+      const isEvent = kind === "event";
+      const { state } = isEvent ? dispatchState(subject, this.#parts) : this.#job(subject).standing;
       return { ...common, state, again: true, children: [] };
     }
     this.#told.add(id);
     if (kind === "event") return this.#event(subject, common, depth);
-    if (kind === "message")
-      return { ...common, state: "not-seen", children: this.#below(subjectPlace(id), depth) };
-    // A job has one handler. Lines that name another handler are shown as well.
-    const lines = [...subject.runs.values()].flat().sort((one, other) => one.ms - other.ms);
-    const { attempts, last } = summarize(lines);
-    const standing = this.#jobStanding(subject);
-    const made = [...subject.runs.keys()].flatMap((handler) =>
+    const below = () => this.#below(subjectPlace(id), depth);
+    if (kind === "message") return { ...common, state: "not-seen", children: below() };
+    const { lines, summary, standing } = this.#job(subject);
+    const runs = [...subject.runs.keys()].flatMap((handler) =>
       this.#below(runPlace(id, handler), depth),
     );
+    return { ...common, ...this.#run(lines, summary, standing, [...runs, ...below()]) };
+  }
+
+  #run(
+    lines: readonly TraceLine[],
+    { attempts, last }: RunSummary,
+    standing: Standing,
+    below: readonly TraceNode[],
+  ) {
     return {
-      ...common,
       ...standing,
       ...{ durationMs: last?.durationMs, reason: standing.reason ?? last?.reason },
       ...this.#attempts(attempts),
-      children: [
-        ...this.#effects(lines, isDone(standing.state)),
-        ...made,
-        ...this.#below(subjectPlace(id), depth),
-      ],
+      children: [...this.#effects(lines, isDone(standing.state)), ...below],
     };
   }
 
-  #jobStanding(subject: Subject): Standing {
+  /** A job has one handler. Lines that name another handler are shown as well. */
+  #job(subject: Subject) {
     const { id, kind, name = "" } = subject;
     const lines = [...subject.runs.values()].flat().sort((one, other) => one.ms - other.ms);
-    const handler = kind === "delivery" ? deliveryJob : name;
-    return jobState(
-      subject,
-      summarize(lines),
-      this.#parts.facts.claims.get(runKey(id, handler)),
-      this.#parts,
-    );
+    const claim = this.#claim(id, kind === "delivery" ? deliveryJob : name);
+    const summary = summarize(lines);
+    return { lines, summary, standing: jobState(subject, summary, claim, this.#parts) };
   }
 
-  #event(
-    subject: Subject,
-    common: Omit<TraceNode, "state" | "children">,
-    depth: number,
-  ): TraceNode {
+  #claim(id: string, handler: string) {
+    return this.#parts.facts.claims.get(runKey(id, handler));
+  }
+
+  #event(subject: Subject, common: Common, depth: number): TraceNode {
     const { id, name = "", runs } = subject;
     const standing = dispatchState(subject, this.#parts);
     const isOnItsWay = standing.state === "in-outbox" || standing.state === "set-aside";
-    const declared = isOnItsWay
-      ? []
-      : (this.#parts.consumers.get(name) ?? []).filter((handler) => !runs.has(handler));
-    const consumers = [...runs.keys(), ...declared].map((handler) =>
-      this.#consumer(subject, handler, depth),
-    );
-    const order = (node: TraceNode) => node.sinceMs ?? Number.POSITIVE_INFINITY;
-    consumers.sort(
-      (one, other) => compared(order(one), order(other)) || compared(one.name, other.name),
-    );
+    const declared = isOnItsWay ? [] : (this.#parts.consumers.get(name) ?? []);
+    const handlers = new Set([...runs.keys(), ...declared.map((consumer) => consumer.name)]);
+    const consumers = [...handlers]
+      .map((handler) => this.#consumer(subject, handler, depth))
+      .sort((one, other) => byTime(one.sinceMs, other.sinceMs) || (one.name < other.name ? -1 : 1));
     const children = [...consumers, ...this.#below(subjectPlace(id), depth)];
     return { ...common, ...standing, children };
   }
@@ -184,20 +170,12 @@ class Building {
     const { id, runs } = subject;
     const lines = runs.get(handler) ?? [];
     const summary = summarize(lines);
-    const standing = runState(
-      subject,
-      summary,
-      this.#parts.facts.claims.get(runKey(id, handler)),
-      this.#parts,
-    );
-    const { startMs } = summary;
+    const standing = runState(subject, summary, this.#claim(id, handler), this.#parts);
     const below = this.#below(runPlace(id, handler), depth + 1);
     return {
       ...{ kind: "consumer", name: handler, id, ...standing },
-      ...(startMs === undefined ? {} : this.#times(startMs)),
-      ...{ durationMs: summary.last?.durationMs, reason: standing.reason ?? summary.last?.reason },
-      ...this.#attempts(summary.attempts),
-      children: [...this.#effects(lines, isDone(standing.state)), ...below],
+      ...this.#times(summary.startMs),
+      ...this.#run(lines, summary, standing, below),
     };
   }
 
@@ -216,50 +194,39 @@ class Building {
 
   #attempts(attempts: readonly Attempt[]): Pick<TraceNode, "attempts"> {
     if (attempts.length === 0) return {};
-    const told = attempts
-      .slice(-limits.attempts)
-      .map(({ startMs, endMs: _end, ...rest }): TraceAttempt => {
-        return { ...rest, ...this.#times(startMs) };
-      });
+    const told = attempts.slice(-limits.attempts).map(({ startMs, endMs: _end, ...rest }) => {
+      return { ...rest, at: isoOf(startMs), sinceMs: startMs - this.#startMs };
+    });
     return { attempts: told };
   }
 
-  #times(ms: number): { readonly at: string; readonly sinceMs: number } {
-    return { at: new Date(ms).toISOString(), sinceMs: ms - this.#startMs };
+  #times(ms: number | undefined): Pick<TraceNode, "at" | "sinceMs"> {
+    return ms === undefined ? {} : { at: isoOf(ms), sinceMs: ms - this.#startMs };
   }
 }
 
-function compared(one: number | string, other: number | string): number {
-  return one === other ? 0 : one < other ? -1 : 1;
+/** Unknown times come last. */
+function byTime(one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY): number {
+  return one - other;
 }
 
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {
-  const starts = [...runs.values()].flatMap((lines) => [
-    summarize(lines).startMs,
-    ...lines.slice(0, 1).map(({ ms }) => ms),
-  ]);
-  const all = [
-    producers[0]?.ms,
-    ...starts,
-    producers.length + starts.length === 0 ? way[0]?.ms : undefined,
-  ];
-  const known = all.filter((ms) => ms !== undefined);
+  const starts = [...runs.values()].flatMap((lines) => [summarize(lines).startMs, lines[0]?.ms]);
+  const isUnseen = producers.length + starts.length === 0;
+  const known = [producers[0]?.ms, ...starts, isUnseen ? way[0]?.ms : undefined].filter(
+    (ms) => ms !== undefined,
+  );
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
 function namedOrigin(lines: readonly TraceLine[]): Pick<TraceNode, "kind" | "name"> {
-  const find = (has: (line: TraceLine) => boolean) => lines.find(has);
   const handler = lines.findLast((line) => line.handler !== undefined)?.handler ?? "";
-  if (find(({ firesAt }) => firesAt !== undefined) !== undefined)
+  if (lines.some(({ firesAt }) => firesAt !== undefined))
     return { kind: "schedule", name: handler };
-  if (find(({ msg }) => msg.startsWith("run.")) !== undefined)
-    return { kind: "run", name: handler };
+  if (lines.some(({ msg }) => msg.startsWith("run."))) return { kind: "run", name: handler };
   const asked = lines.findLast(
     ({ msg, method }) => msg === "request.completed" && method !== undefined,
   );
-  const name =
-    asked === undefined
-      ? handler
-      : [asked.method, asked.route].filter((part) => part !== undefined).join(" ");
-  return { kind: "request", name };
+  const { method = handler, route } = asked ?? {};
+  return { kind: "request", name: route === undefined ? method : `${method} ${route}` };
 }

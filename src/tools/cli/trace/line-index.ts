@@ -14,19 +14,19 @@ export interface Origin {
 export interface Subject {
   readonly id: string;
   /** `undefined` if lines name it only as a cause. */
-  kind: "event" | "job" | "delivery" | undefined;
+  kind?: "event" | "job" | "delivery" | undefined;
   /** Type of an event, name of a job, or channel of a delivery. */
-  name: string | undefined;
-  tenantId: string | undefined;
+  name?: string | undefined;
+  tenantId?: string | undefined;
   /** In chronological order. */
   readonly producers: Produced[];
-  cause: Cause | undefined;
+  cause?: Cause | undefined;
   /** Lines of its runs, by handler. */
   readonly runs: Map<string, TraceLine[]>;
   /** Lines of queues, bus and outbox. */
   readonly way: TraceLine[];
-  dueMs: number | undefined;
-  takenBackMs: number | undefined;
+  dueMs?: number | undefined;
+  takenBackMs?: number;
 }
 
 export interface Produced {
@@ -41,8 +41,10 @@ export type Producer =
 
 interface Cause {
   readonly causedBy: string;
-  readonly origin: Pick<Origin, "requestId" | "traceId" | "tenantId">;
+  readonly origin: OriginId;
 }
+
+export type OriginId = Pick<Origin, "requestId" | "traceId" | "tenantId">;
 
 export interface TraceIndex {
   readonly origins: ReadonlyMap<string, Origin>;
@@ -52,39 +54,33 @@ export interface TraceIndex {
 /** Accepts lines in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
-  const subjectOf = (id: string): Subject => {
-    let subject = subjects.get(id);
-    if (subject === undefined) {
-      subject = {
-        ...{
-          id,
-          kind: undefined,
-          name: undefined,
-          tenantId: undefined,
-          cause: undefined,
-          dueMs: undefined,
-          takenBackMs: undefined,
-        },
-        ...{ producers: [], runs: new Map(), way: [] },
-      };
-      subjects.set(id, subject);
-    }
-    return subject;
-  };
-  const ways: TraceLine[] = [];
-  for (const line of inOrder(given)) {
-    if (isOfTheWay(line)) {
-      ways.push(line);
-      continue;
-    }
+  const named = (id: string) => subjectOf(subjects, id);
+  const [ways, others] = [[], []] as [TraceLine[], TraceLine[]];
+  for (const line of inOrder(given)) (isOfTheWay(line) ? ways : others).push(line);
+  for (const line of others) {
     const by = producerOf(line);
     if (by === undefined) continue;
     if ("origin" in by) originOf(origins, by.origin, line).lines.push(line);
-    else addRun(subjectOf(by.subject), by.handler, line);
-    addProduced(subjectOf, by, line);
+    else addRun(named(by.subject), by.handler, line);
+    addProduced(named, by, line);
   }
-  for (const line of ways) addToWay(subjectOf, line);
+  for (const line of ways) addToWay(named, line);
   return { origins, subjects };
+}
+
+export function subjectOf(subjects: Map<string, Subject>, id: string): Subject {
+  const known = subjects.get(id);
+  if (known !== undefined) return known;
+  const subject: Subject = { id, producers: [], runs: new Map(), way: [] };
+  subjects.set(id, subject);
+  return subject;
+}
+
+/** Appends to the list of a key. */
+export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
 }
 
 /** No run writes these. */
@@ -93,27 +89,17 @@ function isOfTheWay({ msg }: TraceLine): boolean {
 }
 
 function producerOf(line: TraceLine): Producer | undefined {
-  const { requestId, trace_id, tenantId, handler, origRequestId, causedBy, eventId, jobId } = line;
-  const subject = eventId ?? jobId;
-  if (
-    origRequestId !== undefined &&
-    causedBy !== undefined &&
-    subject !== undefined &&
-    handler !== undefined
-  ) {
-    return { subject, handler };
-  }
+  const { requestId, trace_id: traceId, tenantId, handler, origRequestId, causedBy } = line;
+  const subject = line.eventId ?? line.jobId;
+  const isRun = origRequestId !== undefined && causedBy !== undefined;
+  if (isRun && subject !== undefined && handler !== undefined) return { subject, handler };
   return requestId === undefined
     ? undefined
-    : { origin: originKey({ requestId, traceId: trace_id, tenantId }) };
+    : { origin: originKey({ requestId, traceId, tenantId }) };
 }
 
 /** The same request ID in another trace or for another tenant is a different request. */
-export function originKey({
-  requestId,
-  traceId,
-  tenantId,
-}: Pick<Origin, "requestId" | "traceId" | "tenantId">): string {
+export function originKey({ requestId, traceId, tenantId }: OriginId): string {
   return JSON.stringify([requestId, traceId ?? null, tenantId ?? null]);
 }
 
@@ -131,43 +117,37 @@ function originOf(
 }
 
 function addRun(subject: Subject, handler: string, line: TraceLine): void {
-  const {
-    tenantId,
-    causedBy,
-    origRequestId,
-    trace_id: traceId,
-    eventId,
-    event,
-    channel,
-    msg,
-  } = line;
-  subject.tenantId ??= tenantId;
-  // Safe: every line of a run has both fields.
-  subject.cause ??= {
-    causedBy: causedBy as string,
-    origin: { requestId: origRequestId as string, traceId, tenantId },
-  };
+  const { eventId, event, channel, msg } = line;
   const isDelivery = handler === deliveryJob;
-  subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
+  addFacts(subject, line, isDelivery);
   if (msg === "event.completed") subject.name ??= event;
   else if (eventId === undefined) subject.name ??= isDelivery ? channel : handler;
-  const lines = subject.runs.get(handler);
-  if (lines === undefined) subject.runs.set(handler, [line]);
-  else lines.push(line);
+  append(subject.runs, handler, line);
 }
 
-const productions: ReadonlyMap<string, Production> = new Map<string, Production>([
-  ["event.published", { kind: "event", id: "publishedId", name: "event" }],
-  ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],
-  ["job.scheduled", { kind: "job", id: "scheduledId", name: "job" }],
-  ["delivery.enqueued", { kind: "delivery", id: "deliveryId", name: "channel" }],
-]);
+function addFacts(
+  subject: Subject,
+  { eventId, tenantId, causedBy, origRequestId: requestId, trace_id: traceId }: TraceLine,
+  isDelivery: boolean,
+): void {
+  subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
+  subject.tenantId ??= tenantId;
+  if (causedBy !== undefined && requestId !== undefined)
+    subject.cause ??= { causedBy, origin: { requestId, traceId, tenantId } };
+}
 
 interface Production {
   readonly kind: Subject["kind"];
   readonly id: "publishedId" | "enqueuedId" | "scheduledId" | "deliveryId";
   readonly name: "event" | "job" | "channel";
 }
+
+const productions = new Map<string, Production>([
+  ["event.published", { kind: "event", id: "publishedId", name: "event" }],
+  ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],
+  ["job.scheduled", { kind: "job", id: "scheduledId", name: "job" }],
+  ["delivery.enqueued", { kind: "delivery", id: "deliveryId", name: "channel" }],
+]);
 
 function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine): void {
   const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;
@@ -188,31 +168,17 @@ function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: Tra
 }
 
 function addToWay(subjectOf: (id: string) => Subject, line: TraceLine): void {
-  const {
-    eventId,
-    jobId,
-    left,
-    event,
-    type,
-    job,
-    causedBy,
-    origRequestId: requestId,
-    trace_id: traceId,
-    tenantId,
-  } = line;
-  for (const id of left ?? []) {
+  const { eventId, jobId, left = [], event, type, job, msg } = line;
+  for (const id of left) {
     const subject = subjectOf(id);
-    subject.kind ??= line.msg === "job.dispatch_failed" ? "job" : "event";
+    subject.kind ??= msg === "job.dispatch_failed" ? "job" : "event";
     subject.way.push(line);
   }
   const id = eventId ?? jobId;
   if (id === undefined) return;
   const subject = subjectOf(id);
   const isDelivery = job === deliveryJob;
-  subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
+  addFacts(subject, line, isDelivery);
   subject.name ??= event ?? type ?? (isDelivery ? undefined : job);
-  subject.tenantId ??= tenantId;
-  if (causedBy !== undefined && requestId !== undefined)
-    subject.cause ??= { causedBy, origin: { requestId, traceId, tenantId } };
   subject.way.push(line);
 }

@@ -1,4 +1,4 @@
-import type { LogRecord } from "./log-records.ts";
+import { type LogRecord, member } from "./log-records.ts";
 
 export interface TraceLine extends Texts, Numbers {
   readonly ms: number;
@@ -51,33 +51,28 @@ const textFields = [
 ] as const;
 const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
 
+const leftFields: ReadonlyMap<string, string> = new Map([
+  ["event.dispatch_failed", "events"],
+  ["job.dispatch_failed", "jobs"],
+]);
+
 export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;
   const ms = msOf(record["time"] ?? record["timestamp"]);
+  if (typeof msg !== "string" || msg.length > longestText || ms === undefined) return undefined;
   // Records from browsers are not trusted: the browser chooses every field except `source`.
-  if (
-    typeof msg !== "string" ||
-    msg.length > longestText ||
-    ms === undefined ||
-    source === "client"
-  )
-    return undefined;
+  if (source === "client") return undefined;
   const line: Record<string, unknown> = { ms, msg };
   for (const name of textFields) {
-    const value = Object.hasOwn(record, name) ? record[name] : undefined;
+    const value = member(record, name);
     if (typeof value === "string" && value !== "") line[name] = value.slice(0, longestText);
   }
   for (const name of numberFields) {
-    const value = Object.hasOwn(record, name) ? record[name] : undefined;
+    const value = member(record, name);
     if (typeof value === "number" && value >= 0 && value <= longestMs) line[name] = value;
   }
   for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
-  const left =
-    msg === "event.dispatch_failed"
-      ? record["events"]
-      : msg === "job.dispatch_failed"
-        ? record["jobs"]
-        : undefined;
+  const left = record[leftFields.get(msg) ?? ""];
   if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
   return line as unknown as TraceLine; // safe: `ms` and `msg` are set, and every other field has its declared type
 }

@@ -1,8 +1,11 @@
 import {
+  append,
   type Origin,
+  type OriginId,
   originKey,
   type Producer,
   type Subject,
+  subjectOf,
   type TraceIndex,
 } from "./line-index.ts";
 import { type RowFact, runKey } from "./node.ts";
@@ -19,9 +22,9 @@ export interface TraceLinks {
 
 export interface Below {
   readonly subject: Subject;
-  readonly ms: number | undefined;
-  readonly isAgain: boolean;
-  readonly isIndirect: boolean;
+  readonly ms?: number;
+  readonly isAgain?: boolean;
+  readonly isIndirect?: boolean;
 }
 
 /** A subject is a root if its cause is unknown or if it is part of a cycle. */
@@ -39,7 +42,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   const below = new Map<string, Below[]>();
   const parents = new Map<string, Parent>();
 
-  const originOf = (asked: Pick<Origin, "requestId" | "traceId" | "tenantId">): Origin => {
+  const originOf = (asked: OriginId): Origin => {
     // A system run that works for a tenant starts without a tenant.
     for (const key of [originKey(asked), originKey({ ...asked, tenantId: undefined })]) {
       const known = origins.get(aliases.get(key) ?? key);
@@ -49,23 +52,20 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     origins.set(made.key, made);
     return made;
   };
-  const place = (by: Producer): { readonly place: string; readonly parent: Parent } => {
-    if ("subject" in by)
-      return { place: runPlace(by.subject, by.handler), parent: { subject: by.subject } };
+  const whereOf = (by: Producer): { readonly place: string; readonly parent: Parent } => {
+    if ("subject" in by) return { place: runPlace(by.subject, by.handler), parent: by };
     const origin = aliases.get(by.origin) ?? by.origin;
     return { place: originPlace(origin), parent: { origin } };
   };
-  const put = (where: string, item: Below) => {
-    const others = below.get(where);
-    if (others === undefined) below.set(where, [item]);
-    else others.push(item);
+  const putBelow = (origin: Origin, item: Below) => {
+    parents.set(item.subject.id, { origin: origin.key });
+    append(below, originPlace(origin.key), item);
   };
 
   /** The loop below appends subjects that are only named as a cause. */
   const list = [...subjects.values()];
   const indirect = new Map<string, Origin>();
-  for (let at = 0; at < list.length; at += 1) {
-    const subject = list[at] as Subject; // safe: within the list
+  for (const subject of list) {
     const { id, cause } = subject;
     const producers = subject.producers.filter(({ tenantId }) =>
       isSame(tenantId, subject.tenantId),
@@ -74,33 +74,28 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     // first sender caused.
     const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
     const seen = new Set<string>();
-    for (const produced of [...(first === undefined ? [] : [first]), ...producers]) {
-      const { place: where, parent } = place(produced.by);
-      if (seen.has(where)) continue;
-      seen.add(where);
+    for (const produced of first === undefined ? producers : [first, ...producers]) {
+      const { place, parent } = whereOf(produced.by);
       if (produced === first) parents.set(id, parent);
-      put(where, { subject, ms: produced.ms, isAgain: produced !== first, isIndirect: false });
+      if (!seen.has(place))
+        append(below, place, { subject, ms: produced.ms, isAgain: produced !== first });
+      seen.add(place);
     }
     if (first !== undefined) continue;
-    const isMissing = indirect.get(id);
-    if (cause !== undefined && cause.causedBy === cause.origin.requestId) {
-      const { key } = originOf(cause.origin);
-      parents.set(id, { origin: key });
-      put(originPlace(key), { subject, ms: undefined, isAgain: false, isIndirect: false });
-    } else if (cause !== undefined) {
-      const { causedBy } = cause;
-      if (!subjects.has(causedBy)) {
-        const missing = namedSubject(causedBy);
-        subjects.set(causedBy, missing);
-        indirect.set(causedBy, originOf(cause.origin));
-        list.push(missing);
-      }
-      parents.set(id, { subject: causedBy });
-      put(subjectPlace(causedBy), { subject, ms: undefined, isAgain: false, isIndirect: false });
-    } else if (isMissing !== undefined) {
-      parents.set(id, { origin: isMissing.key });
-      put(originPlace(isMissing.key), { subject, ms: undefined, isAgain: false, isIndirect: true });
+    const missing = indirect.get(id);
+    if (missing !== undefined) putBelow(missing, { subject, isIndirect: true });
+    if (cause === undefined) continue;
+    const { causedBy, origin } = cause;
+    if (causedBy === origin.requestId) {
+      putBelow(originOf(origin), { subject });
+      continue;
     }
+    if (!subjects.has(causedBy)) {
+      list.push(subjectOf(subjects, causedBy));
+      indirect.set(causedBy, originOf(origin));
+    }
+    parents.set(id, { subject: causedBy });
+    append(below, subjectPlace(causedBy), { subject });
   }
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
 }
@@ -114,8 +109,7 @@ function merged(given: TraceIndex["origins"]): {
   const named = new Map<string, Origin[]>();
   for (const origin of given.values()) {
     const anonymous = originKey({ ...origin, tenantId: undefined });
-    if (origin.tenantId !== undefined)
-      named.set(anonymous, [...(named.get(anonymous) ?? []), origin]);
+    if (origin.tenantId !== undefined) append(named, anonymous, origin);
   }
   for (const [key, [only, ...others]] of named) {
     const anonymous = origins.get(key);
@@ -128,25 +122,9 @@ function merged(given: TraceIndex["origins"]): {
   return { origins, aliases };
 }
 
-function namedSubject(id: string): Subject {
-  return {
-    ...{
-      id,
-      kind: undefined,
-      name: undefined,
-      tenantId: undefined,
-      cause: undefined,
-      dueMs: undefined,
-      takenBackMs: undefined,
-    },
-    ...{ producers: [], runs: new Map(), way: [] },
-  };
-}
-
 function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   const { kind, id, name, atMs, tenantId, causedBy, origRequestId, traceId } = row;
-  const subject = subjects.get(id) ?? namedSubject(id);
-  subjects.set(id, subject);
+  const subject = subjectOf(subjects, id);
   subject.kind ??= kind;
   subject.name ??= name;
   subject.tenantId ??= tenantId;

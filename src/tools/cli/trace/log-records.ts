@@ -8,16 +8,7 @@ export interface LineRecords {
 
 const mostDepth = 5;
 /** CloudWatch and Logs Insights, Docker's log files, Fluent Bit, journald, query results. */
-const wrappers = [
-  "@message",
-  "message",
-  "log",
-  "MESSAGE",
-  "value",
-  "line",
-  "events",
-  "results",
-] as const;
+const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"];
 /** Start of a member in a JSON document of several lines, as the AWS CLI prints it. */
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
@@ -84,7 +75,7 @@ function unwrap(value: unknown, depth: number): readonly LogRecord[] {
     : [];
 }
 
-function member(record: LogRecord, name: string): unknown {
+export function member(record: LogRecord, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 

@@ -35,8 +35,10 @@ export type TraceState =
   | "unended"
   | "not-seen";
 
+type Optional<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
+
 /** As `--json` prints it. A field is absent if neither logs nor tables give its value. */
-export interface TraceNode {
+export interface TraceNode extends Optional<NodeFields> {
   /** `message` is an event or a job that lines name only as a cause. */
   readonly kind:
     | "request"
@@ -52,40 +54,43 @@ export interface TraceNode {
     | "message";
   /** Method and route, event type, handler or channel. */
   readonly name: string;
-  /** A consumer has the ID of its event, a step its key. */
-  readonly id?: string | undefined;
   readonly state: TraceState;
-  /** Start, or time of publishing or enqueuing, in ISO 8601. */
-  readonly at?: string | undefined;
-  /** `at` relative to the start of the tree. */
-  readonly sinceMs?: number | undefined;
-  readonly durationMs?: number | undefined;
-  readonly status?: number | undefined;
-  /** End of the lease, due time or time of the next attempt, in ISO 8601. */
-  readonly until?: string | undefined;
-  readonly reason?: string | undefined;
-  readonly queue?: string | undefined;
-  readonly tenantId?: string | undefined;
-  readonly traceId?: string | undefined;
-  /** Whether the tables confirm `state`. */
-  readonly confirmed?: true | undefined;
-  /** The logs lack the nodes between this one and its parent. */
-  readonly indirect?: true | undefined;
-  /** The tree shows this node at another place, with its descendants. */
-  readonly again?: true | undefined;
-  readonly attempts?: readonly TraceAttempt[] | undefined;
   readonly children: readonly TraceNode[];
 }
 
-export interface TraceAttempt {
+interface AttemptFields {
   /** Delivery count of the message, from 1. */
-  readonly attempt?: number | undefined;
+  attempt: number;
+  durationMs: number;
+  status: number;
+  reason: string;
+}
+
+interface NodeFields extends Omit<AttemptFields, "attempt"> {
+  /** A consumer has the ID of its event, a step its key. */
+  id: string;
+  /** Start, or time of publishing or enqueuing, in ISO 8601. */
+  at: string;
+  /** `at` relative to the start of the tree. */
+  sinceMs: number;
+  /** End of the lease, due time or time of the next attempt, in ISO 8601. */
+  until: string;
+  queue: string;
+  tenantId: string;
+  traceId: string;
+  /** Whether the tables confirm `state`. */
+  confirmed: true;
+  /** The logs lack the nodes between this one and its parent. */
+  indirect: true;
+  /** The tree shows this node at another place, with its descendants. */
+  again: true;
+  attempts: readonly TraceAttempt[];
+}
+
+export interface TraceAttempt extends Optional<AttemptFields> {
   readonly state: "done" | "replayed" | "failed" | "handed-back" | "unended";
   readonly at: string;
   readonly sinceMs: number;
-  readonly durationMs?: number | undefined;
-  readonly status?: number | undefined;
-  readonly reason?: string | undefined;
 }
 
 export interface TableFacts {
@@ -99,18 +104,15 @@ export interface TableFacts {
   readonly steps: ReadonlyMap<string, StepStanding>;
 }
 
-export interface RowFact {
+export interface RowFact extends Optional<RowFields> {
   readonly kind: "event" | "job";
   readonly id: string;
   readonly name: string;
   /** Publish time of an event or due time of a job. */
   readonly atMs: number;
-  readonly aside?: string | undefined;
-  readonly tenantId?: string | undefined;
-  readonly causedBy?: string | undefined;
-  readonly origRequestId?: string | undefined;
-  readonly traceId?: string | undefined;
 }
+
+type RowFields = Record<"aside" | "tenantId" | "causedBy" | "origRequestId" | "traceId", string>;
 
 export type ClaimFact =
   | { readonly isDone: true }

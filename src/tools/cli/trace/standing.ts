@@ -40,22 +40,15 @@ export function jobState(
   const standing = runState(subject, summary, claim, now);
   if (standing.state !== "not-seen") return standing;
   const row = facts.rows.get(id);
+  const confirmed = row && (true as const);
   const aside = row?.aside ?? way.findLast(({ msg }) => msg === "job.set_aside")?.reason;
-  if (aside !== undefined)
-    return { state: "set-aside", reason: aside, confirmed: row === undefined ? undefined : true };
+  if (aside !== undefined) return { state: "set-aside", reason: aside, confirmed };
   const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
   const isDueLater = dueMs !== undefined && dueMs > nowMs;
-  const isThere =
-    row !== undefined ||
-    (!facts.asked.has(id) && takenBackMs === undefined && (isDueLater || left !== undefined));
-  if (isThere) {
+  const isLeft = takenBackMs === undefined && (isDueLater || left !== undefined);
+  if (row !== undefined || (!facts.asked.has(id) && isLeft)) {
     const until = dueMs === undefined ? undefined : isoOf(dueMs);
-    return {
-      state: "waiting",
-      until,
-      reason: left?.reason,
-      confirmed: row === undefined ? undefined : true,
-    };
+    return { state: "waiting", until, reason: left?.reason, confirmed };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
   // A missing row before the due time means that the job was unscheduled: no process sends it
@@ -63,7 +56,8 @@ export function jobState(
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 
-function isoOf(ms: number): string {
+/** Clamped to what a Date can hold. */
+export function isoOf(ms: number): string {
   return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
 }
 
@@ -75,12 +69,8 @@ export function runState(
 ): Standing {
   if (isDone(last?.state)) return { state: last.state };
   if (claim?.isDone === true) return { state: "done", confirmed: true };
-  const held =
-    claim === undefined
-      ? undefined
-      : { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
-  const isHeld = claim !== undefined && claim.leaseUntilMs + skewMs >= nowMs;
-  if (held !== undefined && isHeld) return { state: "running", ...held };
+  const held = claim && { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
+  if (claim && claim.leaseUntilMs + skewMs >= nowMs) return { state: "running", ...held };
   // Earlier queue lines are about an earlier attempt.
   const since = last?.state === "failed" ? last.endMs : Number.NEGATIVE_INFINITY;
   const letter = way.findLast(({ msg, ms }) => msg === "queue.dead_lettered" && ms >= since);
@@ -94,7 +84,7 @@ export function runState(
   }
   if (held !== undefined) return { state: "interrupted", ...held };
   if (last === undefined) return { state: "not-seen" };
-  return { state: last.state === "failed" ? "failed" : "unended" };
+  return { state: last.state };
 }
 
 export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
@@ -105,8 +95,7 @@ export function effectNodes(
   facts: TableFacts,
 ): EffectNode[] {
   const nodes: EffectNode[] = [];
-  const add = (node: Pick<EffectNode, "kind" | "name" | "state" | "ms"> & Partial<EffectNode>) =>
-    nodes.push({ ...node, children: [] });
+  const add = (node: Omit<EffectNode, "children">) => nodes.push({ ...node, children: [] });
   const [claimed] = lines.flatMap(({ msg, ms }) => {
     const state = claims.get(msg);
     return state === undefined ? [] : [{ state, ms }];
@@ -114,30 +103,19 @@ export function effectNodes(
   if (claimed !== undefined) add({ kind: "claim", name: "", ...claimed });
   const uncertain = lines.findLast(({ msg }) => msg === "once.commit_uncertain");
   const committed = lines.find(({ msg }) => msg === "event.published" || msg === "job.scheduled");
-  if (committed !== undefined) add({ kind: "commit", name: "", state: "done", ms: committed.ms });
+  const commit = { kind: "commit", name: "" } as const;
+  if (committed !== undefined) add({ ...commit, state: "done", ms: committed.ms });
   else if (uncertain !== undefined)
-    add({
-      kind: "commit",
-      name: "",
-      state: "unknown",
-      ms: uncertain.ms,
-      reason: uncertain.message,
-    });
+    add({ ...commit, state: "unknown", ms: uncertain.ms, reason: uncertain.message });
   const steps = new Map<string, TraceLine>();
   for (const line of lines) if (line.stepKey !== undefined) steps.set(line.stepKey, line);
-  for (const [key, { step = "", msg, ms, reason }] of steps) {
-    const standing = facts.steps.get(key);
-    const isUnknown =
-      !isOver && msg !== "step.given" && (standing === undefined || standing === "unknown");
-    const confirmed = standing === undefined ? undefined : true;
-    const state = isUnknown
-      ? "unknown"
-      : standing === "not done"
-        ? "failed"
-        : standing === "running"
-          ? "running"
-          : "done";
-    add({ kind: "step", name: step, id: key, state, ms, reason, confirmed });
+  for (const [id, { step: name = "", msg, ms, reason }] of steps) {
+    const standing = facts.steps.get(id);
+    const confirmed = standing && (true as const);
+    const unknown = isOver || msg === "step.given" ? "done" : "unknown";
+    const states = { done: "done", "not done": "failed", running: "running", unknown } as const;
+    const state = states[standing ?? "unknown"];
+    add({ kind: "step", name, id, state, ms, reason, confirmed });
   }
   return nodes;
 }

@@ -9,8 +9,9 @@ import {
   shards,
   timeText,
 } from "../../../parts/messages/outbox-store.ts";
+import type { ClaimRecord } from "../../../parts/once/claim.ts";
 import type { ClaimStore } from "../../../parts/once/claim-store.ts";
-import { stepStanding } from "../../../parts/once/step.ts";
+import { type StepStanding, stepStanding } from "../../../parts/once/step.ts";
 import type { StepStore } from "../../../parts/once/step-store.ts";
 import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./node.ts";
 import { nodesOf } from "./verdict.ts";
@@ -27,54 +28,41 @@ const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 
 const skewMs = 5_000;
 
 /** Looks up what the logs leave open, by keys alone. */
-export async function askTables(
-  stores: TraceStores,
-  {
-    id,
-    roots,
-    nowMs,
-  }: { readonly id: string; readonly roots: readonly TraceNode[]; readonly nowMs: number },
-): Promise<TableFacts> {
+export async function askTables(stores: TraceStores, given: Asked): Promise<TableFacts> {
+  const { id, roots, nowMs } = given;
   const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
+  const idsOf = (kind: TraceNode["kind"], states?: ReadonlySet<string>) =>
+    nodes.flatMap((node) =>
+      node.kind === kind && (states?.has(node.state) ?? true) ? (node.id ?? []) : [],
+    );
   const rows = new Map<string, RowFact>();
   const asked = new Set<string>();
   const ids = new Set([id, ...nodes.flatMap((node) => node.id ?? [])]);
-  const isOurs = (row: RowFact) =>
-    ids.has(row.id) || (row.origRequestId !== undefined && ids.has(row.origRequestId));
+  const take = (row: RowFact) => {
+    if (ids.has(row.id) || (row.origRequestId !== undefined && ids.has(row.origRequestId)))
+      rows.set(row.id, row);
+  };
   const firstMs = roots.reduce(
     (least, { at }) => Math.min(least, at === undefined ? 0 : Date.parse(at)),
     nowMs,
   );
+  const fromMs = roots.length === 0 ? 0 : firstMs - skewMs;
 
   const isWhole = await Promise.all(
     Array.from({ length: shards }, (_, shard) =>
-      readShard(
-        stores,
-        `shard#${shard}`,
-        roots.length === 0 ? 0 : firstMs - skewMs,
-        nowMs,
-        (row) => {
-          const fact = eventFact(row);
-          if (isOurs(fact)) rows.set(fact.id, fact);
-        },
-      ),
+      readShard(stores, `shard#${shard}`, fromMs, nowMs, (row) => take(eventFact(row))),
     ),
   );
-  for (const node of nodes)
-    if (node.kind === "event" && node.id !== undefined && isWhole.every(Boolean))
-      asked.add(node.id);
+  if (isWhole.every(Boolean)) for (const eventId of idsOf("event")) asked.add(eventId);
   let count = 0;
   for await (const item of stores.aside.list()) {
-    const fact = asideFact(item);
-    if (isOurs(fact)) rows.set(fact.id, fact);
+    take(asideFact(item));
     count += 1;
     if (count >= limits.aside) break;
   }
 
-  const dueIds = nodes.flatMap(({ kind, state, id: jobId }) =>
-    kind === "job" && jobId !== undefined && unseen.has(state) ? [jobId] : [],
-  );
-  await eachOf([...new Set([...dueIds, ...(roots.length === 0 ? [id] : [])])], async (jobId) => {
+  const dueIds = new Set([...idsOf("job", unseen), ...(roots.length === 0 ? [id] : [])]);
+  await eachOf([...dueIds], async (jobId) => {
     const fact = await dueFact(stores, jobId);
     asked.add(jobId);
     if (fact !== undefined) rows.set(jobId, fact);
@@ -83,27 +71,30 @@ export async function askTables(
   const claims = new Map<string, ClaimFact | undefined>();
   await eachOf(runsOf(nodes), async ({ kind, handler, subject, tenantId }) => {
     const record = await stores.claims.read(messageClaim(kind, handler, subject, tenantId));
-    const fact =
-      record?.status === "INPROGRESS"
-        ? { isDone: false as const, leaseUntilMs: record.leaseUntilMs }
-        : { isDone: true as const };
-    claims.set(runKey(subject, handler), record === undefined ? undefined : fact);
+    claims.set(runKey(subject, handler), record && claimFact(record));
   });
 
-  const steps = new Map<string, ReturnType<typeof stepStanding>>();
-  await eachOf(
-    nodes.flatMap(({ kind, state, id: key }) =>
-      kind === "step" && state === "unknown" && key !== undefined ? [key] : [],
-    ),
-    async (key) => {
-      const step = await stores.steps.find(key);
-      if (step === undefined) return;
-      const claim =
-        step.record.status === "STARTED" ? await stores.claims.read(step.claim) : undefined;
-      steps.set(key, stepStanding(step.record, claim, nowMs));
-    },
-  );
+  const steps = new Map<string, StepStanding>();
+  await eachOf(idsOf("step", new Set(["unknown"])), async (key) => {
+    const step = await stores.steps.find(key);
+    if (step === undefined) return;
+    const { record } = step;
+    const claim = record.status === "STARTED" ? await stores.claims.read(step.claim) : undefined;
+    steps.set(key, stepStanding(record, claim, nowMs));
+  });
   return { rows, asked, claims, steps };
+}
+
+interface Asked {
+  readonly id: string;
+  readonly roots: readonly TraceNode[];
+  readonly nowMs: number;
+}
+
+function claimFact(record: ClaimRecord): ClaimFact {
+  return record.status === "INPROGRESS"
+    ? { isDone: false, leaseUntilMs: record.leaseUntilMs }
+    : { isDone: true };
 }
 
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
@@ -154,47 +145,30 @@ async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact 
 }
 
 function eventFact(row: OutboxRow): RowFact {
-  return {
-    kind: "event",
-    id: row.eventId,
-    name: row.type,
-    atMs: timeOf(row.sort),
-    ...messageFacts(row.text),
-    tenantId: row.tenantId,
-  };
+  return rowFact("event", row, row.text);
 }
 
 function jobFact(row: OutboxRow): RowFact {
-  const text = waitingJob(row)?.text ?? "";
-  return {
-    kind: "job",
-    id: row.eventId,
-    name: row.type,
-    atMs: timeOf(row.sort),
-    ...messageFacts(text),
-    tenantId: row.tenantId,
-  };
+  return rowFact("job", row, waitingJob(row)?.text ?? "");
+}
+
+function rowFact(kind: RowFact["kind"], row: OutboxRow, text: string): RowFact {
+  const { eventId: id, type: name, sort, tenantId } = row;
+  const atMs = Number(sort.split("#")[0]);
+  return { kind, id, name, atMs, ...messageFacts(text), tenantId };
 }
 
 function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
   const { sk, eventId, type, tenantId, envelope, asideReason } = item;
   const [time = "", inKey = ""] = String(sk).split("#");
-  const isJob = /#due#\d+$/.test(String(sk));
   const row: OutboxRow = {
-    ...{
-      shard: "",
-      sort: time,
-      eventId: String(eventId ?? inKey),
-      type: String(type ?? "unknown"),
-      text: String(envelope ?? ""),
-    },
-    tenantId: typeof tenantId === "string" ? tenantId : undefined,
+    ...{ shard: "", sort: time, text: String(envelope ?? "") },
+    eventId: String(eventId ?? inKey),
+    type: String(type ?? "unknown"),
+    tenantId: textOf(tenantId),
   };
-  return {
-    ...(isJob ? jobFact(row) : eventFact(row)),
-    atMs: Number(time),
-    aside: String(asideReason),
-  };
+  const isJob = /#due#\d+$/.test(String(sk));
+  return { ...(isJob ? jobFact(row) : eventFact(row)), aside: String(asideReason) };
 }
 
 function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
@@ -202,27 +176,17 @@ function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" 
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
     const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"]; // safe: only one member is read, as `unknown`
     return {
-      ...texts({
-        causedBy,
-        origRequestId,
-        traceId: typeof traceparent === "string" ? traceparent.split("-")[1] : undefined,
-      }),
+      causedBy: textOf(causedBy),
+      origRequestId: textOf(origRequestId),
+      traceId: textOf(traceparent)?.split("-")[1],
     };
   } catch {
     return {};
   }
 }
 
-function texts(given: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries(given).filter(
-      (entry): entry is [string, string] => typeof entry[1] === "string",
-    ),
-  );
-}
-
-function timeOf(sort: string): number {
-  return Number(sort.split("#")[0]);
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 interface AskedRun {
@@ -232,26 +196,19 @@ interface AskedRun {
   readonly tenantId: string | undefined;
 }
 
+const open: ReadonlySet<string> = new Set(["not-seen", "unended", "failed", "retrying"]);
+
 function runsOf(nodes: readonly TraceNode[]): readonly AskedRun[] {
-  const open: ReadonlySet<string> = new Set(["not-seen", "unended", "failed", "retrying"]);
-  return nodes.flatMap(({ kind, id, name, tenantId, state, children }) => {
-    if (id === undefined) return [];
+  return nodes.flatMap(({ kind, id: subject, name, tenantId, state, children }): AskedRun[] => {
+    if (subject === undefined) return [];
     if (kind === "event") {
       const consumers = children.filter(
         (child) => child.kind === "consumer" && open.has(child.state),
       );
-      return consumers.map(
-        ({ name: handler }): AskedRun => ({ kind: "event", handler, subject: id, tenantId }),
-      );
+      return consumers.map(({ name: handler }) => ({ kind, handler, subject, tenantId }));
     }
     if ((kind !== "job" && kind !== "delivery") || !open.has(state)) return [];
-    return [
-      {
-        kind: "job",
-        handler: kind === "delivery" ? deliveryJob : name,
-        subject: id,
-        tenantId,
-      } satisfies AskedRun,
-    ];
+    const handler = kind === "delivery" ? deliveryJob : name;
+    return [{ kind: "job", handler, subject, tenantId }];
   });
 }

@@ -16,20 +16,14 @@ interface Row {
 export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): readonly string[] {
   const lines: string[] = [];
   for (const root of roots) lines.push(...treeLines(root), "");
-  lines.push(sentence(says));
+  lines.push(visible(says));
+  if (stuck?.reason !== undefined) lines.push(`  because: ${shown(stuck.reason, 300)}`);
   if (stuck !== undefined) {
-    if (stuck.reason !== undefined) lines.push(`  because: ${shown(stuck.reason, 300)}`);
-    lines.push(
-      `  ${visible(stuck.fix)}`,
-      ...stuck.commands.map((command) => `  $ ${visible(command)}`),
-    );
+    const commands = stuck.commands.map((command) => `  $ ${visible(command)}`);
+    lines.push(`  ${visible(stuck.fix)}`, ...commands);
   }
   if (leftOut > 0) lines.push(`${leftOut} more belong to it and are left out.`);
-  return [...lines, ...notes.map(sentence)];
-}
-
-function sentence(text: string): string {
-  return visible(text);
+  return [...lines, ...notes.map(visible)];
 }
 
 function treeLines(root: TraceNode): string[] {
@@ -45,28 +39,15 @@ function treeLines(root: TraceNode): string[] {
   const told = rows.slice(0, limits.lines);
   const width = (column: keyof Row) =>
     told.reduce((most, row) => Math.max(most, row[column].length), 0);
-  const [label, state, since, duration] = [
-    width("label"),
-    width("state"),
-    width("since"),
-    width("duration"),
-  ];
-  return [
-    head.map((part) => shown(part, 200)).join(", "),
-    "",
-    ...told.map((row) =>
-      [
-        row.label.padEnd(label),
-        row.state.padEnd(state),
-        row.since.padStart(since),
-        row.duration.padStart(duration),
-        row.rest,
-      ]
-        .join("  ")
-        .trimEnd(),
-    ),
-    ...(rows.length > told.length ? ["… and more; --json has them"] : []),
-  ];
+  const [label, state] = [width("label"), width("state")];
+  const [since, duration] = [width("since"), width("duration")];
+  const lineOf = (row: Row) => {
+    const texts = [row.label.padEnd(label), row.state.padEnd(state)];
+    const times = [row.since.padStart(since), row.duration.padStart(duration)];
+    return [...texts, ...times, row.rest].join("  ").trimEnd();
+  };
+  const more = rows.length > told.length ? ["… and more; --json has them"] : [];
+  return [head.map((part) => shown(part, 200)).join(", "), "", ...told.map(lineOf), ...more];
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
@@ -83,13 +64,12 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
     ...children.map(
       (child) => (branch: string, below: string) => addRows(rows, child, branch, below),
     ),
-    ...(hidden > 0
-      ? [(branch: string) => void rows.push({ ...blank, label: `${branch}… and ${hidden} more` })]
-      : []),
   ];
+  if (hidden > 0)
+    parts.push((branch) => void rows.push({ ...blank, label: `${branch}… and ${hidden} more` }));
   for (const [index, part] of parts.entries()) {
-    const isLast = index === parts.length - 1;
-    part(`${others}${isLast ? "└─ " : "├─ "}`, `${others}${isLast ? "   " : "│  "}`);
+    const [branch, below] = index === parts.length - 1 ? ["└─ ", "   "] : ["├─ ", "│  "];
+    part(`${others}${branch}`, `${others}${below}`);
   }
 }
 
@@ -112,51 +92,44 @@ function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
 }
 
 function rowOf(node: TraceNode, branch: string): Row {
-  const {
-    kind,
-    name,
-    id,
-    state,
-    until,
-    reason,
-    status,
-    sinceMs,
-    durationMs,
-    again,
-    indirect,
-    confirmed,
-  } = node;
-  const title =
-    kind === "consumer" || (kind === "request" && name !== "") ? name : `${kind} ${name}`;
-  const answered = status === undefined ? "" : ` → ${status}`;
+  const { kind, name, id, state, until, reason, again, indirect, confirmed } = node;
+  const isNamed = kind === "consumer" || (kind === "request" && name !== "");
+  const title = isNamed ? name : `${kind} ${name}`;
   const rest = [
     ...(id === undefined || kind === "consumer" ? [] : [id]),
-    ...(again === true ? ["(also below another, with what follows)"] : []),
-    ...(indirect === true ? ["(what lies between is not seen)"] : []),
+    ...(again ? ["(also below another, with what follows)"] : []),
+    ...(indirect ? ["(what lies between is not seen)"] : []),
     ...(until === undefined ? [] : [`${untilWords[state] ?? "until"} ${until}`]),
-    ...(confirmed === true ? ["(by the tables)"] : []),
+    ...(confirmed ? ["(by the tables)"] : []),
     ...(reason === undefined ? [] : [shown(reason, limits.text)]),
   ];
   return {
-    label: `${branch}${shown(`${title}${answered}`.trim(), limits.label)}`,
-    state: stateWords[state] ?? state,
-    since: sinceMs === undefined ? "" : signed(sinceMs),
-    duration: durationMs === undefined ? "" : time(durationMs),
-    rest: rest.map((part) => visible(part)).join("  "),
+    label: `${branch}${shown(`${title}${answered(node)}`.trim(), limits.label)}`,
+    ...cells(node),
+    rest: rest.map(visible).join("  "),
   };
 }
 
-function attemptRow(
-  { attempt, state, sinceMs, durationMs, status, reason }: TraceAttempt,
-  branch: string,
-): Row {
-  const answered = status === undefined ? "" : ` → ${status}`;
+function attemptRow(given: TraceAttempt, branch: string): Row {
+  const { attempt, reason } = given;
   return {
-    label: `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered}`,
-    state: stateWords[state] ?? state,
-    since: signed(sinceMs),
-    duration: durationMs === undefined ? "" : time(durationMs),
+    label: `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered(given)}`,
+    ...cells(given),
     rest: reason === undefined ? "" : shown(reason, limits.text),
+  };
+}
+
+type Told = Pick<TraceNode, "status" | "sinceMs" | "durationMs"> & { readonly state: string };
+
+function answered({ status }: Told): string {
+  return status === undefined ? "" : ` → ${status}`;
+}
+
+function cells({ state, sinceMs, durationMs }: Told) {
+  return {
+    state: stateWords[state] ?? state,
+    since: sinceMs === undefined ? "" : signed(sinceMs),
+    duration: durationMs === undefined ? "" : time(durationMs),
   };
 }
 

@@ -1,4 +1,4 @@
-import { command } from "../doctor/command-line.ts";
+import { command, keelson } from "../doctor/command-line.ts";
 import type { TraceNode, TraceState } from "./node.ts";
 
 export interface Verdict {
@@ -22,33 +22,23 @@ interface Looking {
 
 /** Of two nodes of the same state, the first wins. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
-  let [worst, waiting, unseen]: [TraceNode | undefined, TraceNode | undefined, number] = [
-    undefined,
-    undefined,
-    0,
-  ];
+  let [worst, waiting]: [TraceNode?, TraceNode?] = [];
+  let unseen = 0;
   for (const node of nodesOf(roots)) {
     if (node.state === "not-seen" || node.state === "unended") unseen += 1;
-    if (isStuck(node, looking.nowMs)) {
-      if (worst === undefined || rank(node) < rank(worst)) worst = node;
-    } else if (isWaiting(node) && (waiting === undefined || rank(node) < rank(waiting)))
-      waiting = node;
+    if (isStuck(node, looking.nowMs)) worst = first(worst, node);
+    else if (isWaiting(node)) waiting = first(waiting, node);
   }
   if (worst !== undefined) {
     const { kind, name, id, state, reason } = worst;
-    const { fix, commands } = helpFor(worst, looking.module);
-    return {
-      stuck: { kind, name, id, state, reason, fix, commands },
-      says: `Stuck: ${titleOf(worst)}`,
-    };
+    const help = helpFor(worst, looking.module);
+    return { stuck: { kind, name, id, state, reason, ...help }, says: `Stuck: ${titleOf(worst)}` };
   }
   if (waiting !== undefined)
     return { says: `Nothing is stuck: ${titleOf(waiting)} ${waitText(waiting)}.` };
   const failed = roots.find(({ state }) => state === "failed");
-  const seen =
-    unseen === 0
-      ? ""
-      : `; ${unseen} of these ${unseen === 1 ? "has no end or no line" : "have no end or no line"} in what was read`;
+  const lacks = unseen === 1 ? "has no end or no line" : "have no end or no line";
+  const seen = unseen === 0 ? "" : `; ${unseen} of these ${lacks} in what was read`;
   if (failed?.status !== undefined)
     return { says: `Nothing is stuck: the request was answered with ${failed.status}${seen}.` };
   return { says: `Nothing is stuck${seen}.` };
@@ -64,23 +54,14 @@ export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   }
 }
 
+/** From the worst on. */
 const ranks: readonly TraceState[] = [
-  ...[
-    "unknown",
-    "dead-lettered",
-    "set-aside",
-    "gave-up",
-    "in-outbox",
-    "failed",
-    "interrupted",
-    "retrying",
-    "waiting",
-    "running",
-  ],
-] as const;
+  ...(["unknown", "dead-lettered", "set-aside", "gave-up", "in-outbox"] as const),
+  ...(["failed", "interrupted", "retrying", "waiting", "running"] as const),
+];
 
-function rank({ state }: TraceNode): number {
-  return ranks.indexOf(state);
+function first(one: TraceNode | undefined, other: TraceNode): TraceNode {
+  return one !== undefined && ranks.indexOf(one.state) <= ranks.indexOf(other.state) ? one : other;
 }
 
 const message: ReadonlySet<string> = new Set(["event", "consumer", "job", "delivery"]);
@@ -142,7 +123,7 @@ function waitText({ state, until = "" }: TraceNode): string {
 // a leading dash is never parsed as an option.
 
 function resolveCommand(module: string, id: string, end: string): string {
-  const start = command("npx", "keelson", "steps", "resolve", module);
+  const start = keelson("steps", "resolve", module);
   return id.startsWith("-")
     ? `${start} ${end} -- ${command(id)}`
     : `${start} ${command(id)} ${end}`;
@@ -150,59 +131,54 @@ function resolveCommand(module: string, id: string, end: string): string {
 
 function putBackCommand(id: string): string {
   const event = id.startsWith("-") ? [`--event=${id}`] : ["--event", id];
-  return command("npx", "keelson", "outbox", "put-back", ...event);
+  return keelson("outbox", "put-back", ...event);
 }
 
-function helpFor(
-  { kind, id = "", state, queue }: TraceNode,
-  module: string,
-): Pick<Stuck, "fix" | "commands"> {
-  const doctor = command("npx", "keelson", "doctor", module);
+type Help = Pick<Stuck, "fix" | "commands">;
+
+function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Help {
+  const help = (fix: string, ...commands: readonly string[]): Help => ({ fix, commands });
+  const doctor = keelson("doctor", module);
   switch (state) {
     case "unknown":
-      if (kind !== "step")
-        return {
-          fix: "keelson does not know whether the commit was written: look at its rows, and send it again",
-          commands: [],
-        };
-      return {
-        fix: "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
-        commands: ["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
-      };
+      return kind === "step"
+        ? help(
+            "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
+            ...["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
+          )
+        : help(
+            "keelson does not know whether the commit was written: look at its rows, and send it again",
+          );
     case "dead-lettered": {
       const from =
         queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
-      return {
-        fix: `fix the cause, then move it back from ${from}`,
-        commands: ["aws sqs start-message-move-task --source-arn <ARN of the dead-letter queue>"],
-      };
+      return help(
+        `fix the cause, then move it back from ${from}`,
+        "aws sqs start-message-move-task --source-arn <ARN of the dead-letter queue>",
+      );
     }
-    case "set-aside":
-      if (kind !== "event")
-        return {
-          fix: "its row is no job: look at it in the outbox table, partition aside",
-          commands: ["npx keelson outbox list"],
-        };
-      return {
-        fix: "fix the cause, then put it back",
-        commands: ["npx keelson outbox list", putBackCommand(id)],
-      };
+    case "set-aside": {
+      const list = keelson("outbox", "list");
+      return kind === "event"
+        ? help("fix the cause, then put it back", list, putBackCommand(id))
+        : help("its row is no job: look at it in the outbox table, partition aside", list);
+    }
     case "gave-up":
-      return { fix: "fix the cause; it fires at its next time", commands: [] };
+      return help("fix the cause; it fires at its next time");
     case "in-outbox":
-      return {
-        fix: "a running process sweeps the outbox every ten seconds: start one, or let it reach the bus",
-        commands: [doctor],
-      };
+      return help(
+        "a running process sweeps the outbox every ten seconds: start one, or let it reach the bus",
+        doctor,
+      );
     case "waiting":
-      return {
-        fix: "it is due; a running process sends it within ten seconds: start one, or let it reach the queue",
-        commands: [doctor],
-      };
+      return help(
+        "it is due; a running process sends it within ten seconds: start one, or let it reach the queue",
+        doctor,
+      );
     default:
-      return {
-        fix: "it has not come again: start a process that takes from its queue, or look at its dead-letter queue",
-        commands: [doctor],
-      };
+      return help(
+        "it has not come again: start a process that takes from its queue, or look at its dead-letter queue",
+        doctor,
+      );
   }
 }
