@@ -4,12 +4,9 @@ import type { Metafile } from "esbuild";
 import { divide, type ModuleFacts, reach } from "./chunks.ts";
 
 /** Output file of esbuild's first pass. */
-export interface ChunkFile {
+export interface ChunkFile extends Pick<Metafile["outputs"][string], "exports" | "entryPoint"> {
   readonly path: string;
   readonly out: string;
-  readonly exports: readonly string[];
-  /** Module that the file was created for, if any. */
-  readonly entryPoint: string | undefined;
 }
 
 /** Files that are merged into one. */
@@ -17,8 +14,8 @@ export interface ChunkGroup {
   readonly out: string;
   readonly files: readonly ChunkFile[];
   /**
-   * Exports of a file that other files import, with their names in the merged file. Exports of an
-   * entry point keep their names, because `import()` and Lambda look them up by name.
+   * Exports of a file that other files import. Those of an entry point keep their names, by which
+   * `import()` and Lambda look them up.
    */
   readonly namesOf: (file: ChunkFile) => Names;
 }
@@ -32,47 +29,36 @@ export interface Grouped {
   readonly groups: readonly ChunkGroup[];
 }
 
-/**
- * Prefix of the names of non-entry files in the first pass. esbuild reports lazy modules as entries
- * too, so the prefix distinguishes them.
- */
+/** Of files that are no entries: esbuild reports lazy modules as entries too. */
 const mark = "keelson~";
 
-/** Adds the prefix to a name pattern. */
 export function marked(names: string): string {
   return names.replace(/[^/]*$/, (name) => `${mark}${name}`);
 }
 
-/**
- * Finds the files that are read together. `folder` is the working directory of the build. `textOf`
- * returns the text of a file.
- */
+/** Finds the files that are read together. `folder` is the working directory of the build. */
 export function groupChunks(
   outputs: Metafile["outputs"],
   folder: string,
   textOf: (path: string) => string,
 ): Grouped {
   const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
-  const facts = new Map(
-    Object.entries(outputs).map(([path, { entryPoint, imports, exports }]) => {
-      const made = imports.filter(
-        (found) => found.external !== true && outputs[found.path] !== undefined,
+  const factsAt = ([path, output]: readonly [string, Metafile["outputs"][string]]): Facts => {
+    const { entryPoint, imports, exports } = output;
+    const isMade = (found: (typeof imports)[number]) =>
+      found.external !== true && outputs[found.path] !== undefined;
+    const idsOf = (isLazy: boolean) =>
+      imports.flatMap((found) =>
+        isMade(found) && (found.kind === "dynamic-import") === isLazy ? [idOf(found.path)] : [],
       );
-      const idsOf = (isLazy: boolean) =>
-        made
-          .filter(({ kind }) => (kind === "dynamic-import") === isLazy)
-          .map((found) => idOf(found.path));
-      const out = resolve(folder, dirname(path), basename(path).replace(mark, ""));
-      const file: ChunkFile = { path: resolve(folder, path), out, exports, entryPoint };
-      const isEntry = entryPoint !== undefined && !basename(path).startsWith(mark);
-      const facts: Facts = {
-        file,
-        isEntry,
-        importedIds: idsOf(false),
-        dynamicallyImportedIds: idsOf(true),
-      };
-      return [idOf(path), facts];
-    }),
+    const name = basename(path);
+    const out = resolve(folder, dirname(path), name.replace(mark, ""));
+    const file = { path: resolve(folder, path), out, exports, ...(entryPoint && { entryPoint }) };
+    const isEntry = entryPoint !== undefined && !name.startsWith(mark);
+    return { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
+  };
+  const facts = new Map(
+    Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
   // Safe: files only import each other, because `idsOf` filters out everything else.
@@ -112,26 +98,16 @@ function grouped(
     const name = `$${(count++).toString(36)}`;
     return taken.has(name) ? short() : name;
   };
-  const names = new Map(
-    files.map((file) => {
-      if (file.entryPoint !== undefined)
-        return [file, file.exports.map((name) => [name, name] as const)];
-      return [
-        file,
-        file.exports
-          .filter((name) => imported.has(`${file.path} ${name}`))
-          .map((name) => [name, short()] as const),
-      ];
-    }),
-  );
+  const namesOf = ({ path, entryPoint, exports }: ChunkFile): Names =>
+    entryPoint === undefined
+      ? exports.filter((name) => imported.has(`${path} ${name}`)).map((name) => [name, short()])
+      : exports.map((name) => [name, name]);
+  const names = new Map(files.map((file) => [file, namesOf(file)]));
   // Safe: callers pass only files of this group.
   return { out, files, namesOf: (file) => names.get(file) as Names };
 }
 
-/**
- * Collects the names that files import, each prefixed with the path of the imported file. The
- * pattern matches esbuild's output without whitespace minification.
- */
+/** As `<path> <name>`. The pattern matches esbuild's output before whitespace is minified. */
 function importedBy(
   files: readonly ChunkFile[],
   textOf: (path: string) => string,
@@ -148,17 +124,10 @@ function importedBy(
   );
 }
 
-/**
- * Returns a file name with a hash that changes with the contents of the files: it is computed from
- * their names, which contain hashes.
- */
+/** Its hash changes with the contents of the files, because their names contain hashes. */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
-  const hash = createHash("sha256")
-    .update(names.join("\n"))
-    .digest("hex")
-    .slice(0, 8)
-    .toUpperCase();
+  const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);
   const { out } = files[0] as ChunkFile; // safe: a group has files
-  return join(dirname(out), `${name}-${hash}${extname(out)}`);
+  return join(dirname(out), `${name}-${hash.toUpperCase()}${extname(out)}`);
 }

@@ -7,24 +7,22 @@ export interface ModuleFacts {
   readonly dynamicallyImportedIds: readonly string[];
 }
 
-/** Assignment of modules to files. */
+/** Names the file of a module. */
 export interface Chunks {
   /**
-   * Returns the file name for a module that an entry uses, or that keelson uses from the SDK.
-   * Returns `undefined` if a cold start does not read the module. The bundler must call this for
-   * every used module before `lazy`: SDK packages list more modules than are used, and these calls
-   * reveal which ones are.
+   * `undefined` if a cold start does not read the module. Has to be called for every used module
+   * before `lazy`: SDK packages list more modules than are used, and these calls tell which are.
    */
   readonly start: (id: string) => string | undefined;
   /**
-   * Returns the file name for a module that a cold start does not read: `first` if the first
-   * request reads it, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps a file
-   * with its name, because `aws/sdk-now.ts` looks it up by that name.
+   * Of a module that a cold start does not read: `first` if the first request reads it, `sdk` if it
+   * is loaded with the SDK. keelson's own SDK module keeps a file with its name, by which
+   * `aws/sdk-now.ts` looks it up.
    */
   readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
-/** Checks whether this is the module that contains keelson's imports from the DynamoDB SDK. */
+/** Whether this module has keelson's imports from the DynamoDB SDK. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -80,9 +78,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-/**
- * Returns all modules reachable from `from`, including `from`, along the edges that `next` returns.
- */
+/** Includes `from`. */
 export function reach(
   from: readonly string[],
   next: (id: string) => readonly string[],

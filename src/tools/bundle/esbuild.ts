@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
+import { isBuiltin } from "node:module";
 import { dirname } from "node:path";
 import type { BuildOptions, OutputFile, Plugin, PluginBuild } from "esbuild";
-import { builtinSource, isNodeModule } from "./builtins.ts";
+import { builtinSource } from "./builtins.ts";
 import { marked } from "./chunk-groups.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 
@@ -52,7 +53,7 @@ export function esbuildPlugin(): EsbuildPlugin {
   return plugin as EsbuildPlugin;
 }
 
-/** Sets default options for the first of two passes and returns the options for the second. */
+/** Sets the options of the first of two passes and returns those of the second. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
   options.splitting ??= true; // lazy code gets separate files
@@ -63,61 +64,32 @@ function setDefaults(options: BuildOptions): BuildOptions {
   options.mainFields ??= ["module", "main"];
   options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
-  const {
-    banner = {},
-    footer = {},
-    metafile = false,
-    minify = true,
-    sourcemap = false,
-    write = true,
-  } = options;
-  const {
-    legalComments = "none",
-    minifyIdentifiers = minify,
-    minifySyntax = minify,
-    minifyWhitespace = minify,
-  } = options;
-  Object.assign(options, { banner: {}, footer: {}, metafile: true, minify: false, write: false });
+  const { banner = {}, footer = {}, metafile = false, sourcemap = false } = options;
+  const { minify = true, write = true, legalComments = "none" } = options;
+  const { minifyIdentifiers = minify, minifySyntax = minify, minifyWhitespace = minify } = options;
   Object.assign(options, {
-    minifySyntax,
-    minifyIdentifiers: false,
-    minifyWhitespace: false,
-    legalComments: "none",
+    ...{ banner: {}, footer: {}, metafile: true, write: false, legalComments: "none" },
+    ...{ minify: false, minifySyntax, minifyIdentifiers: false, minifyWhitespace: false },
+    sourcemap: sourcemap === false ? false : "external",
   });
-  options.sourcemap = sourcemap === false ? false : "external";
   return {
-    banner,
-    footer,
-    metafile,
-    write,
-    sourcemap,
-    legalComments,
-    minifyIdentifiers,
-    minifySyntax,
-    minifyWhitespace,
+    ...{ banner, footer, metafile, write, sourcemap, legalComments },
+    ...{ minifyIdentifiers, minifySyntax, minifyWhitespace },
   };
 }
 
-/**
- * Replaces Node's built-in modules. A built-in loaded by `import()` is left to the second pass,
- * which inlines it: the first pass would export only `default`.
- */
+/** `import()` is left to the second pass, which inlines it: the first would export only `default`. */
 function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {
-    if (!isNodeModule(path)) return undefined;
+    if (!isBuiltin(path)) return undefined;
     if (kind === "dynamic-import") return { path, external: true };
-    return {
-      path,
-      namespace: kind === "import-statement" ? "keelson-members" : "keelson-whole",
-      sideEffects: false,
-    };
+    const namespace = kind === "import-statement" ? "keelson-members" : "keelson-whole";
+    return { path, namespace, sideEffects: false };
   });
-  build.onLoad({ filter: /.*/, namespace: "keelson-members" }, ({ path }) => ({
-    contents: builtinSource(path, "members"),
-  }));
-  build.onLoad({ filter: /.*/, namespace: "keelson-whole" }, ({ path }) => ({
-    contents: builtinSource(path, "whole"),
-  }));
+  for (const kind of ["members", "whole"] as const)
+    build.onLoad({ filter: /.*/, namespace: `keelson-${kind}` }, ({ path }) => ({
+      contents: builtinSource(path, kind),
+    }));
 }
 
 async function writeFiles(files: readonly OutputFile[]): Promise<void> {

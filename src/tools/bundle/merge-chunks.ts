@@ -1,3 +1,4 @@
+import { isBuiltin } from "node:module";
 import { dirname, relative, resolve } from "node:path";
 import type {
   BuildOptions,
@@ -8,8 +9,14 @@ import type {
   Plugin,
   PluginBuild,
 } from "esbuild";
-import { builtinSource, isNodeModule } from "./builtins.ts";
-import { type ChunkFile, type ChunkGroup, groupChunks, type Names } from "./chunk-groups.ts";
+import { builtinSource } from "./builtins.ts";
+import {
+  type ChunkFile,
+  type ChunkGroup,
+  type Grouped,
+  groupChunks,
+  type Names,
+} from "./chunk-groups.ts";
 
 export interface Bundled {
   readonly metafile: Metafile;
@@ -17,11 +24,11 @@ export interface Bundled {
 }
 
 /**
- * Bundles the output of the first pass again, so that files that are read together become one and
- * other files import from it. esbuild creates a file for anything that two lazy modules share and
- * has no option to group them, and each file costs a millisecond of a cold start.
+ * Bundles the output of the first pass again, so that files that are read together become one.
+ * esbuild creates a file for anything that two lazy modules share and has no option to group them,
+ * and each file costs a millisecond of a cold start.
  *
- * @param options - the options that the first pass left to the second.
+ * @param options - what the first pass left to the second.
  */
 export async function mergeChunks(
   build: PluginBuild,
@@ -41,22 +48,16 @@ export async function mergeChunks(
   const textOf = textsOf(made.outputFiles);
   const { files, groups } = groupChunks(scripts, folder, textOf);
   const grouped = new Set(groups.flatMap((group) => group.files));
+  const single = files.filter((file) => !grouped.has(file));
   const named = (out: string) => relative(resolve(folder, outdir), out).slice(0, -extension.length);
   const { metafile, outputFiles } = await build.esbuild.build({
     ...set({ charset, logLevel, platform, sourcesContent, supported, target }),
     ...options,
-    absWorkingDir: folder,
-    outdir,
-    outExtension,
-    bundle: true,
-    format: "esm",
-    write: false,
-    metafile: true,
+    ...{ absWorkingDir: folder, outdir, outExtension },
+    ...{ bundle: true, format: "esm", write: false, metafile: true },
     entryPoints: [
       ...groups.map(({ out }) => ({ in: `group:${out}`, out: named(out) })),
-      ...files.flatMap((file) =>
-        grouped.has(file) ? [] : [{ in: file.path, out: named(file.out) }],
-      ),
+      ...single.map(({ path, out }) => ({ in: path, out: named(out) })),
     ],
     plugins: [merging({ files, groups, textOf })],
   });
@@ -76,14 +77,12 @@ function set(
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-interface Chunks {
-  readonly files: readonly ChunkFile[];
-  readonly groups: readonly ChunkGroup[];
+interface Chunks extends Grouped {
   readonly textOf: (path: string) => string;
 }
 
 /**
- * Creates the plugin of the second pass, which resolves imports like this:
+ * The plugin of the second pass resolves imports like this:
  *
  * | imported file | by a file of the same group | by other files |
  * |---|---|---|
@@ -100,16 +99,11 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
   // Safe: callers pass only bundled files, and groups that `find` has named.
   const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
   const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
-  const find = ({
-    path,
-    kind,
-    importer,
-    namespace,
-    resolveDir,
-  }: OnResolveArgs): OnResolveResult => {
+  const find = (args: OnResolveArgs): OnResolveResult => {
+    const { path, kind, importer, namespace, resolveDir } = args;
     if (kind === "entry-point")
       return path.startsWith("group:") ? { path: path.slice(6), namespace: "group" } : { path };
-    if (kind === "dynamic-import" && isNodeModule(path)) return { path, namespace: "builtin" };
+    if (kind === "dynamic-import" && isBuiltin(path)) return { path, namespace: "builtin" };
     const file = byPath.get(resolve(resolveDir, path));
     if (file === undefined || namespace === "names") return { path, external: true };
     const group = groupOf.get(file.path);
@@ -117,11 +111,8 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
     if (isOwn && kind !== "dynamic-import") return { path: file.path };
     const target = importPath(outOf(importer), outOf(file.path));
     if (group === undefined || kind === "dynamic-import") return { path: target, external: true };
-    return {
-      path: `${target} ${file.path}`,
-      namespace: "names",
-      pluginData: { target, file, group } satisfies Between,
-    };
+    const pluginData: Between = { target, file, group };
+    return { path: `${target} ${file.path}`, namespace: "names", pluginData };
   };
   return {
     name: "keelson-merge",
@@ -141,12 +132,8 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
       }));
       build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
         const { target, file, group } = pluginData as Between; // safe: `find` sets it
-        return {
-          contents: reexport(
-            target,
-            group.namesOf(file).map(([name, given]) => [given, name]),
-          ),
-        };
+        const names = group.namesOf(file).map(([name, given]) => [given, name] as const);
+        return { contents: reexport(target, names) };
       });
     },
   };
@@ -171,34 +158,26 @@ function importPath(from: string, to: string): string {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-/**
- * Returns a lookup of file contents. Each file includes its source map inline, so that the second
- * pass can use it.
- */
+/** Each file has its source map inline, for the second pass. */
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return (path) => {
     const { text } = byPath.get(path) as OutputFile; // safe: the first pass created it
     const map = byPath.get(`${path}.map`);
     if (map === undefined) return text;
-    return `${text}\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(map.contents).toString("base64")}`;
+    const encoded = Buffer.from(map.contents).toString("base64");
+    return `${text}\n//# sourceMappingURL=data:application/json;base64,${encoded}`;
   };
 }
 
-/**
- * Describes the written files by the modules of the application rather than by the files of the
- * first pass.
- */
+/** Names the modules of the application, not the files of the first pass. */
 function metafileOf({ outputs }: Metafile, made: Metafile): Metafile {
   const named = Object.entries(outputs).map(([path, output]) => {
     const files = Object.keys(output.inputs).flatMap((input) => made.outputs[input] ?? []);
     const entryPoint = files.find((file) => file.entryPoint !== undefined)?.entryPoint;
     const { entryPoint: _, ...rest } = output;
     const inputs = Object.assign({}, ...files.map((file) => file.inputs));
-    return [
-      path,
-      { ...rest, inputs, ...(entryPoint === undefined ? {} : { entryPoint }) },
-    ] as const;
+    return [path, { ...rest, inputs, ...(entryPoint && { entryPoint }) }] as const;
   });
   return { inputs: made.inputs, outputs: Object.fromEntries(named) };
 }

@@ -1,5 +1,6 @@
+import { isBuiltin } from "node:module";
 import type { CodeSplittingGroup, InputOptions, OutputOptions, Plugin } from "rolldown";
-import { builtinSource, isNodeModule } from "./builtins.ts";
+import { type BuiltinKind, builtinSource } from "./builtins.ts";
 import { type Chunks, divide, isSdk } from "./chunks.ts";
 
 /**
@@ -61,7 +62,7 @@ export function rolldownPlugin(): RolldownPlugin {
           const found = await this.resolve(path, importer, { kind, skipSelf: true });
           return found === null ? { id: path, external: true } : undefined;
         }
-        if (!isNodeModule(path)) return undefined;
+        if (!isBuiltin(path)) return undefined;
         // Each importer gets its own copy of the members, in its own file. With a shared copy, a
         // cold start would also create the members that the SDK needs later.
         const id = kind === "import-statement" ? `members:${path}?${importer}` : `whole:${path}`;
@@ -69,9 +70,10 @@ export function rolldownPlugin(): RolldownPlugin {
       },
     },
     load: (id) => {
+      // Safe below: the pattern has the two kinds.
       const [, kind, path] = /^\0keelson-(members|whole):([^?]*)/.exec(id) ?? [];
       if (path === undefined) return undefined;
-      return builtinSource(path, kind === "whole" ? "whole" : "members");
+      return builtinSource(path, kind as BuiltinKind);
     },
     moduleParsed({ id }) {
       // As an entry, the module tells the bundler which of its dependencies are used.
@@ -84,13 +86,13 @@ export function rolldownPlugin(): RolldownPlugin {
   return plugin;
 }
 
-/** Plugin fields that only Vite reads. */
+/** Only Vite reads these. */
 interface VitePart {
   readonly enforce: "pre";
   readonly config: (config: ViteConfig) => ViteConfig;
 }
 
-/** Fields of Vite's configuration that this plugin sets. */
+/** What this plugin sets of Vite's configuration. */
 interface ViteConfig {
   readonly build?: {
     readonly target?: unknown;
@@ -100,10 +102,7 @@ interface ViteConfig {
   readonly ssr?: { readonly noExternal?: unknown };
 }
 
-/**
- * Sets keelson's defaults in Vite's configuration, before Vite passes all its defaults to
- * Rolldown.
- */
+/** Before Vite passes all its defaults to Rolldown. */
 function viteDefaults({ build = {}, ssr = {} }: ViteConfig): ViteConfig {
   const { target = "node22", minify = true, rolldownOptions: { output = {} } = {} } = build;
   return {
@@ -127,7 +126,6 @@ function inputDefaults(options: InputOptions): InputOptions {
   };
 }
 
-/** Defaults for the output files. */
 const files = {
   format: "esm",
   entryFileNames: "[name].mjs",
@@ -145,24 +143,14 @@ function outputDefaults(options: OutputOptions, chunks: () => Chunks | undefined
     );
   }
   const given = typeof codeSplitting === "object" ? codeSplitting : {};
-  const groups: CodeSplittingGroup[] = [
-    {
-      name: (id) => chunks()?.start(id) ?? null,
-      debugName: "start",
-      tags: ["$initial"],
-      includeDependenciesRecursively: false,
-    },
-    {
-      name: "first",
-      test: (id) => chunks()?.lazy(id) === "first" || id.startsWith("\0keelson-whole:"),
-      includeDependenciesRecursively: false,
-    },
-    {
-      name: "sdk",
-      test: (id) => chunks()?.lazy(id) === "sdk",
-      includeDependenciesRecursively: false,
-    },
+  const isLazy = (name: string) => (id: string) => chunks()?.lazy(id) === name;
+  const isFirst = isLazy("first");
+  const own: CodeSplittingGroup[] = [
+    { name: (id) => chunks()?.start(id) ?? null, debugName: "start", tags: ["$initial"] },
+    { name: "first", test: (id) => isFirst(id) || id.startsWith("\0keelson-whole:") },
+    { name: "sdk", test: isLazy("sdk") },
   ];
+  const groups = own.map((group) => ({ ...group, includeDependenciesRecursively: false }));
   return {
     minify: true,
     ...files,

@@ -13,23 +13,22 @@ import { bodyOf } from "../../parts/http/response.ts";
 import { parsedBody } from "../../parts/http/web-response.ts";
 import { type Caller, userOf } from "./caller.ts";
 
-interface CallOptions {
+/** Options of `app.call`. */
+export interface TestCallOptions {
+  /** Caller of the handler. Default: anonymous. */
   readonly as?: Caller;
+  /** Correlation ID, as in `X-Request-ID`. */
   readonly requestId?: string;
+  /** `Idempotency-Key` of a write. */
   readonly idempotencyKey?: string;
 }
 
-/**
- * Calls a handler without HTTP. Access and input are checked as for a request.
- *
- * @returns the response body.
- * @throws the handler's typed error.
- */
+/** Access and input are checked as for a request. */
 export function callHandler(
   runtime: Runtime,
   name: string,
   input: unknown,
-  { as, requestId, idempotencyKey }: CallOptions,
+  { as, requestId, idempotencyKey }: TestCallOptions,
 ): Promise<unknown> {
   const declaration = runtime.server.registry.handlers.get(name);
   if (declaration === undefined)
@@ -42,11 +41,9 @@ export function callHandler(
     try {
       return await called(scope, declaration, headers, input);
     } catch (error) {
-      warnOfUndeclared(
-        scope,
-        describeError(error, { requestId: scope.requestId, environment: runtime.environment }).log
-          .data,
-      );
+      const { requestId } = scope;
+      const { log } = describeError(error, { requestId, environment: runtime.environment });
+      warnOfUndeclared(scope, log.data);
       throw error;
     }
   });
@@ -68,16 +65,11 @@ async function called(
     const { headers: sent, body } = await runWrite(scope, adapters, write);
     return parsedBody(sent, body);
   }
-  return bodyOf(
-    await receiveResult(
-      declaration,
-      declaration.run(createContext(scope, adapters, {}), accepted),
-      scope,
-    ),
-  );
+  const result = declaration.run(createContext(scope, adapters, {}), accepted);
+  return bodyOf(await receiveResult(declaration, result, scope));
 }
 
-/** Returns the headers of a request, with `X-Request-ID` if an ID is given. */
+/** With `X-Request-ID` if an ID is given. */
 export function headersOf(requestId: string | undefined): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;

@@ -1,3 +1,4 @@
+import type { TokenOptions } from "../../base/identity/token.ts";
 import { anonymous, type User } from "../../base/identity/user.ts";
 
 /** Caller that a test signs in. */
@@ -7,33 +8,25 @@ export interface Caller {
   readonly roles?: readonly string[];
 }
 
-/** Returns the user for a caller. An undefined caller is the anonymous user. */
+/** The anonymous user without a caller. */
 export function userOf(caller: Caller | undefined): User {
-  return caller === undefined
-    ? anonymous
-    : { id: caller.id, tenantId: caller.tenantId, roles: [...(caller.roles ?? [])] };
+  if (caller === undefined) return anonymous;
+  const { id, tenantId, roles = [] } = caller;
+  return { id, tenantId, roles: [...roles] };
 }
 
-/** Returns the token payload that signs a caller in to a server configured with `auth`. */
+type TokenAuth = Pick<TokenOptions, "secret" | "issuer" | "audience" | "claims">;
+
+/** The options that sign a caller in to a server with this `auth`. */
 export function tokenOf(
-  { id, tenantId, roles = [] }: Caller,
+  { id: userId, tenantId, roles = [] }: Caller,
   { secret, issuer, audience, claims }: TokenAuth,
-) {
-  const firstAudience = typeof audience === "string" ? audience : audience?.[0];
+): TokenOptions {
+  const [first] = [audience].flat();
   return {
-    secret,
-    userId: id,
-    tenantId,
-    roles,
+    ...{ secret, userId, tenantId, roles },
     ...(issuer === undefined ? {} : { issuer }),
-    ...(firstAudience === undefined ? {} : { audience: firstAudience }),
+    ...(first === undefined ? {} : { audience: first }),
     ...(claims === undefined ? {} : { claims }),
   };
 }
-
-type TokenAuth = {
-  readonly secret: string;
-  readonly issuer?: string;
-  readonly audience?: string | readonly string[];
-  readonly claims?: { readonly user?: string; readonly tenant?: string; readonly roles?: string };
-};

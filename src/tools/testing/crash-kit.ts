@@ -25,7 +25,7 @@ export interface Cut {
   readonly call: number;
 }
 
-/** Maximum number of attempts that the client makes. */
+/** The first one included. */
 const attempts = 5;
 
 /**
@@ -50,18 +50,15 @@ export async function crashEverywhere<Result>(
   const calls = await runWith(server, scenario, undefined);
   if (calls.length === 0)
     throw new Error("crashEverywhere: the scenario makes no call, so there is nowhere to cut it");
-  const cuts = calls.flatMap((operation, index): Cut[] => {
+  const cuts = calls.flatMap((operation, index) => {
     const call = calls.slice(0, index + 1).filter((other) => other === operation).length;
-    return [
-      { moment: "before", operation, call },
-      { moment: "after", operation, call },
-    ];
+    return (["before", "after"] as const).map((moment): Cut => ({ moment, operation, call }));
   });
   for (const cut of cuts) await runWith(server, scenario, cut);
   return cuts;
 }
 
-/** Runs the scenario on its own stack and returns the calls of the first attempt. */
+/** Returns the calls of the first attempt. */
 async function runWith<Result>(
   server: Server,
   scenario: CrashScenario<Result>,
@@ -78,14 +75,9 @@ async function runWith<Result>(
     await check(app, result);
     return calls;
   } catch (error) {
-    const where =
-      cut === undefined
-        ? "without a cut"
-        : `cut ${cut.moment} call ${cut.call} of ${cut.operation}`;
-    throw new Error(
-      `crashEverywhere, ${where}: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
+    const where = cut ? `cut ${cut.moment} call ${cut.call} of ${cut.operation}` : "without a cut";
+    const message = error instanceof Error ? error.message : String(error);
+    throw new Error(`crashEverywhere, ${where}: ${message}`, { cause: error });
   } finally {
     await app.close();
   }
@@ -98,24 +90,17 @@ async function retried<Result>(
   for (let attempt = 1; ; attempt += 1) {
     try {
       const result = await act(app);
-      if (!(result instanceof Response && isForAnotherTry(result.status)) || attempt === attempts)
+      if (attempt === attempts || !(result instanceof Response && isForAnotherTry(result)))
         return result;
     } catch (error) {
-      if (
-        attempt === attempts ||
-        !(error instanceof CrashError || isForAnotherTry(statusOf(error)))
-      )
+      if (attempt === attempts || !(error instanceof CrashError || isForAnotherTry(error)))
         throw error;
     }
     app.clock.advance(leaseMs + skewMs + 1_000);
   }
 }
 
-function isForAnotherTry(status: number): boolean {
-  return status === 409 || status >= 500;
-}
-
-function statusOf(error: unknown): number {
-  const { status } = (error ?? {}) as { readonly status?: unknown };
-  return typeof status === "number" ? status : 0;
+function isForAnotherTry(answer: unknown): boolean {
+  const { status } = (answer ?? {}) as { readonly status?: unknown }; // safe: read as `unknown`
+  return status === 409 || (typeof status === "number" && status >= 500);
 }

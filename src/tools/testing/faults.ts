@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { Database } from "../../base/types/database.ts";
 import { CrashError } from "./crash-error.ts";
@@ -33,7 +34,6 @@ interface Armed {
   readonly act: () => Promise<void>;
 }
 
-/** Calls of all clients of a test. */
 export interface CallWatch {
   /**
    * Number of calls sent so far, by operation. Includes calls that a fault failed, but not calls
@@ -41,7 +41,7 @@ export interface CallWatch {
    */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
-  /** Operations of all calls, in the order in which they started. */
+  /** Operations in the order in which their calls started. */
   readonly sequence: readonly string[];
   /** Watches an SDK client from now on. After `life` aborts, all of its calls fail. */
   watch(
@@ -50,15 +50,9 @@ export interface CallWatch {
   ): void;
 }
 
-/**
- * Watches client calls: counts them by operation and fires armed faults. `crash` ends the process.
- */
 export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
-  /**
-   * Calls started so far. Faults count these, because a fault fires before the call is known to be
-   * sent.
-   */
+  // Faults count these, because a fault fires before the call is known to be sent.
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -77,8 +71,7 @@ export function createCallWatch(crash: () => void): CallWatch {
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
     // Safe: the middleware passes every command through unchanged, for either client.
     const stack = middlewareStack as Database["middlewareStack"];
-    // After the tenant wall, which checks the input before serialization, and before the SDK's
-    // retries.
+    // After the tenant wall, which checks the input, and before the SDK's retries.
     stack.add(
       (next, context) => (parameters) => {
         count(operationOf(context));
@@ -111,30 +104,23 @@ export function createCallWatch(crash: () => void): CallWatch {
       throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
     const add = (act: Armed["act"]) =>
       void armed.push({ moment, operation, call: (begun[operation] ?? 0) + n, act });
+    const refuse = (error: Error, facts: object) =>
+      add(() => Promise.reject(Object.assign(error, facts)));
     return {
       crash: () =>
         add(() => {
           crash();
           return Promise.reject(new CrashError());
         }),
-      fail: (name: string) =>
-        add(() =>
-          Promise.reject(Object.assign(new Error(`${name} (armed by the test)`), { name })),
-        ),
-      delay: (ms: number) => add(() => new Promise((resolve) => setTimeout(resolve, ms))),
+      fail: (name: string) => refuse(new Error(`${name} (armed by the test)`), { name }),
+      delay: (ms: number) => add(() => sleep(ms)),
       loseAnswer: () => {
         if (moment === "before")
           throw new TypeError(
             "faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after",
           );
-        add(() =>
-          Promise.reject(
-            Object.assign(new Error("socket hang up (armed by the test)"), {
-              name: "TimeoutError",
-              code: "ECONNRESET",
-            }),
-          ),
-        );
+        const facts = { name: "TimeoutError", code: "ECONNRESET" };
+        refuse(new Error("socket hang up (armed by the test)"), facts);
       },
     };
   };

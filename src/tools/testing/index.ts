@@ -1,4 +1,5 @@
 export type { JobMessage } from "../../parts/messages/job-message.ts";
+export type { TestCallOptions } from "./call-handler.ts";
 export type { Caller } from "./caller.ts";
 export { CrashError } from "./crash-error.ts";
 export { type CrashScenario, type Cut, crashEverywhere } from "./crash-kit.ts";
@@ -12,9 +13,8 @@ export {
   startTestApp,
   type TestApp,
   type TestAppOptions,
-  type TestCallOptions,
   type TestFetchOptions,
 } from "./test-app.ts";
 export type { TestClock } from "./test-clock.ts";
-export type { TestRow } from "./test-row.ts";
+export type { TestRow } from "./test-rows.ts";
 export { type TestTokenOptions, testToken } from "./test-token.ts";

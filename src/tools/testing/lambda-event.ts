@@ -6,21 +6,8 @@ import type {
   ScheduledEvent,
   SQSEvent,
 } from "aws-lambda";
-import {
-  functionUrlEvent,
-  httpApiEvent,
-  httpApiV1Event,
-  loadBalancerEvent,
-  loadBalancerMultiValueEvent,
-  restApiEvent,
-} from "./lambda-http-events.ts";
-import {
-  type LambdaMessages,
-  type LambdaRows,
-  scheduleEvent,
-  sqsEvent,
-  streamEvent,
-} from "./lambda-records.ts";
+import { httpEvents } from "./lambda-http-events.ts";
+import { type LambdaMessages, type LambdaRows, recordEvents } from "./lambda-records.ts";
 import type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
 
 /**
@@ -65,14 +52,4 @@ const makers: {
   readonly [Trigger in LambdaTrigger]: (
     of: LambdaEvents[Trigger]["of"],
   ) => LambdaEvents[Trigger]["event"];
-} = {
-  restApi: restApiEvent,
-  httpApi: httpApiEvent,
-  httpApiV1: httpApiV1Event,
-  functionUrl: functionUrlEvent,
-  loadBalancer: loadBalancerEvent,
-  loadBalancerMultiValue: loadBalancerMultiValueEvent,
-  sqs: sqsEvent,
-  dynamoDbStream: streamEvent,
-  schedule: scheduleEvent,
-};
+} = { ...httpEvents, ...recordEvents };

@@ -10,67 +10,54 @@ import {
 const account = { accountId: "123456789012", apiId: "test" };
 const now = () => ({ time: new Date().toISOString(), timeEpoch: Date.now() });
 
-/**
- * Creates a REST API event. Its path excludes the stage and stays encoded as the client sent it.
- */
-export function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+export const httpEvents = {
+  restApi: restApiEvent,
+  httpApi: httpApiEvent,
+  httpApiV1: httpApiV1Event,
+  functionUrl: functionUrlEvent,
+  loadBalancer: loadBalancerEvent,
+  loadBalancerMultiValue: loadBalancerMultiValueEvent,
+};
+
+/** Its path excludes the stage and stays encoded as the client sent it. */
+function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "test", claims } = request;
-  const { path, query } = sentRequest(request);
-  return version1(request, {
-    path,
-    stage,
-    query: [...new URLSearchParams(query)],
-    authorizer: claims === undefined ? undefined : { claims },
-  });
+  const authorizer = claims && { claims };
+  return version1(request, { path: sentRequest(request).path, stage, authorizer });
 }
 
-/**
- * Creates an HTTP API event in payload format 1.0. Its path is decoded and prefixed with the stage.
- */
-export function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+/** Its path is decoded and prefixed with the stage. */
+function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "$default", claims } = request;
-  const { path, query } = sentRequest(request);
-  const event = version1(request, {
-    path: withStage(decodedPath(path), stage),
-    stage,
-    query: [...new URLSearchParams(query)],
-    authorizer: claims === undefined ? undefined : { claims, scopes: null },
-  });
-  return Object.assign(event, { version: "1.0" });
+  const path = withStage(decodedPath(sentRequest(request).path), stage);
+  const authorizer = claims && { claims, scopes: null };
+  return Object.assign(version1(request, { path, stage, authorizer }), { version: "1.0" });
 }
 
-/**
- * Creates an HTTP API event in payload format 2.0. Its path is decoded and prefixed with the stage.
- */
-export function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
+/** Its path is decoded and prefixed with the stage. */
+function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
   const { stage = "$default", claims } = request;
   const rawPath = withStage(decodedPath(sentRequest(request).path), stage);
   const domainName = "test.execute-api.us-east-1.amazonaws.com";
-  const authorizer = claims === undefined ? {} : { authorizer: { jwt: { claims, scopes: null } } };
+  const authorizer = claims && { authorizer: { jwt: { claims, scopes: null } } };
   return version2(request, rawPath, { stage, domainName, ...authorizer });
 }
 
-/** Creates a function URL event. Its path stays encoded as the client sent it. */
-export function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
+/** Its path stays encoded as the client sent it. */
+function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
   const domainName = "test.lambda-url.us-east-1.on.aws";
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });
 }
 
-/**
- * Creates a load balancer event. Values stay encoded, and a repeated header or parameter keeps only
- * its last value.
- */
-export function loadBalancerEvent(request: LambdaRequest): ALBEvent {
+/** Values stay encoded, and a repeated header or parameter keeps only its last value. */
+function loadBalancerEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
-  return {
-    ...rest,
-    headers: Object.fromEntries(headers),
-    queryStringParameters: Object.fromEntries(query),
-  };
+  const queryStringParameters = Object.fromEntries(query);
+  return { ...rest, headers: Object.fromEntries(headers), queryStringParameters };
 }
 
-/** Creates the event of a load balancer whose target group uses multi-value headers. */
-export function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
+/** Its target group uses multi-value headers. */
+function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
   return {
     ...rest,
@@ -82,17 +69,16 @@ export function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
 interface Version1 {
   readonly path: string;
   readonly stage: string;
-  /** Decoded. */
-  readonly query: readonly (readonly [string, string])[];
   readonly authorizer: object | undefined;
 }
 
 function version1(
   request: LambdaGatewayRequest,
-  { path, stage, query, authorizer }: Version1,
+  { path, stage, authorizer }: Version1,
 ): APIGatewayProxyEvent {
   const { method, body = null, isBase64Encoded, ip, ...sent } = sentRequest(request);
   const headers = [...sent.headers, ...sent.cookies.map((cookie) => ["Cookie", cookie] as const)];
+  const query = [...new URLSearchParams(sent.query)];
   return {
     resource: "/{proxy+}",
     path,
@@ -123,22 +109,10 @@ function version1(
 
 /** Identity of a client without a certificate, an API key or an AWS account. */
 const nobody = {
-  ...{
-    accessKey: null,
-    accountId: null,
-    apiKey: null,
-    apiKeyId: null,
-    caller: null,
-    clientCert: null,
-    user: null,
-  },
-  ...{
-    cognitoAuthenticationProvider: null,
-    cognitoAuthenticationType: null,
-    cognitoIdentityId: null,
-    userArn: null,
-  },
-  ...{ cognitoIdentityPoolId: null, principalOrgId: null },
+  ...{ accessKey: null, apiKey: null, apiKeyId: null, clientCert: null },
+  ...{ accountId: null, caller: null, user: null, userArn: null, principalOrgId: null },
+  ...{ cognitoAuthenticationProvider: null, cognitoAuthenticationType: null },
+  ...{ cognitoIdentityId: null, cognitoIdentityPoolId: null },
 };
 
 interface Version2 {
@@ -153,7 +127,8 @@ function version2(
   context: Version2,
 ): APIGatewayProxyEventV2 {
   const { method, query, headers, cookies, body, isBase64Encoded, ip } = sentRequest(request);
-  const parameters = Object.entries(listsOf(new URLSearchParams(query)));
+  const lists = Object.entries(listsOf(new URLSearchParams(query)));
+  const parameters = lists.map(([name, values]) => [name, values.join(",")]);
   return {
     version: "2.0",
     routeKey: "$default",
@@ -161,13 +136,7 @@ function version2(
     rawQueryString: query,
     headers: Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
     ...(cookies.length === 0 ? {} : { cookies: [...cookies] }),
-    ...(parameters.length === 0
-      ? {}
-      : {
-          queryStringParameters: Object.fromEntries(
-            parameters.map(([name, values]) => [name, values.join(",")]),
-          ),
-        }),
+    ...(parameters.length === 0 ? {} : { queryStringParameters: Object.fromEntries(parameters) }),
     requestContext: {
       ...account,
       domainPrefix: "test",
@@ -183,42 +152,29 @@ function version2(
 }
 
 function balanced(request: LambdaRequest) {
-  const {
-    method,
-    path,
-    query,
-    headers,
-    cookies,
-    body = "",
-    isBase64Encoded,
-    ip,
-  } = sentRequest(request);
+  const { method, path, query, headers, cookies, body = "", ...sent } = sentRequest(request);
   const lowered = headers.map(([name, value]) => [name.toLowerCase(), value] as const);
   const forwarded = lowered.find(([name]) => name === "x-forwarded-for")?.[1];
+  const group = `${account.accountId}:targetgroup/test/1`;
   return {
     requestContext: {
-      elb: {
-        targetGroupArn: `arn:aws:elasticloadbalancing:us-east-1:${account.accountId}:targetgroup/test/1`,
-      },
+      elb: { targetGroupArn: `arn:aws:elasticloadbalancing:us-east-1:${group}` },
     },
     httpMethod: method,
     path,
     headers: [
       ...lowered.filter(([name]) => name !== "x-forwarded-for"),
       ...(cookies.length === 0 ? [] : [["cookie", cookies.join("; ")] as const]),
-      ["x-forwarded-for", forwarded === undefined ? ip : `${forwarded}, ${ip}`] as const,
+      ["x-forwarded-for", forwarded === undefined ? sent.ip : `${forwarded}, ${sent.ip}`] as const,
       ["x-forwarded-port", "443"] as const,
       ["x-forwarded-proto", "https"] as const,
     ],
-    query: query
-      .split("&")
-      .filter((pair) => pair !== "")
-      .map((pair) => {
-        const [name = "", ...value] = pair.split("=");
-        return [name, value.join("=")] as const;
-      }),
+    query: query.split("&").flatMap((pair) => {
+      const [name = "", ...value] = pair.split("=");
+      return pair === "" ? [] : [[name, value.join("=")] as const];
+    }),
     body,
-    isBase64Encoded,
+    isBase64Encoded: sent.isBase64Encoded,
   };
 }
 

@@ -23,8 +23,21 @@ export interface LambdaRows {
   readonly table?: string;
 }
 
-export function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): SQSEvent {
+export const recordEvents = {
+  sqs: sqsEvent,
+  dynamoDbStream: streamEvent,
+  schedule: scheduleEvent,
+};
+
+function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): SQSEvent {
   const sentMs = Date.now();
+  const shared = {
+    messageAttributes: {},
+    md5OfBody: "",
+    eventSource: "aws:sqs",
+    eventSourceARN: `arn:aws:sqs:${region}:${account}:${queue}`,
+    awsRegion: region,
+  };
   return {
     Records: messages.map((message) => ({
       messageId: crypto.randomUUID(),
@@ -35,19 +48,14 @@ export function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessa
         SentTimestamp: String(sentMs),
         SenderId: account,
         ApproximateFirstReceiveTimestamp: String(sentMs),
-        ...(queue.endsWith(".fifo") ? { MessageGroupId: groupOf(message) } : {}),
+        ...(queue.endsWith(".fifo") ? { MessageGroupId: jobIdOf(message) ?? "test" } : {}),
       },
-      messageAttributes: {},
-      md5OfBody: "",
-      eventSource: "aws:sqs",
-      eventSourceARN: `arn:aws:sqs:${region}:${account}:${queue}`,
-      awsRegion: region,
+      ...shared,
     })),
   };
 }
 
-/** Creates a DynamoDB stream event with keys only. */
-export function streamEvent({ rows, table = "keelson-outbox" }: LambdaRows): DynamoDBStreamEvent {
+function streamEvent({ rows, table = "keelson-outbox" }: LambdaRows): DynamoDBStreamEvent {
   return {
     Records: rows.map(({ pk, sk }, index) => ({
       eventID: crypto.randomUUID(),
@@ -65,7 +73,7 @@ export function streamEvent({ rows, table = "keelson-outbox" }: LambdaRows): Dyn
   };
 }
 
-export function scheduleEvent(): ScheduledEvent {
+function scheduleEvent(): ScheduledEvent {
   return {
     ...envelopeOf("Scheduled Event", "aws.events", Date.now()),
     resources: [`arn:aws:events:${region}:${account}:rule/test`],
@@ -73,31 +81,27 @@ export function scheduleEvent(): ScheduledEvent {
   };
 }
 
-function queueOf(message: LambdaMessages["messages"][number] | undefined): string {
-  return typeof message === "object" && "jobId" in message ? "keelson-jobs.fifo" : "keelson-events";
+type Message = LambdaMessages["messages"][number];
+
+function queueOf(message: Message | undefined): string {
+  return jobIdOf(message) === undefined ? "keelson-events" : "keelson-jobs.fifo";
 }
 
-function groupOf(message: LambdaMessages["messages"][number]): string {
-  return typeof message === "object" && "jobId" in message ? message.jobId : "test";
+function jobIdOf(message: Message | undefined): string | undefined {
+  return typeof message === "object" && "jobId" in message ? message.jobId : undefined;
 }
 
 /** Wraps an event in the EventBridge envelope, which the bus's rule puts into the queue whole. */
-function bodyOf(message: LambdaMessages["messages"][number], sentMs: number): string {
+function bodyOf(message: Message, sentMs: number): string {
   if (typeof message === "string") return message;
   if ("jobId" in message) return JSON.stringify(message);
   return JSON.stringify({ ...envelopeOf(message.type, "keelson", sentMs), detail: message });
 }
 
 function envelopeOf<Type extends string>(type: Type, source: string, sentMs: number) {
-  const time = new Date(sentMs).toISOString();
   return {
-    version: "0",
-    id: crypto.randomUUID(),
-    "detail-type": type,
-    source,
-    account,
-    time,
-    region,
+    ...{ version: "0", id: crypto.randomUUID(), "detail-type": type, source, account, region },
+    time: new Date(sentMs).toISOString(),
     resources: [] as string[],
   };
 }

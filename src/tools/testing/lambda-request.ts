@@ -21,42 +21,32 @@ export interface LambdaGatewayRequest extends LambdaRequest {
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-/** Request in the form that all event shapes are built from. */
-export interface SentRequest {
-  readonly method: string;
-  /** Encoded. */
-  readonly path: string;
-  /** Encoded, without `?`. */
+/** Path and query are encoded, the query without `?`. */
+export interface SentRequest
+  extends Required<Pick<LambdaRequest, "method" | "path" | "cookies" | "ip">> {
   readonly query: string;
-  /** Does not include the cookies. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  readonly cookies: readonly string[];
   readonly body: string | undefined;
   readonly isBase64Encoded: boolean;
-  readonly ip: string;
 }
 
-/** Applies the defaults of a request and splits path and query. */
 export function sentRequest({
   path,
   body,
+  method = body === undefined ? "GET" : "POST",
+  headers = {},
   cookies = [],
   ip = "203.0.113.9",
-  ...given
 }: LambdaRequest): SentRequest {
-  const at = path.indexOf("?");
+  const [before = "", ...query] = path.split("?");
   const isObject = typeof body !== "string" && body !== undefined && !ArrayBuffer.isView(body);
-  const isTyped = Object.keys(given.headers ?? {}).some(
-    (name) => name.toLowerCase() === "content-type",
-  );
+  const isTyped = Object.keys(headers).some((name) => name.toLowerCase() === "content-type");
+  const type = isObject && !isTyped ? [["content-type", "application/json"] as const] : [];
   return {
-    method: given.method ?? (body === undefined ? "GET" : "POST"),
-    path: at === -1 ? path : path.slice(0, at),
-    query: at === -1 ? "" : path.slice(at + 1),
-    headers: [
-      ...(isObject && !isTyped ? [["content-type", "application/json"] as const] : []),
-      ...Object.entries(given.headers ?? {}),
-    ],
+    method,
+    path: before,
+    query: query.join("?"),
+    headers: [...type, ...Object.entries(headers)],
     cookies,
     body: isObject ? JSON.stringify(body) : textOf(body),
     isBase64Encoded: ArrayBuffer.isView(body),
@@ -76,7 +66,7 @@ export function listsOf(pairs: Iterable<readonly [string, string]>): Record<stri
   return lists;
 }
 
-/** Decodes a path the way a gateway does. Returns it unchanged if it cannot be decoded. */
+/** As a gateway decodes it: unchanged if it cannot be decoded. */
 export function decodedPath(path: string): string {
   try {
     return decodeURIComponent(path);

@@ -19,9 +19,7 @@ export interface SentDelivery {
   readonly origRequestId: string;
 }
 
-/**
- * Events put on the bus, jobs enqueued, and messages sent through channels. Each is listed once.
- */
+/** Each is listed once. */
 export interface Recorded {
   readonly events: SharedEvent[];
   readonly jobs: JobMessage[];
@@ -35,10 +33,6 @@ interface Recording {
   readonly life: AbortSignal;
 }
 
-/**
- * Wraps the messaging of a process: watches its calls, sends the test's clock with them, and
- * records events and jobs.
- */
 export function recordMessaging(
   given: Adapters["messaging"],
   { recorded, watch, clock, life }: Recording,
@@ -57,14 +51,13 @@ export function recordMessaging(
         put: async (events) => {
           const reasons = await messaging.bus.put(events);
           for (const [index, { text }] of events.entries()) {
-            const { payload, ...rest } = readEnvelope(text);
+            const event = readEnvelope(text);
+            const { eventId, origRequestId: requestId } = event;
+            const isNew = !recorded.events.some((other) => other.eventId === eventId);
+            if (reasons[index] !== undefined || !isNew) continue;
             // Safe: a payload is an object. On the wire it includes the request ID.
-            const event = {
-              ...rest,
-              payload: { ...(payload as object), requestId: rest.origRequestId },
-            };
-            const isNew = !recorded.events.some(({ eventId }) => eventId === event.eventId);
-            if (reasons[index] === undefined && isNew) recorded.events.push(event);
+            const payload = { ...(event.payload as object), requestId };
+            recorded.events.push({ ...event, payload });
           }
           return reasons;
         },
@@ -86,7 +79,7 @@ export function recordMessaging(
   });
 }
 
-/** Sends the test clock's offset to the embedded stack with each request. */
+/** The embedded stack follows the test's clock. */
 function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
   middlewareStack.add(
     (next) => (parameters) => {
@@ -99,7 +92,6 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-/** Records the messages that the channels of a process send. */
 export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
   // Safe: the map belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
@@ -110,14 +102,8 @@ export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded
         await declaration.send(ctx, message, delivery);
         if (deliveries.some(({ id }) => id === delivery.id)) return;
         const { tenantId, id: userId } = ctx.user;
-        deliveries.push({
-          id: delivery.id,
-          channel: name,
-          message,
-          tenantId,
-          userId,
-          origRequestId: ctx.requestId,
-        });
+        const facts = { tenantId, userId, origRequestId: ctx.requestId };
+        deliveries.push({ id: delivery.id, channel: name, message, ...facts });
       },
     });
   }

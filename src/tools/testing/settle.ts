@@ -6,39 +6,23 @@ import { consumeOnce } from "../../app/run/task.ts";
 import type { Schedule } from "../../app/schedules/schedules.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
-import {
-  isOrdered,
-  type MessageQueue,
-  type QueueMessage,
-} from "../../parts/messages/message-queue.ts";
+import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
+import type { TestStack } from "./test-stack.ts";
 
-/** Step by which the clock advances while messages are hidden, in milliseconds. */
+/** How far the clock advances at a time while messages are hidden. */
 const stepMs = 5_000;
 
-interface Settling {
+interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
   /** Time from which schedules are due, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly clock: TestClock;
-  /**
-   * Real time to wait for hidden messages at each step, in milliseconds. An AWS emulator does not
-   * follow the test's clock.
-   */
-  readonly waitMs: number;
-  /** Maximum total time by which the clock advances, in milliseconds. */
-  readonly mostMs: number;
-  /** Maximum number of times the clock advances. Default 120. */
+  /** How often the clock advances at most. Default 120. */
   readonly maxSteps?: number | undefined;
 }
 
-/**
- * Fires due schedules, dispatches events and consumes messages until nothing is left. It advances
- * the clock to reach retries, but does not wait for work that is due later.
- *
- * @throws Error naming each message that is stuck, was set aside or went to a dead-letter queue,
- * with the reason of its failure.
- */
+/** @throws Error naming each message that is stuck or failed for good, with its reason. */
 export async function settle(
   process: TestProcess,
   { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
@@ -56,7 +40,7 @@ export async function settle(
       ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
       : { dispatched: 0, left: 0, setAside: 0 };
 
-  /** Processes the messages that a queue has now and returns their number. */
+  /** Returns how many messages the queue had. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
@@ -68,32 +52,30 @@ export async function settle(
         continue;
       }
       const outcome = await processMessage(runtime, adapters, queue, message);
+      const shown = message.body.slice(0, 200);
       if (outcome.kind === "done") await queue.remove(message.receipt);
-      if (outcome.kind === "dead-lettered")
-        deadLettered.push(`${shown(message)} (${outcome.reason})`);
+      if (outcome.kind === "dead-lettered") deadLettered.push(`${shown} (${outcome.reason})`);
       stuck.delete(message.id);
-      if (outcome.kind === "later") {
-        behind.set(group, outcome.afterMs);
-        stuck.set(
-          message.id,
-          shown(message) + (outcome.reason === undefined ? "" : ` (${outcome.reason})`),
-        );
-      }
+      if (outcome.kind !== "later") continue;
+      behind.set(group, outcome.afterMs);
+      const why = outcome.reason === undefined ? "" : ` (${outcome.reason})`;
+      stuck.set(message.id, `${shown}${why}`);
     }
     return messages.length;
   };
 
-  /** Fires due schedules. Returns how many fired and how many are still due. */
+  /** Returns how many schedules fired and how many are still due. */
   const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {
       const { kind, reason } = await schedule.look({ sinceMs });
       if (kind === "gave-up") gaveUp.push(`${schedule.name} (${reason})`);
-      if (kind === "fired" || kind === "gave-up") fired += 1;
       stuck.delete(schedule.name);
-      if (kind === "fired" || kind === "gave-up" || kind === "idle") continue;
-      due += 1;
-      stuck.set(schedule.name, schedule.name);
+      if (kind === "fired" || kind === "gave-up") fired += 1;
+      else if (kind !== "idle") {
+        due += 1;
+        stuck.set(schedule.name, schedule.name);
+      }
     }
     return { fired, due };
   };
@@ -122,19 +104,6 @@ export async function settle(
     clock.advance(moveMs);
     await sleep(waitMs);
   }
-  refuse({ refused, deadLettered, gaveUp });
-}
-
-/** @throws Error for what was settled without success. */
-function refuse({
-  refused,
-  deadLettered,
-  gaveUp,
-}: {
-  readonly refused: number;
-  readonly deadLettered: readonly string[];
-  readonly gaveUp: readonly string[];
-}): void {
   if (refused > 0)
     throw new Error(
       `app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`,
@@ -158,15 +127,9 @@ export async function deliverAgain(
   { runtime, adapters }: TestProcess,
   message: SharedEvent | JobMessage,
 ): Promise<"processed" | "skipped" | "handed-back"> {
-  const work =
-    "jobId" in message
-      ? runJob(runtime, adapters, message)
-      : consumeEvent(runtime, adapters, readEnvelope(JSON.stringify(message)));
-  const outcome = await work;
+  const outcome = await ("jobId" in message
+    ? runJob(runtime, adapters, message)
+    : consumeEvent(runtime, adapters, readEnvelope(JSON.stringify(message))));
   if (outcome.kind === "failed") throw outcome.error;
   return outcome.kind;
-}
-
-function shown({ body }: QueueMessage): string {
-  return body.slice(0, 200);
 }

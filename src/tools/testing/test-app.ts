@@ -7,7 +7,7 @@ import { signToken } from "../../base/identity/token.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
-import { callHandler, headersOf } from "./call-handler.ts";
+import { callHandler, headersOf, type TestCallOptions } from "./call-handler.ts";
 import { type Caller, tokenOf, userOf } from "./caller.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
 import type { Recorded, SentDelivery } from "./recorded.ts";
@@ -16,8 +16,7 @@ import { createTestClock, type TestClock } from "./test-clock.ts";
 import { testContext } from "./test-context.ts";
 import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
-import type { TestRow } from "./test-row.ts";
-import { openTestRows } from "./test-rows.ts";
+import { openTestRows, type TestRow } from "./test-rows.ts";
 import { startTestStack, type TestStack } from "./test-stack.ts";
 import type { TestTokenOptions } from "./test-token.ts";
 
@@ -30,16 +29,6 @@ export interface TestFetchOptions {
   readonly signal?: AbortSignal;
   /** Signs the request in as this caller. */
   readonly as?: Caller;
-}
-
-/** Options of `app.call`. */
-export interface TestCallOptions {
-  /** Caller of the handler. Default: anonymous. */
-  readonly as?: Caller;
-  /** Correlation ID, as in `X-Request-ID`. */
-  readonly requestId?: string;
-  /** `Idempotency-Key` of a write. */
-  readonly idempotencyKey?: string;
 }
 
 /** Server on its own embedded stack, for tests. */
@@ -130,19 +119,17 @@ export async function startTestApp(server: Server, options: TestAppOptions = {})
   return (await startWatchedApp(server, options)).app;
 }
 
-/** Test app with the sequence of its calls. */
 export interface WatchedApp {
   readonly app: TestApp;
   readonly sequence: readonly string[];
 }
 
-/** Options of {@link startWatchedApp}. */
 export interface WatchedAppOptions extends TestAppOptions {
   /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
 }
 
-/** Starts a test app and exposes its call sequence, for the crash kit. */
+/** Exposes the sequence of calls, for the crash kit. */
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
@@ -184,7 +171,7 @@ async function startOn(
     current.crash();
     next = undefined;
   };
-  /** Returns the running process, or starts a new one after a crash. */
+  /** Starts a new process after a crash. */
   const running = async () => {
     if (!current.signal.aborted) return current;
     next ??= start();
@@ -217,15 +204,12 @@ async function startOn(
     },
     ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
       const { runtime, adapters } = await running();
-      return runInScope(
-        runtime,
-        { headers: headersOf(requestId), signal: undefined },
-        async (scope) => {
-          scope.handler = handler;
-          scope.user = userOf(caller);
-          return testContext(scope, adapters);
-        },
-      );
+      const request = { headers: headersOf(requestId), signal: undefined };
+      return runInScope(runtime, request, async (scope) => {
+        scope.handler = handler;
+        scope.user = userOf(caller);
+        return testContext(scope, adapters);
+      });
     },
     rows,
     logs,
@@ -236,10 +220,7 @@ async function startOn(
     },
     settled: async () => {
       const process = await running();
-      return untilCrash(
-        process,
-        settle(process, { clock, sinceMs, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }),
-      );
+      return untilCrash(process, settle(process, { ...stack, clock, sinceMs, maxSteps }));
     },
     calls,
     clock,

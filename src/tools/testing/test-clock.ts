@@ -12,21 +12,17 @@ export interface TestClock extends Clock {
   advance(ms: number): void;
 }
 
-/** Timers that follow a test's clock. */
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
-/** Task that runs at an interval. */
-interface Repetition {
-  /**
-   * Starts the task if it is due. It runs once even if several intervals have passed, like a Node
-   * timer after the process was suspended.
-   */
-  lookUp(): void;
-}
+/**
+ * Starts a task if it is due. It runs once even if several intervals have passed, like a Node timer
+ * after the process was suspended.
+ */
+type LookUp = () => void;
 
-/** Creates a clock that a test advances, and timers that follow it. */
+/** The timers follow the clock that a test advances. */
 export function createTestClock(): { readonly clock: TestClock; readonly timers: TestTimers } {
-  const repetitions = new Set<Repetition>();
+  const repetitions = new Set<LookUp>();
   let advanced = 0;
   const now = () => Date.now() + advanced;
 
@@ -37,7 +33,7 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     const begin = () => {
       // Runs one task at a time: the clock may advance several steps together, and the last run
       // must win.
-      last = last.then(() => (repetitions.has(repetition) ? task() : undefined));
+      last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
     };
     const lookUp = () => {
       clearTimeout(timer);
@@ -48,23 +44,21 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
       timer = setTimeout(lookUp, dueMs - now());
       timer.unref();
     };
-    const repetition: Repetition = { lookUp };
-    repetitions.add(repetition);
+    repetitions.add(lookUp);
     lookUp();
     return () => {
       clearTimeout(timer);
-      repetitions.delete(repetition);
+      repetitions.delete(lookUp);
     };
   };
   return {
     clock: {
       now,
       advance: (ms) => {
-        if (!Number.isSafeInteger(ms) || ms < 0) {
+        if (!Number.isSafeInteger(ms) || ms < 0)
           throw new RangeError(`clock.advance: ${ms} is not a whole number of milliseconds`);
-        }
         advanced += ms;
-        for (const { lookUp } of repetitions) lookUp();
+        for (const lookUp of repetitions) lookUp();
       },
     },
     timers: { repeat },

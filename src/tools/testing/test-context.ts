@@ -6,10 +6,7 @@ import { causeOf } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 
-/**
- * Creates the `ctx` that a test uses in place of a handler. It has no end, so each call with
- * effects is a separate run that commits immediately.
- */
+/** It has no end, so each call with effects is a separate run that commits immediately. */
 export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
   const runAlone = async <Result>(
     handle: (ctx: PipelineContext) => Promise<Result>,

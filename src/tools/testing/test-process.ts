@@ -17,19 +17,15 @@ import type { CallWatch } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
 import type { TestTimers } from "./test-clock.ts";
 
-/** Process of a test app: a runtime with its in-memory state, and its HTTP server. */
+/** A runtime with its in-memory state, and its HTTP server. */
 export interface TestProcess {
   readonly runtime: Runtime;
   readonly adapters: Adapters;
   readonly port: number;
   /** Aborts with a CrashError when the process crashes. */
   readonly signal: AbortSignal;
-  /**
-   * Ends the process immediately. Work in flight fails with a CrashError, and none of it reaches a
-   * store or the log anymore.
-   */
+  /** Work in flight fails with a CrashError, and none of it reaches a store or the log anymore. */
   crash(): void;
-  /** Shuts the process down gracefully. */
   close(): Promise<void>;
 }
 
@@ -43,7 +39,7 @@ export interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-/** Time that the resources of a process have to close, in milliseconds. */
+/** Time that resources have to close. */
 const closeMs = 10_000;
 
 export async function startTestProcess(
@@ -101,7 +97,7 @@ export async function startTestProcess(
   };
 }
 
-/** Settles like `work`, but rejects with a CrashError as soon as its process crashes. */
+/** Rejects with a CrashError as soon as the process crashes. */
 export function untilCrash<Result>(
   { signal }: TestProcess,
   work: Promise<Result>,

@@ -1,11 +1,28 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { configTable } from "../../app/handlers/table.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { accountOf } from "../../aws/adapters/adapters.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { successorOf } from "../../parts/config/declare/former-keys.ts";
+import type { ConfigScope } from "../../parts/config/declare/key.ts";
+import { systemPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import type { TestClock } from "./test-clock.ts";
-import { itemOf, type TestRow } from "./test-row.ts";
 import type { TestStack } from "./test-stack.ts";
+
+/** Configuration row, written without validation. */
+export interface TestRow {
+  readonly scope: ConfigScope;
+  readonly tenantId?: string;
+  readonly userId?: string;
+  /** Identifier of the configuration key. */
+  readonly key: string;
+  readonly value: unknown;
+  /** Default 1. */
+  readonly version?: number;
+  /** Expiry, in seconds since the epoch. */
+  readonly expiresAt?: number;
+  readonly deleted?: true;
+}
 
 /** Configuration rows of a test app. Calls of this database are not counted as the app's. */
 export interface TestRows {
@@ -14,32 +31,37 @@ export interface TestRows {
   close(): void;
 }
 
-/** Opens the configuration rows of a test app, whose process `running` returns. */
 export async function openTestRows(
   { endpoint, env }: TestStack,
   clock: TestClock,
   running: () => Promise<Runtime>,
 ): Promise<TestRows> {
-  const { AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "", AWS_REGION: region } = env;
-  const database = await openDatabase({
-    endpoint,
-    region,
-    credentials: { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY },
-  });
+  const database = await openDatabase({ endpoint, ...accountOf(env) });
   return {
-    put: async (row) => {
+    put: async ({ scope, tenantId, userId, key, version = 1, ...rest }) => {
       const runtime = await running();
-      const { pk, sk, ...stored } = itemOf(row, clock);
-      await database.send(
-        new PutCommand({
-          TableName: runtime.tableName(configTable.name),
-          Item: { pk, sk, ...stored },
-        }),
-      );
+      const [pk, sk] = [partitionOf(scope, tenantId, userId), key];
+      const updatedAt = new Date(clock.now()).toISOString();
+      const stored = { ...rest, version, updatedAt, updatedBy: "test" };
+      const TableName = runtime.tableName(configTable.name);
+      await database.send(new PutCommand({ TableName, Item: { pk, sk, ...stored } }));
       const renamed = successorOf(sk, runtime.server.registry);
       if (renamed === undefined) runtime.configRows.notePut(pk, sk, stored);
       else runtime.configRows.invalidate(pk, renamed.id);
     },
     close: () => database.destroy(),
   };
+}
+
+function partitionOf(
+  scope: ConfigScope,
+  tenantId: string | undefined,
+  userId: string | undefined,
+): string {
+  if (scope === "system") return systemPartition();
+  if (tenantId === undefined)
+    throw new TypeError(`app.rows.put: a row of scope ${scope} needs a tenantId`);
+  if (scope === "tenant") return tenantPartition(tenantId);
+  if (userId === undefined) throw new TypeError("app.rows.put: a row of scope user needs a userId");
+  return userPartition(tenantId, userId);
 }

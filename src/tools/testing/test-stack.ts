@@ -1,68 +1,55 @@
 import { tableVariable } from "../../app/handlers/table.ts";
 import { allTables } from "../../app/registry/registry.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { accountOf } from "../../aws/adapters/adapters.ts";
+import type { ClientOptions } from "../../aws/clients/client-options.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 
 export interface TestStack extends EmbeddedStack {
-  /**
-   * Real time to wait at each step, in milliseconds. An AWS emulator does not follow the test's
-   * clock.
-   */
+  /** Real time to wait at each step: an AWS emulator does not follow the test's clock. */
   readonly waitMs: number;
   /**
-   * Maximum total time by which settling advances the test's clock, in milliseconds. An emulator
-   * hides messages by real time. Without a limit, the test's clock would run ten times as fast
-   * until a message is visible again, and the consumers' records of completed work would expire.
+   * How far settling advances the test's clock at most. An emulator hides messages by real time:
+   * meanwhile the test's clock would run ten times as fast, and records of completed work expire.
    */
   readonly mostMs: number;
 }
 
 /**
- * Starts the stack of a test app. It is an embedded stack, unless `KEELSON_TEST_ENDPOINT` names an
- * AWS emulator: then the app gets its own tables there, which are deleted when it closes.
+ * An embedded stack, unless `KEELSON_TEST_ENDPOINT` names an AWS emulator: there the app gets its
+ * own tables, which are deleted when it closes.
  */
 export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];
-  if (!endpoint)
-    return {
-      ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })),
-      waitMs: 5,
-      mostMs: Number.POSITIVE_INFINITY,
-    };
+  if (!endpoint) {
+    const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+    return { ...stack, waitMs: 5, mostMs: Number.POSITIVE_INFINITY };
+  }
   const suffix = crypto.randomUUID().slice(0, 8);
-  const names = allTables(serverInternals(server).registry).map(({ name }) => name);
-  const tables = names.map((name) => [tableVariable(name), `test-${suffix}-${name}`] as const);
-  const messages = {
+  const tables = allTables(serverInternals(server).registry).map(
+    ({ name }) => [tableVariable(name), `test-${suffix}-${name}`] as const,
+  );
+  const env = {
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+    ...Object.fromEntries(tables),
     KEELSON_EVENT_BUS: `test-${suffix}`,
     KEELSON_EVENT_QUEUE: `test-${suffix}-events`,
     KEELSON_JOB_QUEUE: `test-${suffix}-jobs.fifo`,
   };
-  return {
-    endpoint,
-    waitMs: 500,
-    mostMs: 100_000,
-    env: {
-      AWS_ENDPOINT_URL: endpoint,
-      AWS_REGION: "us-east-1",
-      AWS_ACCESS_KEY_ID: "test",
-      AWS_SECRET_ACCESS_KEY: "test",
-      ...Object.fromEntries(tables),
-      ...messages,
-    },
-    close: () => deleteTables(endpoint, tables),
-  };
+  const names = tables.map(([, table]) => table);
+  const close = () => deleteTables({ endpoint, ...accountOf(env) }, names);
+  return { endpoint, env, waitMs: 500, mostMs: 100_000, close };
 }
 
-async function deleteTables(
-  endpoint: string,
-  tables: readonly (readonly [string, string])[],
-): Promise<void> {
+async function deleteTables(place: ClientOptions, tables: readonly string[]): Promise<void> {
   const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb");
-  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  const database = await openDatabase({ endpoint, region: "us-east-1", credentials });
+  const database = await openDatabase(place);
   // Ignores failures: a table may never have been created, or may be deleted already.
-  for (const [, TableName] of tables)
+  for (const TableName of tables)
     await database.send(new DeleteTableCommand({ TableName })).catch(() => undefined);
   database.destroy();
 }

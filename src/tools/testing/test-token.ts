@@ -23,13 +23,12 @@ export async function testToken(
   options: TestTokenOptions = {},
 ): Promise<string> {
   const { auth = {} } = serverInternals(server).options;
-  const secret =
-    auth.jwks === undefined ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
+  const isSigner = auth.jwks === undefined;
+  const secret = isSigner ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
   if (!secret) {
-    const why =
-      auth.jwks === undefined
-        ? "the server has no `auth.secret`"
-        : "only its issuer signs for `auth.jwks`";
+    const why = isSigner
+      ? "the server has no `auth.secret`"
+      : "only its issuer signs for `auth.jwks`";
     throw new Error(
       `testToken: ${why}; set KEELSON_AUTH_SECRET instead, or take the token of a test app, app.token(caller)`,
     );
