@@ -71,6 +71,21 @@ export function mapParts(
   );
 }
 
+type Defined<Members> = {
+  readonly [Name in keyof Members as undefined extends Members[Name] ? never : Name]: Members[Name];
+} & {
+  readonly [Name in keyof Members as undefined extends Members[Name] ? Name : never]?: Exclude<
+    Members[Name],
+    undefined
+  >;
+};
+
+/** Drops members that are `undefined`, as JSON does. */
+export function defined<Members extends object>(members: Members): Defined<Members> {
+  const kept = Object.entries(members).filter(([, member]) => member !== undefined);
+  return Object.fromEntries(kept) as Defined<Members>; // safe: of the members, only these are left
+}
+
 export function isObject(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
