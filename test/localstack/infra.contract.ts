@@ -4,7 +4,7 @@ import { z } from "zod";
 import { serverInternals } from "../../src/app/server/server.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
 import { diagnose } from "../../src/tools/cli/doctor/diagnose.ts";
-import { dataTemplate } from "../../src/tools/infra/server-template.ts";
+import { serverTemplate } from "../../src/tools/infra/server-template.ts";
 import { templateText } from "../../src/tools/infra/template.ts";
 import { localStack } from "./endpoint.ts";
 
@@ -60,7 +60,7 @@ async function made(): Promise<string> {
 afterAll(() => cloudFormation("DeleteStack", {}));
 
 test("the stack of a server's template has everything that doctor checks", async () => {
-  const template = dataTemplate(server, { stage: "dev" });
+  const template = serverTemplate(server, { stage: "dev", part: "data" });
   const parameters = {
     "Parameters.member.1.ParameterKey": "DeletionProtection",
     "Parameters.member.1.ParameterValue": "false",

@@ -2,7 +2,7 @@ import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
-import type { JsonSchema } from "./schema.ts";
+import { defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
 
 /** Response headers, as components of the document. */
 export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
@@ -27,12 +27,12 @@ export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze
   "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
 });
 
-/** Returns references to some of {@link answerHeaders}. */
+/** References to some of {@link answerHeaders}. */
 export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Returns the responses of an operation that completes, by status. */
+/** The responses of an operation that completes, by status. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
@@ -46,19 +46,19 @@ export function answersOf(
   ];
   const answer = (status: number, content: JsonSchema | undefined): [string, JsonSchema] => [
     String(status),
-    {
+    defined({
       description:
         descriptions[status] ?? (status < 300 ? "Done." : "Elsewhere: `Location` says where."),
       headers: headersOf(headers(status)),
-      ...(content && { content }),
-    },
+      content,
+    }),
   ];
-  if (own !== undefined) {
-    const given = Object.entries(own.answers).map(([status, schema]) =>
-      answer(Number(status), schema && json(schema)),
+  if (own !== undefined)
+    return Object.fromEntries(
+      Object.entries(own.answers).map(([status, schema]) =>
+        answer(Number(status), schema && json(schema)),
+      ),
     );
-    return Object.fromEntries(given);
-  }
   const content = contentOf(output, components);
   const statuses = handler.status ?? [
     ...(content === undefined ? [] : [200]),
@@ -69,12 +69,12 @@ export function answersOf(
   );
 }
 
-/** Checks for redirects and statuses without a body. */
+/** Redirects have no body either. */
 function isBodiless(status: number): boolean {
   return status === 204 || status === 205 || status >= 300;
 }
 
-/** Returns the content of a response, or `undefined` if the response has no body. */
+/** `undefined` if the response has no body. */
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
   if (output === undefined)
     return { "*/*": { schema: { description: "The operation declares no output." } } };
@@ -88,10 +88,7 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 
 type Kind = "text" | "json";
 
-/**
- * Returns how the values of a schema are sent: strings unchanged, all other values as JSON. A
- * schema without a type counts as JSON.
- */
+/** Strings are sent unchanged, all other values as JSON. A schema without a type counts as JSON. */
 function kindsOf(
   given: JsonSchema,
   components: Components,
@@ -100,35 +97,29 @@ function kindsOf(
   const { $ref } = given;
   // A recursive alternative adds no new kinds.
   if ($ref !== undefined && above.includes($ref)) return new Set();
-  const { type, anyOf, oneOf, ...schema } = components.resolve(given);
+  const schema = components.resolve(given);
+  const { type } = schema;
   if (type !== undefined)
     return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
   const values = "const" in schema ? [schema["const"]] : schema["enum"];
   if (Array.isArray(values))
     return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
-  const choices = anyOf ?? oneOf;
-  // Safe: `anyOf` and `oneOf` are lists of schemas.
-  const parts = (Array.isArray(choices) ? choices : []) as readonly JsonSchema[];
-  const kinds = parts
+  const kinds = partsOf(schema, "anyOf" in schema ? "anyOf" : "oneOf")
     .filter((part) => !isNothing(part))
     .flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);
   return new Set(kinds.length === 0 ? ["json"] : kinds);
 }
 
-/** Checks whether a schema describes an absent body. */
+/** Whether a schema describes an absent body. */
 export function isNothing({ not }: JsonSchema): boolean {
-  return typeof not === "object" && not !== null && Object.keys(not).length === 0;
+  return isObject(not) && Object.keys(not).length === 0;
 }
 
-/** Returns JSON content with a schema. */
 export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/**
- * Checks whether a handler may return nothing. Returns `false` if validation throws, for example
- * because it calls another service.
- */
+/** Validation may throw, for example because it calls another service. */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

@@ -1,11 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { portablePattern } from "./portable-pattern.ts";
 import {
-  dateTime,
+  dateOf,
+  defined,
+  hasFlags,
   type JsonSchema,
   mapParts,
-  noDateArrives,
   type ReadOptions,
+  target,
   unsaid,
 } from "./schema.ts";
 
@@ -23,6 +25,7 @@ interface ArkType extends StandardSchemaV1 {
 interface Said {
   readonly code: string;
   readonly base: JsonSchema;
+  readonly unit?: unknown;
 }
 
 export function isArkType(schema: StandardSchemaV1): schema is ArkType {
@@ -33,31 +36,26 @@ export function isArkType(schema: StandardSchemaV1): schema is ArkType {
 }
 
 export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchema {
+  const kept = ({ base }: Said) => base;
   const said = (type: ArkType, morph: (context: Said) => JsonSchema) => {
     const fallback = {
       morph,
-      date: () => (side === "output" ? dateTime() : unsaid(noDateArrives)),
-      unit: ({ unit }: Said & { readonly unit: unknown }) =>
+      date: () => dateOf(side),
+      unit: ({ unit }: Said) =>
         unit === undefined
           ? { not: {} }
           : unsaid("a unit is a value that JSON does not have; use another"),
       // A narrowing predicate can be omitted, because the rest of the schema remains correct.
-      predicate: ({ base }: Said) => base,
-      patternIntersection: ({ base }: Said) => base,
+      predicate: kept,
+      patternIntersection: kept,
       default: ({ code }: Said) => unsaid(`ArkType's ${code} has no JSON Schema; use another type`),
     };
-    return type.toJsonSchema({ target: "draft-2020-12", dialect: null, fallback });
+    return type.toJsonSchema({ target, dialect: null, fallback });
   };
-  const kept = ({ base }: Said) => base;
-  const all = schema.select("pattern");
-  const flagged = all
-    .filter(({ inner }) => /[imsv]/.test(inner.flags ?? ""))
-    .map(({ inner }) => inner.rule);
+  const all = schema.select("pattern").map(({ inner }) => inner);
+  const flagged = new Set(all.filter(({ flags }) => hasFlags(flags)).map(({ rule }) => rule));
   const patterns = new Map(
-    all.map(
-      ({ inner: { rule } }) =>
-        [rule, flagged.includes(rule) ? undefined : portablePattern(rule)] as const,
-    ),
+    all.map(({ rule }) => [rule, flagged.has(rule) ? undefined : portablePattern(rule)] as const),
   );
   if (side === "input") return withPatterns(said(schema.in, kept), patterns);
   const converted = said(schema, () => ({ [mark]: true }));
@@ -67,9 +65,8 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
 const mark = "x-keelson-converted";
 
 /**
- * Marks the undescribed results of conversions. ArkType describes such a result as `unknown`, like
- * a type that is declared unknown, so the comparison with the converted schema shows which parts
- * are conversions.
+ * Marks the undescribed results of conversions. ArkType describes one as `unknown`, like a type
+ * that is declared unknown; only the converted schema shows which parts are conversions.
  */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
@@ -83,16 +80,12 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined;
 }
 
-/**
- * Replaces patterns with portable ones and drops patterns with flags. JSON Schema has no flags, and
- * without them a pattern would reject valid values.
- */
+/** Replaces patterns with portable ones, and drops the others. */
 function withPatterns(
   schema: JsonSchema,
   patterns: ReadonlyMap<unknown, string | undefined>,
 ): JsonSchema {
   if (patterns.size === 0) return schema;
   const { pattern, ...rest } = mapParts(schema, (part) => withPatterns(part, patterns));
-  const said = patterns.has(pattern) ? patterns.get(pattern) : pattern;
-  return said === undefined ? rest : { ...rest, pattern: said };
+  return defined({ ...rest, pattern: patterns.has(pattern) ? patterns.get(pattern) : pattern });
 }

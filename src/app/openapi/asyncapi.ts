@@ -2,17 +2,10 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { maxNameLength } from "../../base/identity/claims.ts";
 import { idForm } from "../../base/request/trace.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { type Components, createComponents } from "./components.ts";
-import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
-import type { JsonSchema } from "./schema.ts";
-import { mapParts } from "./schema.ts";
-
-export interface AsyncApiDocument {
-  /** Byte-identical for the same declarations. */
-  readonly document: JsonSchema;
-  /** Schemas and parts of schemas that JSON Schema cannot express. */
-  readonly unsaid: readonly UnsaidSchema[];
-}
+import { sortedBy } from "./canonical.ts";
+import { type Components, componentRef, createComponents } from "./components.ts";
+import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
+import { defined, type JsonSchema, mapParts } from "./schema.ts";
 
 /**
  * Creates the AsyncAPI 3 document of a server: events on the bus, and jobs and deliveries in the
@@ -23,90 +16,72 @@ export interface AsyncApiDocument {
 export async function asyncApiDocument(
   { registry, options }: DeclaredServer,
   from: string,
-): Promise<AsyncApiDocument> {
+): Promise<ServerDocument> {
   const reader = createSchemaReader({ from });
   const components = createComponents(commonSchemas);
-  const payloadOf: PayloadReader = async (schema, where) =>
+  const payloadOf = async (schema: StandardSchemaV1, where: string) =>
     components.embed(await reader.read(schema, "input", where), where.replaceAll(" ", "."));
   const events = await Promise.all(
-    byName([...registry.events.values()], ({ type }) => type).map(
-      async ({ type, feature, schema }) => {
-        const payload = withRequestId(await payloadOf(schema, `event ${type}`), components);
-        return message(
+    sortedBy([...registry.events.values()], ({ type }) => type).map(
+      async ({ type, feature, schema }) =>
+        message(
           type,
           feature,
           `The event ${type}. On EventBridge it is the detail, and ${type} the detail type.`,
           {
             ...{ kind: { const: "shared" }, type: { const: type }, eventId: id },
-            payload,
+            payload: withRequestId(await payloadOf(schema, `event ${type}`), components),
           },
-        );
-      },
+        ),
     ),
   );
   const jobs = await Promise.all(
-    byName([...registry.jobs.values()], ({ name }) => name).map(
-      async ({ name, feature, input }) => {
-        const payload = await payloadOf(input, `job ${name}`);
-        return message(name, feature, `The job ${name}.`, {
-          jobId: id,
-          name: { const: name },
-          payload,
-        });
-      },
+    byName(registry.jobs).map(async ({ name, feature, input }) =>
+      message(name, feature, `The job ${name}.`, {
+        ...{ jobId: id, name: { const: name } },
+        payload: await payloadOf(input, `job ${name}`),
+      }),
     ),
   );
   const deliveries = await Promise.all(
-    byName([...registry.channels.values()], ({ name }) => name).map(
-      async ({ name, feature, input }) => {
-        // Safe: channels declared by an application must have a schema.
-        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
-        const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
-        return message(
-          `delivery.${name}`,
-          feature,
-          `What ctx.delivery.send gives the channel ${name}.`,
-          {
-            ...{ jobId: id, name: { const: "keelson.delivery.send" } },
-            payload: objectOf(delivered),
-          },
-        );
-      },
-    ),
+    byName(registry.channels).map(async ({ name, feature, input }) => {
+      // Safe: channels declared by an application must have a schema.
+      const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
+      const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
+      const summary = `What ctx.delivery.send gives the channel ${name}.`;
+      return message(`delivery.${name}`, feature, summary, {
+        ...{ jobId: id, name: { const: "keelson.delivery.send" } },
+        payload: objectOf(delivered),
+      });
+    }),
   );
   const queued = [...jobs, ...deliveries];
-  const consumers = byName([...registry.consumers.values()], ({ name }) => name);
-  const messages = Object.fromEntries(
-    [...events, ...queued].map((one) => [one.name, draft07(one.content)]),
-  );
+  const all = [...events, ...queued];
+  const messages = Object.fromEntries(all.map(({ name, content }) => [name, draft07(content)]));
+  const features = [...new Set(all.map(({ feature }) => feature))].sort();
   const document = {
     asyncapi: "3.0.0",
-    info: infoOf(options, new Set([...events, ...queued].map(({ feature }) => feature))),
+    info: {
+      ...titleOf(options),
+      tags: features.map((name) => ({ name, description: `The feature ${name}.` })),
+    },
     defaultContentType: "application/json",
     channels: {
       ...channel("events", "Event bus", "EventBridge, and the queue that its rule fills.", events),
       ...channel("jobs", "Job queue", "SQS. Deliveries are jobs, too.", queued),
     },
     operations: Object.fromEntries([
-      ...events.map((one) => operation(`publish.${one.name}`, "send", "events", one)),
-      ...consumers.map(({ name, type, feature }) =>
-        operation(`consume.${name.replaceAll(":", ".")}`, "receive", "events", {
-          name: type,
-          feature,
-        }),
+      ...events.map((one) => operation("publish", "send", "events", one)),
+      ...byName(registry.consumers).map(({ name, type, feature }) =>
+        operation("consume", "receive", "events", { name: type, feature }, name),
       ),
-      ...queued.map((one) => operation(`enqueue.${one.name}`, "send", "jobs", one)),
-      ...queued.map((one) => operation(`run.${one.name}`, "receive", "jobs", one)),
+      ...queued.map((one) => operation("enqueue", "send", "jobs", one)),
+      ...queued.map((one) => operation("run", "receive", "jobs", one)),
     ]),
-    components: {
-      messages,
-      schemas: mapParts(components.reachedFrom(messages), draft07),
-    },
+    components: { messages, schemas: mapParts(components.reachedFrom(messages), draft07) },
   };
   return { document, unsaid: reader.unsaid };
 }
-
-type PayloadReader = (schema: StandardSchemaV1, where: string) => Promise<JsonSchema>;
 
 interface Message {
   readonly name: string;
@@ -114,8 +89,8 @@ interface Message {
   readonly content: JsonSchema;
 }
 
-const id = { $ref: "#/components/schemas/keelson.id" };
-const owner = { $ref: "#/components/schemas/keelson.owner" };
+const id = componentRef("keelson.id");
+const owner = componentRef("keelson.owner");
 
 /** Schemas of the members that all messages share. */
 const commonSchemas: Readonly<Record<string, JsonSchema>> = {
@@ -142,25 +117,23 @@ const commonSchemas: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-type Members = Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSchema };
-
-function message(name: string, feature: string, summary: string, members: Members): Message {
-  const cause = { causedBy: id, origRequestId: id };
-  const [proof, trace] = ["proof", "trace"].map((name) => ({
-    $ref: `#/components/schemas/keelson.${name}`,
-  }));
-  const optional = {
-    tenantId: owner,
-    userId: owner,
-    originator: { $ref: "#/components/schemas/keelson.originator" },
-    proof,
-    trace,
-  };
-  // Code generators derive type names from the title.
-  const { payload } = members;
-  const named = {
+function message(
+  name: string,
+  feature: string,
+  summary: string,
+  { payload, ...members }: Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSchema },
+): Message {
+  const required = {
     ...members,
+    // Code generators derive type names from the title.
     payload: "$ref" in payload ? payload : { title: `${name}.payload`, ...payload },
+    ...{ causedBy: id, origRequestId: id },
+  };
+  const optional = {
+    ...{ tenantId: owner, userId: owner },
+    originator: componentRef("keelson.originator"),
+    proof: componentRef("keelson.proof"),
+    trace: componentRef("keelson.trace"),
   };
   const content = {
     ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },
@@ -170,8 +143,8 @@ function message(name: string, feature: string, summary: string, members: Member
     },
     payload: {
       title: name,
-      ...objectOf({ ...named, ...cause }),
-      properties: { ...named, ...cause, ...optional },
+      ...objectOf(required),
+      properties: { ...required, ...optional },
     },
   };
   return { name, feature, content };
@@ -181,41 +154,31 @@ function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema 
   return { type: "object", properties, required: Object.keys(properties) };
 }
 
-/**
- * Adds the request ID to an event's payload. The bus carries it, but the event's schema does not
- * declare it.
- */
+/** The bus carries the request ID in the payload, but the event's schema does not declare it. */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
+  // Safe, four times: JSON Schema requires these types.
   const each = (branches: unknown) =>
-    (branches as readonly JsonSchema[]).map((branch) => withRequestId(branch, components)); // safe: a list of schemas, in JSON Schema
-  return {
+    branches &&
+    (branches as readonly JsonSchema[]).map((branch) => withRequestId(branch, components));
+  return defined({
     ...known,
-    ...(anyOf === undefined ? {} : { anyOf: each(anyOf) }),
-    ...(oneOf === undefined ? {} : { oneOf: each(oneOf) }),
-    // Safe, in both lines: JSON Schema requires these types.
+    ...{ anyOf: each(anyOf), oneOf: each(oneOf) },
     ...{ type: "object", properties: { ...(properties as object), requestId: id } },
     required: [...(required as readonly string[]), "requestId"],
-  };
+  });
 }
 
-/**
- * Converts a schema from draft 2020-12 to draft-07. It changes tuples, and references that have
- * sibling keywords.
- */
+/** Draft-07 writes tuples differently, and ignores keywords beside a reference. */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)
     ? { items: prefixItems, additionalItems: items }
     : { prefixItems, items };
-  const isReference = typeof $ref === "string"; // otherwise, it is a property with this name
-  const beside = Object.fromEntries(
-    Object.entries({ ...rest, ...list, ...(isReference ? {} : { $ref }) }).filter(
-      ([, part]) => part !== undefined,
-    ),
-  );
-  if (!isReference) return beside;
+  // Otherwise, it is a property with this name.
+  if (typeof $ref !== "string") return defined({ ...rest, ...list, $ref });
+  const beside = defined({ ...rest, ...list });
   return Object.keys(beside).length === 0 ? { $ref } : { allOf: [{ $ref }, beside] };
 }
 
@@ -231,30 +194,23 @@ function channel(
 }
 
 function operation(
-  name: string,
+  verb: string,
   action: string,
   channelName: string,
   { name: of, feature }: Omit<Message, "content">,
-) {
+  name = of,
+): readonly [string, JsonSchema] {
   const content = {
     action,
     channel: { $ref: `#/channels/${channelName}` },
     tags: [{ name: feature }],
     messages: [{ $ref: `#/channels/${channelName}/messages/${of}` }],
   };
-  return [name, content] as const;
+  return [`${verb}.${name.replaceAll(":", ".")}`, content];
 }
 
-function infoOf(options: DeclaredServer["options"], features: ReadonlySet<string>): JsonSchema {
-  const { title = "API", version = "0.0.0" } =
-    options.openapi === false ? {} : (options.openapi ?? {});
-  return {
-    title,
-    version,
-    tags: [...features].sort().map((name) => ({ name, description: `The feature ${name}.` })),
-  };
-}
-
-function byName<Item>(items: readonly Item[], nameOf: (item: Item) => string): readonly Item[] {
-  return items.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+function byName<Item extends { readonly name: string }>(
+  items: ReadonlyMap<string, Item>,
+): readonly Item[] {
+  return sortedBy([...items.values()], ({ name }) => name);
 }

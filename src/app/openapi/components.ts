@@ -1,10 +1,9 @@
+import { sortedBy } from "./canonical.ts";
 import { isObject, type JsonSchema, mapParts, unsaid } from "./schema.ts";
 
 /** Schemas that a document names as components. */
 export interface Components {
-  /**
-   * Adds a schema's definitions to the components and returns the schema with updated references.
-   */
+  /** Adds a schema's definitions, and returns the schema with updated references. */
   embed(schema: JsonSchema, name: string): JsonSchema;
   /** Resolves a reference. Returns other schemas unchanged. */
   resolve(schema: JsonSchema): JsonSchema;
@@ -14,22 +13,23 @@ export interface Components {
 
 const place = "#/components/schemas/";
 
+export function componentRef(name: string): JsonSchema {
+  return { $ref: `${place}${name}` };
+}
+
 /** Creates {@link Components} that initially contain the document's own schemas. */
 export function createComponents(own: Readonly<Record<string, JsonSchema>>): Components {
   const schemas = new Map(Object.entries(own));
   /** Source of each name, so that the same schema gets the same name again. */
   const sources = new Map<string, string>();
 
-  const nameFor = (
-    wanted: string,
-    source: string,
-  ): { readonly name: string; readonly isNew: boolean } => {
+  const nameFor = (wanted: string, source: string): readonly [name: string, isNew: boolean] => {
     for (let count = 1; ; count += 1) {
       const name = count === 1 ? wanted : `${wanted}.${count}`;
-      if (sources.get(name) === source) return { name, isNew: false };
+      if (sources.get(name) === source) return [name, false];
       if (schemas.has(name) || sources.has(name)) continue;
       sources.set(name, source);
-      return { name, isNew: true };
+      return [name, true];
     }
   };
 
@@ -56,8 +56,9 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
     const named = (own: string, definition: JsonSchema, wanted: string): string => {
       const before = renamed.get(own);
       if (before !== undefined) return before;
-      const source = JSON.stringify([definition, reached(definition, defs)]);
-      const { name, isNew } = nameFor(wanted.replaceAll(/[^A-Za-z0-9._-]/g, "_"), source);
+      const found = reached(definition, /"\$ref":"#\/\$defs\/([^"/]+)/g, (name) => defs[name]);
+      const source = JSON.stringify([definition, [...found.values()]]);
+      const [name, isNew] = nameFor(wanted.replaceAll(/[^A-Za-z0-9._-]/g, "_"), source);
       renamed.set(own, name);
       if (isNew) schemas.set(name, rewritten(definition));
       return name;
@@ -65,7 +66,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
     const whole = rewritten(root);
     // A recursive schema becomes one component wherever it is used.
     const name = renamed.get("");
-    return name === undefined ? whole : { $ref: `${place}${name}` };
+    return name === undefined ? whole : componentRef(name);
   };
 
   const resolve = (schema: JsonSchema): JsonSchema => {
@@ -78,45 +79,34 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
     embed,
     resolve,
     reachedFrom: (used) => {
-      const names = new Set<string>();
-      const visit = (value: unknown) => {
-        for (const name of namesIn(value, /"\$ref":"#\/components\/schemas\/([^"/]+)/g)) {
-          if (names.has(name)) continue;
-          names.add(name);
-          visit(schemas.get(name));
-        }
-      };
-      visit(used);
+      const reference = /"\$ref":"#\/components\/schemas\/([^"/]+)/g;
       // Safe: every name belongs to a component.
-      return Object.fromEntries(
-        [...names].sort().map((name) => [name, schemas.get(name) as JsonSchema]),
-      );
+      const found = reached(used, reference, (name) => schemas.get(name) as JsonSchema);
+      return Object.fromEntries(sortedBy([...found], ([name]) => name));
     },
   };
 }
 
-/**
- * Checks for numbered names that libraries generate. They carry no meaning and may depend on the
- * order in which modules load.
- */
+/** Libraries' numbered names have no meaning and may depend on the order in which modules load. */
 function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }
 
-/** Returns the definitions that a definition refers to, in order of reference. */
-function reached(definition: JsonSchema, defs: JsonSchema): unknown[] {
-  const found = new Map<string, unknown>();
+/** What a value refers to, directly or indirectly, in order of reference. */
+function reached<Found>(
+  from: unknown,
+  reference: RegExp,
+  find: (name: string) => Found,
+): ReadonlyMap<string, Found> {
+  const found = new Map<string, Found>();
   const visit = (value: unknown) => {
-    for (const name of namesIn(value, /"\$ref":"#\/\$defs\/([^"/]+)/g)) {
+    for (const [, match] of String(JSON.stringify(value)).matchAll(reference)) {
+      const name = String(match);
       if (found.has(name)) continue;
-      found.set(name, defs[name]);
-      visit(defs[name]);
+      found.set(name, find(name));
+      visit(found.get(name));
     }
   };
-  visit(definition);
-  return [...found.values()];
-}
-
-function namesIn(value: unknown, reference: RegExp): string[] {
-  return [...String(JSON.stringify(value)).matchAll(reference)].map((match) => String(match[1]));
+  visit(from);
+  return found;
 }

@@ -54,21 +54,21 @@ const ofApplications: readonly string[] = ["not_found", "validation_error", "unk
 /** Errors of any status: parser errors of a container, and errors thrown with only a status. */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/**
- * Returns the error responses of an operation, by status. `default` covers errors without a fixed
- * status.
- */
+/** The error responses, by status. `default` covers errors without a fixed status. */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
   shared: ErrorAnswers,
 ): Record<string, JsonSchema> {
   const codes = codesOf(operation, server);
-  const byStatus = Map.groupBy([...codes.keys()].toSorted(byTable), (code) => codes.get(code));
+  const byStatus = Map.groupBy(
+    [...codes.keys()].toSorted((one, other) => placeOf(one) - placeOf(other)),
+    (code) => codes.get(code),
+  );
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
-    const all =
-      isOfApplication || status === 503 ? [...new Set([...found, "pipeline_error"])] : found;
+    const also503 = isOfApplication || status === 503 ? ["pipeline_error"] : [];
+    const all = [...new Set([...found, ...also503])];
     const also = operation.own?.answers[Number(status)];
     const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
     return [String(status), share(shared, name, answerOf(all, Number(status), also))];
@@ -79,7 +79,7 @@ export function errorsOf(
   ]);
 }
 
-/** Returns the status of each error code that an operation may return. */
+/** The status of each error code that an operation may return. */
 function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,
@@ -94,32 +94,24 @@ function codesOf(
   return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
-/**
- * Shares a response if it has a name. Responses with the application's own errors belong to one
- * operation.
- */
+/** A response without a name has the application's own errors: it belongs to one operation. */
 function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
   if (name === undefined) return answer;
   shared.set(name, answer);
   return { $ref: `#/components/responses/${name}` };
 }
 
-/**
- * Sorts framework codes in the order of their table, before the application's codes in order of
- * declaration.
- */
-function byTable(one: string, other: string): number {
-  const places = [one, other]
-    .map((code) => table.indexOf(code))
-    .map((at) => (at === -1 ? table.length : at));
-  return Number(places[0]) - Number(places[1]);
+/** Framework codes in the order of their table, before the application's in that of declaration. */
+function placeOf(code: string): number {
+  const at = table.indexOf(code);
+  return at === -1 ? table.length : at;
 }
 
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
- * Returns the name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own
- * operations, which never throw errors with only a status.
+ * Name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own operations, which
+ * never throw errors with only a status.
  */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
@@ -129,10 +121,7 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/**
- * Returns the response for any of these codes. `also` is the body that one of keelson's own
- * operations returns with the same status.
- */
+/** `also` is the body that one of keelson's own operations returns with the same status. */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

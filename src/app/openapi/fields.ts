@@ -1,5 +1,5 @@
 import type { Components } from "./components.ts";
-import { isObject, type JsonSchema } from "./schema.ts";
+import { asSchema, defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
 
 /** Members of an object that a schema describes. */
 export interface Fields {
@@ -20,12 +20,9 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
     ),
     required: new Set(Array.isArray(required) ? required.map(String) : []),
   };
-  const every = partsOf(schema, "allOf").map((part) => fieldsOf(part, components));
-  const choices = ["anyOf", "oneOf"].flatMap((word) => {
-    const parts = partsOf(schema, word).map((part) => fieldsOf(part, components));
-    return parts.length === 0 ? [] : [eitherOf(parts)];
-  });
-  return [own, ...every, ...choices].reduce(bothOf);
+  const partsAt = (word: string) => partsOf(schema, word).map((part) => fieldsOf(part, components));
+  const choices = ["anyOf", "oneOf"].map(partsAt).filter((parts) => parts.length > 0);
+  return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
 }
 
 /** Returns a schema without some members. References are expanded. */
@@ -38,23 +35,17 @@ export function withoutFields(
   const { properties, required, ...schema } = components.resolve(given);
   const kept = Array.isArray(required) ? required.filter((name) => !names.has(String(name))) : [];
   const parts = ["allOf", "anyOf", "oneOf"].flatMap((word) => {
-    const list = partsOf(schema, word);
-    return list.length === 0
-      ? []
-      : [[word, list.map((part) => withoutFields(part, names, components))]];
+    const list = partsOf(schema, word).map((part) => withoutFields(part, names, components));
+    return list.length === 0 ? [] : [[word, list]];
   });
-  return {
+  const left =
+    isObject(properties) && Object.entries(properties).filter(([name]) => !names.has(name));
+  return defined({
     ...schema,
     ...Object.fromEntries(parts),
-    ...(isObject(properties)
-      ? {
-          properties: Object.fromEntries(
-            Object.entries(properties).filter(([name]) => !names.has(name)),
-          ),
-        }
-      : {}),
-    ...(kept.length === 0 ? {} : { required: kept }),
-  };
+    properties: left ? Object.fromEntries(left) : undefined,
+    required: kept.length === 0 ? undefined : kept,
+  });
 }
 
 function bothOf(one: Fields, other: Fields): Fields {
@@ -65,10 +56,9 @@ function bothOf(one: Fields, other: Fields): Fields {
 }
 
 function eitherOf(parts: readonly Fields[]): Fields {
-  const properties = merged(parts, (schemas) => ({ anyOf: schemas }));
   const names = parts.flatMap(({ required }) => [...required]);
   return {
-    properties,
+    properties: merged(parts, (schemas) => ({ anyOf: schemas })),
     required: new Set(names.filter((name) => parts.every(({ required }) => required.has(name)))),
   };
 }
@@ -77,28 +67,14 @@ function merged(
   parts: readonly Fields[],
   join: (schemas: readonly JsonSchema[]) => JsonSchema,
 ): ReadonlyMap<string, JsonSchema> {
-  const names = new Set(parts.flatMap(({ properties }) => [...properties.keys()]));
-  return new Map(
-    [...names].map((name): [string, JsonSchema] => {
-      const found = parts
-        .map(({ properties }) => properties.get(name))
-        .filter((schema) => schema !== undefined);
-      const distinct = [
-        ...new Map(found.map((schema) => [JSON.stringify(schema), schema])).values(),
-      ];
-      const [only = {}, ...others] = distinct;
-      return [name, others.length === 0 ? only : join(distinct)];
-    }),
+  const found = Map.groupBy(
+    parts.flatMap(({ properties }) => [...properties]),
+    ([name]) => name,
   );
-}
-
-function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
-  const parts = schema[word];
-  return Array.isArray(parts) ? parts.map(asSchema) : [];
-}
-
-/** Converts the boolean schemas `true` and `false` to objects. */
-function asSchema(value: unknown): JsonSchema {
-  if (isObject(value)) return value;
-  return value === false ? { not: {} } : {};
+  const one = (schemas: readonly JsonSchema[]) => {
+    const texts = new Map(schemas.map((schema) => [JSON.stringify(schema), schema]));
+    const [only = {}, ...others] = texts.values();
+    return others.length === 0 ? only : join([...texts.values()]);
+  };
+  return new Map([...found].map(([name, all]) => [name, one(all.map(([, schema]) => schema))]));
 }

@@ -1,4 +1,4 @@
-import { isObject, type JsonSchema, mapParts } from "./schema.ts";
+import { isObject, type JsonSchema, mapParts, partsOf } from "./schema.ts";
 
 /**
  * Rewrites intersections to match zod, which rejects a member only if no side declares it. In JSON
@@ -54,9 +54,4 @@ const combinations = ["allOf", "anyOf", "oneOf"];
 
 function referenceOf({ $ref }: JsonSchema): string | undefined {
   return typeof $ref === "string" && $ref.startsWith(place) ? $ref.slice(place.length) : undefined;
-}
-
-function partsOf(schema: JsonSchema, word: string): readonly JsonSchema[] {
-  const parts = schema[word];
-  return Array.isArray(parts) ? parts.filter(isObject) : [];
 }

@@ -1,4 +1,5 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import type { DeclaredServer } from "../registry/declared-server.ts";
 import { arktypeSchema, isArkType } from "./arktype-schema.ts";
 import { importFrom } from "./import-from.ts";
 import { withMissingMembers } from "./missing-members.ts";
@@ -7,6 +8,7 @@ import {
   mapParts,
   type ReadOptions,
   type Side,
+  target,
   unsaid,
   unsaidMark,
 } from "./schema.ts";
@@ -26,7 +28,13 @@ export interface UnsaidSchema {
   readonly why: string;
 }
 
-/** Converts Standard Schemas to JSON Schema. */
+export interface ServerDocument {
+  /** Byte-identical for the same declarations. */
+  readonly document: JsonSchema;
+  /** Schemas and parts of schemas that JSON Schema cannot express. */
+  readonly unsaid: readonly UnsaidSchema[];
+}
+
 export interface SchemaReader {
   /**
    * Returns the JSON Schema of one side, without `$schema` and with its own `$defs`. Parts that
@@ -44,21 +52,18 @@ export interface SchemaReader {
   readonly unsaid: readonly UnsaidSchema[];
 }
 
-export interface SchemaReaderOptions {
-  /**
-   * Directory in which packages are looked up before keelson's own location, usually the
-   * application's. Default: the working directory of the process.
-   */
-  readonly from?: string;
-}
-
 /**
  * Creates a {@link SchemaReader}. It loads a library's converter with the first schema of that
  * library.
+ *
+ * @param from - directory in which packages are looked up before keelson's own location, usually
+ * the application's. Default: the working directory of the process.
  */
 export function createSchemaReader({
   from = process.cwd(),
-}: SchemaReaderOptions = {}): SchemaReader {
+}: {
+  readonly from?: string | undefined;
+} = {}): SchemaReader {
   const entries = new Map<string, UnsaidSchema>();
   const load = (name: string, member: string) => importFrom(name, member, from);
 
@@ -72,30 +77,34 @@ export function createSchemaReader({
     for (const [name, part] of Object.entries(said))
       note(part, entry, walked.has(name) ? path : [...path, name]);
   };
-  const read: SchemaReader["read"] = async (schema, side, where, isSentAsText) => {
-    const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
-      unsaid(error instanceof Error ? error.message : String(error)),
-    );
-    const said =
-      isSentAsText === undefined ? all : await withRefusedTexts(schema, all, isSentAsText);
-    const { $schema: _, ...own } = withoutEmptyTuples(
-      side === "output" ? withMissingMembers(said) : said,
-    );
-    note(own, { where, vendor: schema["~standard"].vendor });
-    return own;
-  };
   return {
-    read,
+    read: async (schema, side, where, isSentAsText) => {
+      const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
+        unsaid(error instanceof Error ? error.message : String(error)),
+      );
+      const said = isSentAsText ? await withRefusedTexts(schema, all, isSentAsText) : all;
+      const { $schema: _, ...own } = withoutEmptyTuples(
+        side === "output" ? withMissingMembers(said) : said,
+      );
+      note(own, { where, vendor: schema["~standard"].vendor });
+      return own;
+    },
     get unsaid() {
       return [...entries.values()];
     },
   };
 }
 
+/** Title and version of a server's documents. */
+export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
+  const { title = "API", version = "0.0.0" } = openapi || {};
+  return { title, version };
+}
+
 /** JSON Schema keywords that are not part of a field's path. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
-/** Removes empty `prefixItems`, which JSON Schema does not allow. */
+/** JSON Schema does not allow empty `prefixItems`. */
 function withoutEmptyTuples(given: JsonSchema): JsonSchema {
   const schema = mapParts(given, withoutEmptyTuples);
   const { prefixItems, ...rest } = schema;
@@ -104,22 +113,16 @@ function withoutEmptyTuples(given: JsonSchema): JsonSchema {
 
 async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise<JsonSchema> {
   const standard = schema["~standard"];
-  // Prefers the converter of each library, because the standard's JSON Schema silently omits dates
-  // and conversions.
+  // The standard's JSON Schema silently omits dates and conversions.
   if (isZod(schema)) return zodSchema(schema, options);
   if (isArkType(schema)) return arktypeSchema(schema, options);
-  if (hasJsonSchema(standard))
-    return standard.jsonSchema[options.side]({ target: "draft-2020-12" });
+  if ("jsonSchema" in standard)
+    // Safe: the standard defines this member.
+    return (standard as StandardJSONSchemaV1.Props).jsonSchema[options.side]({ target });
   if (standard.vendor === "valibot") return valibotSchema(schema, options);
   throw new TypeError(
     standard.vendor === "zod"
       ? "zod 3 makes no JSON Schema; use zod 4"
       : `${standard.vendor} has no Standard JSON Schema; give it ["~standard"].jsonSchema`,
   );
-}
-
-function hasJsonSchema(
-  standard: StandardSchemaV1.Props,
-): standard is StandardSchemaV1.Props & StandardJSONSchemaV1.Props {
-  return "jsonSchema" in standard;
 }

@@ -1,47 +1,38 @@
-import { parseRoute } from "../../parts/http/route.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
+import { routed } from "../registry/routes.ts";
 import { answerHeaders, takesNothing } from "./answers.ts";
+import { sortedBy } from "./canonical.ts";
 import { createComponents } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import { type ErrorAnswers, errorSchemas } from "./error-answers.ts";
-import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
+import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
 import { operationOf } from "./operation.ts";
 import { ownOperations } from "./own-operations.ts";
 import { headerParameters } from "./request-headers.ts";
 import { namesOf, sentAsText, templateOf } from "./request-parts.ts";
 import type { JsonSchema } from "./schema.ts";
 
+export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
+
 export interface OpenApiOptions {
   /** keelson's own handlers. */
   readonly own: readonly DeclaredHandler[];
-  /**
-   * Directory from which the application's packages are resolved. Default: the working directory of
-   * the process.
-   */
+  /** Directory from which the application's packages are resolved. */
   readonly from?: string;
-}
-
-export interface OpenApiDocument {
-  /** Byte-identical for the same declarations. */
-  readonly document: JsonSchema;
-  /** Schemas and parts of schemas that JSON Schema cannot express. */
-  readonly unsaid: readonly UnsaidSchema[];
 }
 
 /** Creates the OpenAPI 3.1 document of a server, with the routes of its features and of keelson. */
 export async function openApiDocument(
   server: DeclaredServer,
   { own, from }: OpenApiOptions,
-): Promise<OpenApiDocument> {
+): Promise<ServerDocument> {
   const { registry, options } = server;
-  const reader = createSchemaReader(from === undefined ? {} : { from });
+  const reader = createSchemaReader({ from });
   const components = createComponents(errorSchemas);
   const errors: ErrorAnswers = new Map();
   const firstNames = new Map<string, readonly string[]>();
   const paths: Record<string, Record<string, JsonSchema>> = {};
-  for (const handler of [...registry.handlers.values(), ...own]) {
-    const route = handler.route === undefined ? undefined : parseRoute(handler.route);
-    if (route === undefined || "problem" in route) continue;
+  for (const { route, target: handler } of routed([...registry.handlers.values(), ...own])) {
     const ownOperation = handler.feature === "keelson" ? ownOperations[handler.name] : undefined;
     const read = async (side: "input" | "output") => {
       const schema = handler[side];
@@ -51,12 +42,8 @@ export async function openApiDocument(
       return components.embed(said, `${handler.name}.${side}`);
     };
     const names = namesOf(route.segments);
-    // Paths that differ only in parameter names are the same path to OpenAPI, which allows each
-    // path once.
-    const shape = templateOf(
-      route.segments,
-      names.map(() => ""),
-    );
+    // To OpenAPI, paths that differ only in parameter names are the same path.
+    const shape = templateOf(route.segments, []);
     const pathNames = firstNames.get(shape) ?? names;
     firstNames.set(shape, pathNames);
     const operation: DeclaredOperation = {
@@ -74,21 +61,17 @@ export async function openApiDocument(
       [route.method.toLowerCase()]: operationOf(operation, components, server, errors),
     };
   }
-  const used = {
-    paths,
-    responses: Object.fromEntries(
-      [...errors.keys()].sort().map((name) => [name, errors.get(name)]),
-    ),
-  };
+  const responses = Object.fromEntries(sortedBy([...errors], ([name]) => name));
+  const used = { paths, responses };
   const document = {
     openapi: "3.1.1",
-    info: infoOf(options.openapi),
+    info: titleOf(options),
     servers: [{ url: options.basePath || "/" }],
     tags: tagsOf(paths),
     paths,
     components: {
       schemas: components.reachedFrom(used),
-      responses: used.responses,
+      responses,
       parameters: reachedOf("parameters", headerParameters, used),
       headers: reachedOf("headers", answerHeaders, used),
       securitySchemes: { bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT" } },
@@ -104,11 +87,6 @@ export async function openApiDocument(
 
 export function documentText(document: JsonSchema): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
-}
-
-function infoOf(given: DeclaredServer["options"]["openapi"]): JsonSchema {
-  const { title = "API", version = "0.0.0" } = given === false ? {} : (given ?? {});
-  return { title, version };
 }
 
 function tagsOf(

@@ -22,10 +22,11 @@ export function operationOf(
     summary: own?.summary ?? summaryOf(handler.name),
     description: own?.description ?? `Who may call it: ${describeRule(rule)}.`,
     tags: [handler.feature],
-    security: securityOf(rule),
+    // A public route accepts a token but does not require one.
+    security: needsIdentity(rule) ? [{ bearer: [] }] : [{}, { bearer: [] }],
     "x-keelson-access": describeRule(rule),
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
-    ...(requestBody === undefined ? {} : { requestBody }),
+    ...(requestBody && { requestBody }),
     responses: {
       ...answersOf(operation, components, server.options),
       ...errorsOf(operation, server, errors),
@@ -33,12 +34,7 @@ export function operationOf(
   };
 }
 
-/** Returns the security requirements. A public route accepts a token but does not require one. */
-function securityOf(rule: AccessRule): readonly Readonly<Record<string, readonly string[]>>[] {
-  return needsIdentity(rule) ? [{ bearer: [] }] : [{}, { bearer: [] }];
-}
-
-/** Returns a readable summary: `files.file.download-url` becomes `File: download url`. */
+/** `files.file.download-url` becomes `File: download url`. */
 function summaryOf(name: string): string {
   const words = name
     .slice(name.indexOf(".") + 1)

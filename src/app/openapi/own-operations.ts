@@ -14,8 +14,11 @@ export interface OwnOperation {
   readonly errors?: Readonly<Record<string, number>>;
 }
 
+type Schemas = Readonly<Record<string, JsonSchema>>;
+
 const text: JsonSchema = { type: "string" };
 const time: JsonSchema = { type: "string", format: "date-time" };
+const number: JsonSchema = { type: "number" };
 const flag: JsonSchema = { type: "boolean" };
 const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 const oneOf = (...values: readonly string[]): JsonSchema => ({ type: "string", enum: values });
@@ -26,8 +29,8 @@ const id: JsonSchema = {
   maxLength: maxNameLength,
 };
 
-/** Returns the schema of an object with these members. Names that end with `?` are optional. */
-function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema = {}): JsonSchema {
+/** Names that end with `?` are optional. */
+function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
   const names = Object.keys(members);
   return {
     type: "object",
@@ -37,19 +40,13 @@ function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema 
   };
 }
 
-/** Makes members nullable: in a body, `null` means that the member is absent. */
-function orNull(
-  members: Readonly<Record<string, JsonSchema>>,
-): Readonly<Record<string, JsonSchema>> {
+/** In a body, `null` means that the member is absent. */
+function orNull(members: Schemas): Schemas {
   return Object.fromEntries(
-    Object.entries(members).map(([name, { type, enum: values, ...rest }]) => [
-      name,
-      {
-        type: [type, "null"],
-        ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
-        ...rest,
-      },
-    ]),
+    Object.entries(members).map(([name, { type, enum: values, ...rest }]) => {
+      const nullable = Array.isArray(values) ? { enum: [...values, null] } : {};
+      return [name, { type: [type, "null"], ...nullable, ...rest }];
+    }),
   );
 }
 
@@ -98,13 +95,8 @@ const change = orNull({
   "expectedVersion?": version,
 });
 const written = object({ key: text, "value?": {}, source, "version?": version });
-const item = {
-  key: text,
-  type: oneOf("number", "boolean", "select", "text"),
-  scope,
-  "value?": {},
-  source,
-};
+const type = oneOf("number", "boolean", "select", "text");
+const item = { key: text, type, scope, "value?": {}, source };
 const shown = { ...item, "isSet?": flag, "version?": version };
 const stamps = { "updatedAt?": time, "updatedBy?": text, "reason?": text };
 const level = object({
@@ -122,9 +114,9 @@ const level = object({
   "note?": text,
 });
 const declaration = object({
-  type: item.type,
+  type,
   scope,
-  "bounds?": object({ min: { type: "number" }, max: { type: "number" } }),
+  "bounds?": object({ min: number, max: number }),
   "options?": list(text),
   computed: flag,
   encrypted: flag,
@@ -132,6 +124,8 @@ const declaration = object({
   read: text,
   write: text,
 });
+const limit = { type: "integer", minimum: 1, maximum: 100 };
+const past = object({ version, action: oneOf("set", "reset", "undo"), "value?": {}, ...stamps });
 const key = { key: { type: "string", minLength: 1 } };
 const ofKey = { not_found: 404, validation_error: 422 };
 const ofChange = { ...ofKey, version_conflict: 409 };
@@ -170,12 +164,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
       "Where a key's value comes from: every level with its value, who set it, when and why.",
     input: object({ ...key, ...target }, closed),
     answers: {
-      200: object({
-        ...shown,
-        levels: list(level),
-        declaration,
-        "cacheAgeMs?": { type: "number" },
-      }),
+      200: object({ ...shown, levels: list(level), declaration, "cacheAgeMs?": number }),
     },
     errors: ofKey,
   },
@@ -196,23 +185,8 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   "keelson.config.history": {
     summary: "Config: history",
     description: "The changes of a key's value at a level, newest first.",
-    input: object(
-      {
-        ...key,
-        ...target,
-        "before?": version,
-        "limit?": { type: "integer", minimum: 1, maximum: 100 },
-      },
-      closed,
-    ),
-    answers: {
-      200: object({
-        items: list(
-          object({ version, action: oneOf("set", "reset", "undo"), "value?": {}, ...stamps }),
-        ),
-        "next?": version,
-      }),
-    },
+    input: object({ ...key, ...target, "before?": version, "limit?": limit }, closed),
+    answers: { 200: object({ items: list(past), "next?": version }) },
     errors: ofKey,
   },
   "keelson.config.undo": {

@@ -1,7 +1,6 @@
 /**
- * Returns a pattern for JSON Schema, or `undefined` if there is no equivalent. Validators compile
- * patterns in Unicode mode, which rejects some escapes that a `RegExp` without flags accepts, for
- * example `\-`.
+ * A pattern for JSON Schema, or `undefined` if there is no equivalent. Validators compile patterns
+ * in Unicode mode, which rejects some escapes, for example `\-`.
  */
 export function portablePattern(source: string): string | undefined {
   return [source, rewritten(source)].find(isOfUnicodeMode);

@@ -28,14 +28,11 @@ function keyParameter(required: boolean): JsonSchema {
   };
 }
 
-/** Returns the headers of an operation, as references to {@link headerParameters}. */
+/** References to {@link headerParameters}. */
 export function requestHeaders(handler: DeclaredHandler, options: ServerOptions): JsonSchema[] {
   const once = onceOf(handler, options);
-  const key =
-    typeof once === "object"
-      ? ["Idempotency-Key.required"]
-      : once === false
-        ? []
-        : ["Idempotency-Key"];
-  return ["X-Request-ID", ...key].map((name) => ({ $ref: `#/components/parameters/${name}` }));
+  const key = typeof once === "object" ? "Idempotency-Key.required" : "Idempotency-Key";
+  return ["X-Request-ID", ...(once === false ? [] : [key])].map((name) => ({
+    $ref: `#/components/parameters/${name}`,
+  }));
 }

@@ -3,20 +3,14 @@ import type { ParsedRoute, Segment } from "../../parts/http/route.ts";
 import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
-import { isObject, type JsonSchema, mapParts } from "./schema.ts";
-
-/** Parts of a request other than headers. */
-export interface RequestParts {
-  readonly parameters: readonly JsonSchema[];
-  readonly requestBody: JsonSchema | undefined;
-}
+import { isObject, type JsonSchema, mapParts, partsOf } from "./schema.ts";
 
 /**
  * Assigns each field of an input to a part of the request. A write reads fields from both query and
  * body, but a document allows only one place for each. Route parameters are in the path. Fields of
  * a GET, and of a DELETE that has only string fields, are in the query. All others are in the body.
  */
-export function requestOf(operation: DeclaredOperation, components: Components): RequestParts {
+export function requestOf(operation: DeclaredOperation, components: Components) {
   const { route, pathNames, handler, input } = operation;
   const fields = input === undefined ? noFields : fieldsOf(input, components);
   const named = namesOf(route.segments);
@@ -30,29 +24,27 @@ export function requestOf(operation: DeclaredOperation, components: Components):
   const isQueried =
     handler.kind === "query" ||
     (route.method === "DELETE" && handler.body === "json" && isOfTexts(rest, components));
-  if (isQueried) return { parameters: queried(rest), requestBody: undefined };
+  if (isQueried) return { parameters: queried(rest) };
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
   const whole = wholeBody(kind, fields.properties.get("body"), components);
   // The body is taken, so other fields can only be in the query.
   if (whole !== undefined) {
-    const requestBody = bodyOf(
-      kind,
-      fields.required.has("body") ? notEmpty(whole) : whole,
-      fields.required.has("body"),
-    );
-    return { parameters: queried(withoutNames(rest, new Set(["body"]))), requestBody };
+    const isRequired = fields.required.has("body");
+    return {
+      parameters: queried(withoutNames(rest, new Set(["body"]))),
+      requestBody: bodyOf(kind, isRequired ? notEmpty(whole) : whole, isRequired),
+    };
   }
   const sent = withoutFields(input, inPath, components);
   const schema = kind === "form" ? asForm(components.resolve(sent), components) : sent;
+  if (isEmpty(schema)) return { parameters: path };
   const lists = kind === "form" ? listsOf(rest, components) : {};
-  const requestBody = isEmpty(schema)
-    ? undefined
-    : bodyOf(kind, schema, needsBody(schema, components), lists);
+  const requestBody = bodyOf(kind, schema, needsBody(schema, components), lists);
   return { parameters: path, requestBody };
 }
 
-/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON list. */
+/** The schema of a body that arrives as the field `body`: text, bytes, or a JSON list. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -72,45 +64,39 @@ function bodyOf(
   encoding: JsonSchema = {},
 ): JsonSchema {
   const isEncoded = Object.keys(encoding).length > 0;
-  return {
-    required,
-    content: { [mediaTypes[kind]]: { schema, ...(isEncoded ? { encoding } : {}) } },
-  };
+  const media = isEncoded ? { schema, encoding } : { schema };
+  return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/**
- * Returns the encoding of list fields in a form, which repeats the name for each value. Without it,
- * clients join values with commas.
- */
+/** A form repeats the name of a list for each value. Otherwise, clients join values with commas. */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
 }
 
 function mayBeList(given: JsonSchema, components: Components): boolean {
-  const { type, allOf, anyOf, oneOf } = components.resolve(given);
-  const parts = [allOf, anyOf, oneOf].flatMap((list): readonly JsonSchema[] =>
-    Array.isArray(list) ? list : [],
+  const schema = components.resolve(given);
+  const parts = ["allOf", "anyOf", "oneOf"].flatMap((word) => partsOf(schema, word));
+  return (
+    [schema["type"]].flat().includes("array") || parts.some((part) => mayBeList(part, components))
   );
-  return [type].flat().includes("array") || parts.some((part) => mayBeList(part, components));
 }
 
-/** Checks whether an object has no fields left because all are in the path. */
+/** Whether all fields are in the path. */
 function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
   const isOpen = additionalProperties !== undefined && additionalProperties !== false;
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
 }
 
-/**
- * Checks whether a schema rejects an empty object, which is the input of a request without a body.
- */
+/** Whether a schema rejects an empty object, the input of a request without a body. */
 function needsBody(given: JsonSchema, components: Components): boolean {
-  const { type, required, allOf, anyOf, oneOf } = components.resolve(given);
-  const needs = (schema: JsonSchema) => needsBody(schema, components);
-  const choices = anyOf ?? oneOf;
-  if (Array.isArray(choices) && choices.every(needs)) return true;
-  if (Array.isArray(allOf) && allOf.some(needs)) return true;
+  const schema = components.resolve(given);
+  const { type, required } = schema;
+  const needs = (part: JsonSchema) => needsBody(part, components);
+  const choices = partsOf(schema, "anyOf" in schema ? "anyOf" : "oneOf");
   return (
+    (choices.length > 0 && choices.every(needs)) ||
+    partsOf(schema, "allOf").some(needs) ||
     (type !== undefined && ![type].flat().includes("object")) ||
     (Array.isArray(required) && required.length > 0)
   );
@@ -154,14 +140,12 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/**
- * Requires at least two items: in a query or a form, a name that occurs once arrives as a string,
- * not as a list.
- */
+/** In a query or a form, a name that occurs once arrives as a string, not as a list. */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
-  const { type, minItems } = components.resolve(schema);
-  if (type !== "array" || Number(minItems) >= 2) return schema;
-  return { ...components.resolve(schema), minItems: 2 };
+  const resolved = components.resolve(schema);
+  return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2
+    ? schema
+    : { ...resolved, minItems: 2 };
 }
 
 function asForm(schema: JsonSchema, components: Components): JsonSchema {
@@ -171,19 +155,14 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
     : schema;
 }
 
-/**
- * Describes a body without a declared input. The handler reads it directly, so its contents are
- * unknown.
- */
-function undeclaredBody({ handler }: DeclaredOperation): JsonSchema {
-  const schema = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } }[
-    handler.body
-  ];
+/** The handler reads the body directly, so its contents are unknown. */
+function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
+  const schemas = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } };
   const description = "The operation declares no input, so that nothing is said of its body.";
-  return { description, ...bodyOf(handler.body, schema, false) };
+  return { description, ...bodyOf(body, schemas[body], false) };
 }
 
-/** Checks whether every field can be written as a string, as in a query. */
+/** Whether every field can be written as a string, as in a query. */
 function isOfTexts({ properties }: Fields, components: Components): boolean {
   return [...properties.values()].every((given) => {
     const schema = components.resolve(given);
@@ -198,7 +177,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Returns a check for fields that requests send only as strings: in a path, a query or a form. */
+/** Requests send fields only as strings in a path, a query or a form. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
@@ -211,7 +190,7 @@ export function namesOf(segments: readonly Segment[]): readonly string[] {
   return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
 }
 
-/** Returns a route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
+/** A route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
 export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
   const left = [...names];
   return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;

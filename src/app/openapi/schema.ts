@@ -1,3 +1,5 @@
+import type { importFrom } from "./import-from.ts";
+
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -7,15 +9,11 @@ export type Side = "input" | "output";
 /** Options of the converters for schema libraries. */
 export interface ReadOptions {
   readonly side: Side;
-  /**
-   * Loads a function from one of the application's packages. @throws Error if the package is
-   * missing.
-   */
-  readonly load: (
-    name: string,
-    member: string,
-  ) => Promise<(...given: readonly unknown[]) => unknown>;
+  /** @throws Error if the application's package is missing. */
+  readonly load: (name: string, member: string) => ReturnType<typeof importFrom>;
 }
+
+export const target = "draft-2020-12";
 
 /** Keyword that gives the reason why a part is not described. */
 export const unsaidMark = "x-keelson-unsaid";
@@ -23,28 +21,16 @@ export const unsaidMark = "x-keelson-unsaid";
 /** Marks a field that requests send as a string although its schema rejects strings. */
 export const noTextMark = { "x-keelson-takes-text": false } as const;
 
-const annotations: readonly string[] = [
-  "$schema",
-  "$defs",
-  "title",
-  "description",
-  "default",
-  "examples",
-  "deprecated",
-  "readOnly",
-  "writeOnly",
-  "id",
-];
+const annotations: ReadonlySet<string> = new Set(
+  "$schema $defs title description default examples deprecated readOnly writeOnly id".split(" "),
+);
 
-/** Checks whether a schema only contains annotations, so that it accepts any value. */
+/** A schema of annotations alone accepts any value. */
 export function saysNothing(schema: JsonSchema): boolean {
-  return Object.keys(schema).every((name) => annotations.includes(name));
+  return Object.keys(schema).every((name) => annotations.has(name));
 }
 
-/**
- * Returns a placeholder for a part that JSON Schema cannot express. It accepts any value and shows
- * the reason.
- */
+/** Placeholder for a part that JSON Schema cannot express. It accepts any value. */
 export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };
 }
@@ -53,8 +39,27 @@ export function dateTime(): JsonSchema {
   return { type: "string", format: "date-time" };
 }
 
+export function dateOf(side: Side): JsonSchema {
+  return side === "output" ? dateTime() : unsaid(noDateArrives);
+}
+
 /** Reason why an input cannot contain a `Date`. */
 export const noDateArrives = "no Date arrives in JSON; take a date-time text, and convert it";
+
+/** JSON Schema has no flags: without them, such a pattern would reject valid values. */
+export const hasFlags = (flags = "") => /[imsv]/.test(flags);
+
+/** Returns the schemas in a list at a keyword, such as `anyOf`. */
+export function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
+  const parts = schema[word];
+  return Array.isArray(parts) ? parts.map(asSchema) : [];
+}
+
+/** Converts the boolean schemas `true` and `false` to objects. */
+export function asSchema(value: unknown): JsonSchema {
+  if (isObject(value)) return value;
+  return value === false ? { not: {} } : {};
+}
 
 /** Maps the direct subschemas of a schema, at any keyword. `change` receives each with its path. */
 export function mapParts(
@@ -69,6 +74,21 @@ export function mapParts(
   return Object.fromEntries(
     Object.entries(schema).map(([name, value]) => [name, one(value, [name])]),
   );
+}
+
+type Defined<Members> = {
+  readonly [Name in keyof Members as undefined extends Members[Name] ? never : Name]: Members[Name];
+} & {
+  readonly [Name in keyof Members as undefined extends Members[Name] ? Name : never]?: Exclude<
+    Members[Name],
+    undefined
+  >;
+};
+
+/** Drops members that are `undefined`, as JSON does. */
+export function defined<Members extends object>(members: Members): Defined<Members> {
+  const kept = Object.entries(members).filter(([, member]) => member !== undefined);
+  return Object.fromEntries(kept) as Defined<Members>; // safe: of the members, only these are left
 }
 
 export function isObject(value: unknown): value is JsonSchema {

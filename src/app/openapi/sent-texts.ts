@@ -2,9 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
- * Marks each field of an input that is sent as a string, but whose schema accepts numbers or
- * booleans and rejects them as strings. JSON Schema describes a schema that converts strings and
- * one that rejects them the same way.
+ * Marks each field of an input that is sent as a string, but whose schema rejects numbers or
+ * booleans as strings. JSON Schema describes it like a schema that converts strings.
  */
 export async function withRefusedTexts(
   schema: StandardSchemaV1,
@@ -23,10 +22,7 @@ export async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/**
- * Checks whether a field accepts its values as strings too. Returns `false` only if a value is
- * found that the field accepts unconverted and rejects as a string.
- */
+/** `false` only if the field accepts a value that it rejects as a string. */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,
@@ -39,26 +35,26 @@ async function takesText(
   return true;
 }
 
-/**
- * Returns values to try; the schema may reject some. Returns no values if the schema accepts
- * strings anyway.
- */
+/** Values to try; the schema may reject some. None if the schema accepts strings anyway. */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
   if ([part, ...choices].some(isOfText)) return [];
   const given = [
-    part["const"],
-    part["enum"],
-    minimum,
-    maximum,
-    Number(exclusiveMinimum) + 1,
-    multipleOf,
-  ].flat();
+    ...[
+      part["const"],
+      part["enum"],
+      minimum,
+      maximum,
+      Number(exclusiveMinimum) + 1,
+      multipleOf,
+      0,
+      1,
+    ],
+    [part["type"]].flat().includes("boolean") || undefined,
+  ];
   return [
-    ...[...given, 0, 1, ...([part["type"]].flat().includes("boolean") ? [true] : [])].filter(
-      (value) => typeof value === "number" || typeof value === "boolean",
-    ),
+    ...given.flat().filter((value) => typeof value === "number" || typeof value === "boolean"),
     ...(isObject(items) ? valuesOf(items).map((value) => [value, value]) : []),
     ...choices.flatMap(valuesOf),
   ];
@@ -71,10 +67,7 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/**
- * Checks whether one field accepts a value. Issues of other fields do not count, and an exception
- * counts as rejection.
- */
+/** Issues of other fields do not count, and an exception counts as rejection. */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

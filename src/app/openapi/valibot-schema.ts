@@ -1,47 +1,41 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { portablePattern } from "./portable-pattern.ts";
-import { dateTime, type JsonSchema, noDateArrives, type ReadOptions, unsaid } from "./schema.ts";
+import { dateOf, defined, type JsonSchema, type ReadOptions, target, unsaid } from "./schema.ts";
 
 type Said = Record<string, unknown>;
 
-/** Arguments that `@valibot/to-json-schema` passes to overrides. */
-interface SaidSchema {
-  readonly valibotSchema: { readonly type: string; readonly default?: unknown };
+/** Argument that `@valibot/to-json-schema` passes to overrides. */
+interface Context {
   readonly jsonSchema: Said;
   readonly errors: readonly string[] | undefined;
 }
-interface SaidAction {
+interface SchemaContext extends Context {
+  readonly valibotSchema: { readonly type: string; readonly default?: unknown };
+}
+interface ActionContext extends Context {
   readonly valibotAction: {
     readonly type: string;
     readonly kind: string;
     readonly requirement?: unknown;
   };
-  readonly jsonSchema: Said;
-  readonly errors: readonly string[] | undefined;
 }
 
-/** Returns the JSON Schema of a valibot schema, using `@valibot/to-json-schema`. */
+/** Uses `@valibot/to-json-schema`. */
 export async function valibotSchema(
   schema: StandardSchemaV1,
   { side, load }: ReadOptions,
 ): Promise<JsonSchema> {
   const toJsonSchema = await load("@valibot/to-json-schema", "toJsonSchema");
-  const overrideSchema = ({
-    valibotSchema: { type, default: given },
-    jsonSchema,
-    errors,
-  }: SaidSchema) => {
-    if (type === "date") return side === "output" ? dateTime() : unsaid(noDateArrives);
+  const overrideSchema = ({ valibotSchema, jsonSchema, errors }: SchemaContext) => {
+    const { type, default: given } = valibotSchema;
+    if (type === "date") return dateOf(side);
     if (type === "undefined" || type === "void") return { not: {} };
     // The result of a function may change, so it is not part of a contract.
     if (typeof given === "function") delete jsonSchema["default"];
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
-  const overrideAction = ({
-    valibotAction: { kind, type, requirement },
-    jsonSchema,
-    errors,
-  }: SaidAction) => {
+  const overrideAction = ({ valibotAction, jsonSchema, errors }: ActionContext) => {
+    const { kind, type, requirement } = valibotAction;
     if (shorterTimes.includes(type) && requirement instanceof RegExp) {
       const { format: _, ...said } = jsonSchema;
       return portable({ ...said, pattern: requirement.source });
@@ -55,19 +49,15 @@ export async function valibotSchema(
       `what valibot's ${type} gives is known to its code alone; put a schema behind it in the pipe`,
     );
   };
-  const options = {
-    typeMode: side,
-    target: "draft-2020-12",
-    errorMode: "ignore",
-    overrideSchema,
-    overrideAction,
-  };
+  const options = { typeMode: side, target, errorMode: "ignore", overrideSchema, overrideAction };
   return toJsonSchema(schema, options) as JsonSchema; // safe: the function returns a JSON Schema
 }
 
-function portable({ pattern, ...rest }: Said): Said {
-  const said = typeof pattern === "string" ? portablePattern(pattern) : undefined;
-  return said === undefined ? rest : { ...rest, pattern: said };
+function portable({ pattern, ...rest }: Said): JsonSchema {
+  return defined({
+    ...rest,
+    pattern: typeof pattern === "string" ? portablePattern(pattern) : undefined,
+  });
 }
 
 /** Validations of times without seconds or a time zone, which the formats of RFC 3339 require. */
@@ -75,13 +65,6 @@ const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
 /** Transformations from string to string, and transformations that only affect types. */
 const keepsType: readonly string[] = [
-  "brand",
-  "flavor",
-  "readonly",
-  "trim",
-  "trim_start",
-  "trim_end",
-  "to_lower_case",
-  "to_upper_case",
-  "normalize",
+  ...["brand", "flavor", "readonly", "normalize"],
+  ...["trim", "trim_start", "trim_end", "to_lower_case", "to_upper_case"],
 ];

@@ -3,11 +3,13 @@ import { openIntersections } from "./intersections.ts";
 import { portablePattern } from "./portable-pattern.ts";
 import {
   dateTime,
+  hasFlags,
   type JsonSchema,
   mapParts,
   noDateArrives,
   type ReadOptions,
   saysNothing,
+  target,
   unsaid,
 } from "./schema.ts";
 
@@ -39,12 +41,11 @@ interface Said {
   readonly jsonSchema: Record<string, unknown>;
 }
 
-/** Checks whether a schema is from zod 4 or zod/mini. */
 export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** Returns the JSON Schema of a zod schema. A part with a type in `.meta()` uses that type. */
+/** A part with a type in `.meta()` uses that type. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -67,15 +68,12 @@ export async function zodSchema(
   // Safe: the member is optional.
   const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>;
   if (jsonSchema !== undefined)
-    return openIntersections(
-      named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options })),
-    );
+    return openIntersections(named(jsonSchema[side]({ target, libraryOptions: options })));
   // For zod/mini, and zod before 4.2.
   const toJSONSchema = await load("zod", "toJSONSchema");
   // Safe: the function returns a JSON Schema.
-  return openIntersections(
-    named(toJSONSchema(schema, { ...options, io: side, target: "draft-2020-12" }) as JsonSchema),
-  );
+  const said = toJSONSchema(schema, { ...options, io: side, target }) as JsonSchema;
+  return openIntersections(named(said));
 }
 
 const mark = "x-keelson-zod";
@@ -91,16 +89,17 @@ function named(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
- * represent it. Returns `undefined` for a type that accepts anything.
+ * The JSON form of a type that zod does not describe, or the reason why JSON cannot represent it.
+ * `undefined` for a type that accepts anything.
  */
-function inJson(def: Definition, side: ReadOptions["side"]): JsonSchema | string | undefined {
-  const { type } = def;
+function inJson(
+  { type, coerce, values }: Definition,
+  side: ReadOptions["side"],
+): JsonSchema | string | undefined {
   switch (type) {
     case "date":
       // As input, only a coerced date accepts a string.
-      if (side === "output" || def.coerce === true) return dateTime();
-      return noDateArrives;
+      return side === "output" || coerce === true ? dateTime() : noDateArrives;
     case "undefined":
     case "void":
       return { not: {} };
@@ -109,9 +108,9 @@ function inJson(def: Definition, side: ReadOptions["side"]): JsonSchema | string
     case "transform":
       return "what a transformation gives is known to its code alone; put .pipe(schema) behind it";
     case "literal":
-      if (def.values?.every((value) => typeof value !== "bigint" && value !== undefined) === true)
-        return undefined;
-      return "a literal is a bigint, or undefined, which JSON does not have";
+      return values?.some((value) => typeof value === "bigint" || value === undefined) === false
+        ? undefined
+        : "a literal is a bigint, or undefined, which JSON does not have";
     case "bigint":
     case "symbol":
     case "map":
@@ -124,10 +123,7 @@ function inJson(def: Definition, side: ReadOptions["side"]): JsonSchema | string
   }
 }
 
-/**
- * Drops a default that is generated for each value, for example an ID or the time, because it is
- * not part of a contract.
- */
+/** A default that is generated, for example an ID or the time, is not part of a contract. */
 function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
   const first = JSON.stringify(def.defaultValue);
   const before = Date.now();
@@ -136,22 +132,17 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
 }
 
 /**
- * Returns the patterns that would reject valid values: those with flags, which JSON Schema does not
- * support, and zod's IPv6 pattern, which lacks `::ffff:192.0.2.1`.
+ * The patterns that would reject valid values: those with flags, and zod's IPv6 pattern, which
+ * lacks `::ffff:192.0.2.1`.
  */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
-  const ofFormat = defs
-    .filter(({ format }) => format === "ipv6" || format === "cidrv6")
-    .map(({ pattern }) => pattern);
-  const all = [...defs.map(({ pattern }) => pattern), ...(bag.patterns ?? [])].filter(
-    (pattern) => pattern !== undefined,
+  const ofFormat = defs.filter(({ format }) => format === "ipv6" || format === "cidrv6");
+  const flagged = [...defs.map(({ pattern }) => pattern), ...(bag.patterns ?? [])].filter(
+    (pattern) => hasFlags(pattern?.flags),
   );
-  return new Set(
-    all
-      .filter((one) => ofFormat.includes(one) || /[imsv]/.test(one.flags))
-      .map(({ source }) => source),
-  );
+  const untrue = [...ofFormat.map(({ pattern }) => pattern), ...flagged];
+  return new Set(untrue.flatMap((pattern) => pattern?.source ?? []));
 }
 
 function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unknown>): void {
@@ -164,14 +155,12 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
     return Object.keys(part).length > 0;
   };
   say(jsonSchema);
-  // RFC 3339 durations have no fractions, but zod accepts them. Its pattern covers the whole
-  // format.
+  // RFC 3339 durations have no fractions, but zod's have. Its pattern covers the whole format.
   if (jsonSchema["format"] === "duration" && "pattern" in jsonSchema) delete jsonSchema["format"];
   const all = jsonSchema["allOf"];
   if (!Array.isArray(all)) return;
   const said = all.filter(say);
-  // Leaves an unchanged list in place, because zod continues with the same array: it merges an
-  // intersection into one object.
+  // Zod continues with the same array: it merges an intersection into one object.
   if (said.length === all.length) return;
   if (said.length === 0) delete jsonSchema["allOf"];
   else jsonSchema["allOf"] = said;

@@ -2,13 +2,15 @@ import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 
 /** A handler with its parsed route. */
-export interface RoutedHandler {
+export interface RoutedHandler<Handler = HandlerDeclaration> {
   readonly route: ParsedRoute;
-  readonly target: HandlerDeclaration;
+  readonly target: Handler;
 }
 
 /** Returns the handlers that have a well-formed route, with the parsed route. */
-export function routed(handlers: Iterable<HandlerDeclaration>): RoutedHandler[] {
+export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
+  handlers: Iterable<Handler>,
+): RoutedHandler<Handler>[] {
   return [...handlers].flatMap((target) => {
     const route = target.route === undefined ? undefined : parseRoute(target.route);
     return route === undefined || "problem" in route ? [] : [{ route, target }];

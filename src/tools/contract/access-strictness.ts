@@ -1,27 +1,18 @@
+import { sortedBy } from "../../app/openapi/canonical.ts";
 import { type AccessRule, access, allows } from "../../base/identity/access.ts";
 import { anonymous, type User } from "../../base/identity/user.ts";
 
 export type LockedAccess =
-  | "everyone"
-  | "authenticated"
-  | "tenant"
-  | "admin"
-  | "systemAdmin"
+  | Exclude<AccessRule["kind"], "roles" | "anyOf" | "allOf">
   | { readonly roles: readonly string[] }
   | { readonly anyOf: readonly LockedAccess[] }
   | { readonly allOf: readonly LockedAccess[] };
 
 export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   if (kind === "roles") return { roles: [...new Set(names)].sort() };
-  if (kind === "anyOf") return { anyOf: locked(rules) };
-  if (kind === "allOf") return { allOf: locked(rules) };
-  return kind;
-}
-
-function locked(rules: readonly AccessRule[]): readonly LockedAccess[] {
-  return rules
-    .map(lockedAccess)
-    .toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+  if (kind !== "anyOf" && kind !== "allOf") return kind;
+  const parts = sortedBy(rules.map(lockedAccess), (part) => JSON.stringify(part));
+  return kind === "anyOf" ? { anyOf: parts } : { allOf: parts };
 }
 
 /** True if `after` rejects a caller that `before` allowed, or if that cannot be determined. */
@@ -31,7 +22,9 @@ export function isStricter(before: unknown, after: unknown): boolean {
   if (was === undefined || is === undefined) return true;
   if (allows(was, anonymous) && !allows(is, anonymous)) return true;
   const callers = leastRoles(was);
-  return callers === undefined || callers.some((roles) => !allows(is, userWith([...roles])));
+  const isRefused = (roles: Roles) =>
+    !allows(is, { id: "u", tenantId: "t", roles: [...roles] } satisfies User);
+  return callers === undefined || callers.some(isRefused);
 }
 
 type Roles = ReadonlySet<string>;
@@ -83,10 +76,6 @@ function least(sets: readonly Roles[]): readonly Roles[] {
     if (!found.some((smaller) => [...smaller].every((role) => set.has(role)))) found.push(set);
   }
   return found;
-}
-
-function userWith(roles: readonly string[]): User {
-  return { id: "u", tenantId: "t", roles };
 }
 
 function ruleOf(stored: unknown): AccessRule | undefined {

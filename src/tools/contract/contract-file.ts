@@ -1,3 +1,4 @@
+import { sortedBy } from "../../app/openapi/canonical.ts";
 import { type Contract, contractFormat } from "./contract.ts";
 
 /** One fact per line, always in the same order. */
@@ -48,35 +49,29 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
+/** Members of an entry whose own members are sorted. */
+const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 
-function byText(one: unknown, other: unknown): number {
-  return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
+/** Sorts the members of schemas. A route keeps its order: most important first. */
+function ordered(value: unknown): unknown {
+  return mapped(value, (name, part) => (schemas.has(name) ? sorted(part) : ordered(part)));
 }
 
-/** Sorts the members of schemas. A route keeps its order: most important first. */
-function ordered(contract: Contract): unknown {
-  const schemas = new Set(["input", "output", "payload", "message", "errors"]);
-  const sort = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(sort);
-    if (typeof value !== "object" || value === null) return value;
-    const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-    return Object.fromEntries(
-      entries.map(([name, part]) => [
-        name,
-        sets.has(name) && Array.isArray(part) ? part.map(sort).toSorted(byText) : sort(part),
-      ]),
-    );
-  };
-  const within = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(within);
-    if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([name, part]) => [
-        name,
-        schemas.has(name) ? sort(part) : within(part),
-      ]),
-    );
-  };
-  return within(contract);
+function sorted(value: unknown): unknown {
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    value = Object.fromEntries(sortedBy(Object.entries(value), ([name]) => name));
+  return mapped(value, (name, part) =>
+    sets.has(name) && Array.isArray(part)
+      ? sortedBy(part.map(sorted), (item) => JSON.stringify(item))
+      : sorted(part),
+  );
+}
+
+function mapped(value: unknown, change: (name: string, part: unknown) => unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((part) => change("", part));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => [name, change(name, part)]),
+  );
 }

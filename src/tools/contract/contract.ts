@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isNothing, takesNothing } from "../../app/openapi/answers.ts";
+import { sortedBy } from "../../app/openapi/canonical.ts";
 import {
   createSchemaReader,
   type JsonSchema,
@@ -8,6 +9,7 @@ import {
   type UnsaidSchema,
 } from "../../app/openapi/json-schema.ts";
 import { sentAsText } from "../../app/openapi/request-parts.ts";
+import { defined } from "../../app/openapi/schema.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
@@ -21,9 +23,10 @@ export interface Contract {
   readonly format: typeof contractFormat;
   readonly routes: readonly LockedRoute[];
   readonly events: readonly LockedEvent[];
-  readonly jobs: readonly LockedJob[];
-  readonly channels: readonly LockedChannel[];
-  readonly consumers: readonly LockedConsumer[];
+  readonly jobs: readonly { readonly name: string; readonly input: JsonSchema }[];
+  readonly channels: readonly { readonly name: string; readonly message: JsonSchema }[];
+  /** The name of a consumer identifies the events that it has handled. */
+  readonly consumers: readonly { readonly name: string; readonly event: string }[];
   readonly schedules: readonly LockedSchedule[];
   readonly keys: readonly LockedKey[];
 }
@@ -53,28 +56,7 @@ export interface LockedEvent {
   readonly payload: JsonSchema;
 }
 
-export interface LockedJob {
-  readonly name: string;
-  readonly input: JsonSchema;
-}
-
-export interface LockedChannel {
-  readonly name: string;
-  readonly message: JsonSchema;
-}
-
-/** Consumer. Its name identifies the events that it has handled. */
-export interface LockedConsumer {
-  readonly name: string;
-  readonly event: string;
-}
-
-export interface LockedSchedule {
-  readonly name: string;
-  readonly cron: string;
-  readonly timeZone: string;
-  readonly missed: string;
-}
+export type LockedSchedule = Readonly<Record<"name" | "cron" | "timeZone" | "missed", string>>;
 
 /** A contract, and the parts that JSON Schema cannot express. */
 export interface ReadContract {
@@ -97,63 +79,59 @@ async function readContract(
   { registry, options }: DeclaredServer,
   reader: SchemaReader,
 ): Promise<Contract> {
-  const routes = routed(registry.handlers.values());
-  const basePath = options.basePath ?? "";
+  const { basePath = "", once } = options;
   const inputOf = (schema: StandardSchemaV1, where: string) => reader.read(schema, "input", where);
   return {
     format: contractFormat,
-    routes: sorted(
-      await Promise.all(
-        routes.map((route) => lockedRoute(route, basePath, options.once?.key, reader)),
-      ),
+    routes: await locked(
+      routed(registry.handlers.values()),
+      (route) => lockedRoute(route, basePath, once?.key, reader),
       ({ path, method }) => `${path} ${method}`,
     ),
-    events: sorted(
-      await Promise.all(
-        [...registry.events.values()].map(async ({ type, keptDays, schema }) => ({
+    events: await locked(
+      registry.events.values(),
+      async ({ type, keptDays, schema }) =>
+        defined({
           type,
-          ...(keptDays === undefined
-            ? {}
-            : { kept: Number.isFinite(keptDays) ? keptDays : ("forever" as const) }),
+          kept: keptDays === Number.POSITIVE_INFINITY ? ("forever" as const) : keptDays,
           payload: await inputOf(schema, `event ${type} payload`),
-        })),
-      ),
+        }),
       ({ type }) => type,
     ),
-    jobs: sorted(
-      await Promise.all(
-        [...registry.jobs.values()].map(async ({ name, input }) => ({
-          name,
-          input: await inputOf(input, `job ${name} input`),
-        })),
-      ),
+    jobs: await locked(
+      registry.jobs.values(),
+      async ({ name, input }) => ({ name, input: await inputOf(input, `job ${name} input`) }),
       nameOf,
     ),
-    channels: sorted(
-      await Promise.all(
-        [...registry.channels.values()].map(async ({ name, input }) => ({
-          name,
-          // Safe: channels declared by an application must have a schema.
-          message: await inputOf(input as StandardSchemaV1, `channel ${name} message`),
-        })),
-      ),
-      nameOf,
-    ),
-    consumers: sorted(
-      [...registry.consumers.values()].map(({ name, type }) => ({ name, event: type })),
-      nameOf,
-    ),
-    schedules: sorted(
-      [...registry.schedules.values()].map(({ name, cron, timeZone, missed }) => ({
+    channels: await locked(
+      registry.channels.values(),
+      async ({ name, input }) => ({
         name,
-        cron,
-        timeZone,
-        missed,
-      })),
+        // Safe: channels declared by an application must have a schema.
+        message: await inputOf(input as StandardSchemaV1, `channel ${name} message`),
+      }),
       nameOf,
     ),
-    keys: sorted([...registry.configKeys.values()].map(lockedKey), ({ id }) => id),
+    consumers: await locked(
+      registry.consumers.values(),
+      ({ name, type }) => ({ name, event: type }),
+      nameOf,
+    ),
+    schedules: await locked(
+      registry.schedules.values(),
+      ({ name, cron, timeZone, missed }) => ({ name, cron, timeZone, missed }),
+      nameOf,
+    ),
+    keys: await locked(registry.configKeys.values(), lockedKey, ({ id }) => id),
   };
+}
+
+async function locked<Declared, Entry>(
+  declared: Iterable<Declared>,
+  lock: (one: Declared) => Entry | Promise<Entry>,
+  textOf: (entry: Entry) => string,
+): Promise<readonly Entry[]> {
+  return sortedBy(await Promise.all([...declared].map(lock)), textOf);
 }
 
 export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">): string {
@@ -169,28 +147,22 @@ async function lockedRoute(
   const { input, output, access, kind, body, name, errors = {}, status } = target;
   const place = { method: route.method, path: `${basePath}${route.pattern}` };
   const where = routeText(place);
-  const said =
-    output === undefined ? undefined : await reader.read(output, "output", `${where} output`);
-  const statuses =
-    status ??
-    (said !== undefined && !isNothing(said) && (await takesNothing(target))
-      ? [200, 204]
-      : undefined);
-  return {
+  const said = output && (await reader.read(output, "output", `${where} output`));
+  const isOptional = said !== undefined && !isNothing(said) && (await takesNothing(target));
+  return defined({
     ...place,
     handler: name,
     // Safe: a server rejects a route without a rule when it is built.
     access: lockedAccess(access as NonNullable<typeof access>),
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
-    ...(input === undefined
-      ? {}
-      : { input: await reader.read(input, "input", `${where} input`, sentAsText(route, target)) }),
-    ...(said === undefined ? {} : { output: said }),
-    ...(statuses === undefined
-      ? {}
-      : { statuses: [...statuses].sort((one, other) => one - other) }),
-    ...(Object.keys(errors).length === 0 ? {} : { errors }),
-  };
+    input:
+      input && (await reader.read(input, "input", `${where} input`, sentAsText(route, target))),
+    output: said,
+    statuses: (status ?? (isOptional ? [200, 204] : undefined))?.toSorted(
+      (one, other) => one - other,
+    ),
+    errors: Object.keys(errors).length === 0 ? undefined : errors,
+  });
 }
 
 function keyOf(
@@ -200,10 +172,6 @@ function keyOf(
   return { key: once === false ? "none" : once };
 }
 
-function sorted<Item>(items: readonly Item[], keyed: (item: Item) => string): readonly Item[] {
-  return items.toSorted((one, other) => (keyed(one) < keyed(other) ? -1 : 1));
-}
-
-function nameOf({ name }: { readonly name: string }): string {
+export function nameOf({ name }: { readonly name: string }): string {
   return name;
 }

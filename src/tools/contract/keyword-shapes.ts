@@ -3,24 +3,20 @@ import {
   isLower,
   type Limit,
   noTags,
+  type Ranged,
   type Schema,
   type SchemaNode,
   type Shape,
   type Tags,
+  tagged,
   tagOf,
   type ValueShape,
 } from "./shape.ts";
 
 type Keywords = Readonly<Record<string, unknown>>;
+type Range = Pick<Ranged, "least" | "most">;
 
-export const allTypes: readonly string[] = [
-  "null",
-  "boolean",
-  "number",
-  "string",
-  "array",
-  "object",
-];
+export const allTypes: readonly string[] = "null boolean number string array object".split(" ");
 
 /** Ignores references and keywords that combine schemas. */
 export function shapesOfTypes(
@@ -45,24 +41,12 @@ const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => read
   null: () => [valueShape(null)],
   boolean: () => [valueShape(true), valueShape(false)],
   number: (node) => [{ kind: "number", ...numberRange(node), tags: tagsOf(node, numberTags) }],
-  integer: (node) => [
-    {
-      kind: "number",
-      ...numberRange(node),
-      tags: new Map([tagOf("multipleOf", 1), ...tagsOf(node, numberTags)]),
-    },
-  ],
-  string: (node) => [
-    {
-      kind: "string",
-      ...range(node["minLength"], node["maxLength"]),
-      tags: tagsOf(node, stringTags),
-    },
-  ],
+  integer: (node) => tagged(shapesOfTypes(["number"], node, true), "multipleOf", 1),
+  string: (node) => [{ kind: "string", ...range(node, "Length"), tags: tagsOf(node, stringTags) }],
   array: (node, root) => [
     {
       kind: "array",
-      ...range(node["minItems"], node["maxItems"]),
+      ...range(node, "Items"),
       tags: node["uniqueItems"] === true ? tagsOf(node, ["uniqueItems"]) : noTags,
       prefix: listOf(node["prefixItems"]).map((item) => partOf(item, root)),
       rest: partOf(node["items"], root),
@@ -71,7 +55,7 @@ const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => read
   object: (node, root) => [
     {
       kind: "object",
-      ...range(node["minProperties"], node["maxProperties"]),
+      ...range(node, "Properties"),
       tags: noTags,
       properties: new Map(
         Object.entries(node["properties"] ?? {}).map(([name, part]) => [name, partOf(part, root)]),
@@ -111,35 +95,25 @@ function tagsOf(node: Keywords, keywords: readonly string[]): Tags {
   );
 }
 
-function numberRange({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Keywords): {
-  least: Limit;
-  most: Limit;
-} {
-  const lows = [limit(minimum, false), limit(exclusiveMinimum, true)].filter(
-    (found) => found !== undefined,
-  );
-  const highs = [limit(maximum, false), limit(exclusiveMaximum, true)].filter(
-    (found) => found !== undefined,
-  );
+function numberRange(node: Keywords): Range {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = node;
+  const [low, high] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const least = [limit(minimum, low), limit(exclusiveMinimum, low, true)] as const;
+  const most = [limit(maximum, high), limit(exclusiveMaximum, high, true)] as const;
   return {
-    least: lows.reduce((one, other) => (isHigher(one, other) ? one : other), {
-      at: Number.NEGATIVE_INFINITY,
-      isOpen: false,
-    }),
-    most: highs.reduce((one, other) => (isLower(one, other) ? one : other), {
-      at: Number.POSITIVE_INFINITY,
-      isOpen: false,
-    }),
+    least: isHigher(...least) ? least[0] : least[1],
+    most: isLower(...most) ? most[0] : most[1],
   };
 }
 
-function range(least: unknown, most: unknown): { least: Limit; most: Limit } {
+/** Limits of a length or a count. */
+function range(node: Keywords, what: string): Range {
   return {
-    least: limit(least, false) ?? { at: 0, isOpen: false },
-    most: limit(most, false) ?? { at: Number.POSITIVE_INFINITY, isOpen: false },
+    least: limit(node[`min${what}`], 0),
+    most: limit(node[`max${what}`], Number.POSITIVE_INFINITY),
   };
 }
 
-function limit(at: unknown, isOpen: boolean): Limit | undefined {
-  return typeof at === "number" ? { at, isOpen } : undefined;
+function limit(at: unknown, none: number, isOpen = false): Limit {
+  return typeof at === "number" ? { at, isOpen } : { at: none, isOpen: false };
 }

@@ -1,3 +1,5 @@
+import { sortedBy } from "../../app/openapi/canonical.ts";
+import { defined } from "../../app/openapi/schema.ts";
 import type {
   Bounds,
   ConfigScope,
@@ -5,6 +7,7 @@ import type {
   RegisteredConfigKey,
 } from "../../parts/config/declare/key.ts";
 import { isStricter, type LockedAccess, lockedAccess } from "./access-strictness.ts";
+import type { Broken, Change } from "./schema-changes.ts";
 
 export interface LockedKey {
   readonly id: string;
@@ -22,15 +25,9 @@ export interface LockedKey {
   readonly formerly?: readonly string[];
 }
 
-export interface KeyChange {
-  /** Absent if the change is compatible. */
-  readonly breaks?: "row" | "client";
-  readonly where: string;
-  readonly rule: KeyRule;
-}
+type KeyRule = keyof typeof breaking;
 
-export type KeyRule = keyof typeof breaking;
-
+/** Whom each change breaks. */
 const breaking = {
   "key-added": undefined,
   "key-removed": "row",
@@ -53,41 +50,27 @@ const breaking = {
   "read-access-widened": undefined,
   "write-access-stricter": "client",
   "write-access-widened": undefined,
-} as const satisfies Readonly<Record<string, KeyChange["breaks"]>>;
+} as const satisfies Readonly<Record<string, Broken | undefined>>;
 
 export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
-  const {
-    scope,
-    type,
-    bounds,
-    options,
-    computed,
-    encrypted,
-    allowPerRequest,
-    read,
-    write,
-    formerly,
-  } = definition;
-  return {
+  const { scope, type, bounds, options, computed, encrypted, allowPerRequest } = definition;
+  return defined({
     id,
     scope,
     type,
-    ...(bounds === undefined ? {} : { bounds: { min: bounds.min, max: bounds.max } }),
-    ...(options === undefined ? {} : { options: [...options].sort() }),
-    ...(encrypted || definition.default === undefined ? {} : { default: definition.default }),
-    ...(computed === undefined ? {} : { computed: true }),
+    bounds: bounds && { min: bounds.min, max: bounds.max },
+    options: options?.toSorted(),
+    default: encrypted ? undefined : definition.default,
+    computed: computed && (true as const),
     encrypted,
     allowPerRequest,
-    read: lockedAccess(read),
-    write: lockedAccess(write),
-    ...(formerly === undefined ? {} : { formerly: [...formerly] }),
-  };
+    read: lockedAccess(definition.read),
+    write: lockedAccess(definition.write),
+    formerly: definition.formerly,
+  });
 }
 
-export function compareKeys(
-  before: readonly LockedKey[],
-  after: readonly LockedKey[],
-): KeyChange[] {
+export function compareKeys(before: readonly LockedKey[], after: readonly LockedKey[]): Change[] {
   const had = new Map(before.map((key) => [key.id, key]));
   const has = new Map(after.map((key) => [key.id, key]));
   const successors = new Map(
@@ -112,14 +95,11 @@ export function compareKeys(
       return [...rules].map((rule) => change(key.id, rule));
     }),
   ];
-  return changes.sort((one, other) =>
-    one.where < other.where ? -1 : Number(one.where > other.where),
-  );
+  return sortedBy(changes, ({ where }) => where);
 }
 
-function change(where: string, rule: KeyRule): KeyChange {
-  const breaks = breaking[rule];
-  return { ...(breaks === undefined ? {} : { breaks }), where, rule };
+function change(where: string, rule: KeyRule): Change {
+  return { breaks: breaking[rule], where, rule };
 }
 
 function rulesOf(

@@ -1,8 +1,8 @@
 import { isNothing } from "../../app/openapi/answers.ts";
 import { canonical } from "../../app/openapi/canonical.ts";
 import { isStricter } from "./access-strictness.ts";
-import { type LockedKeyHeader, type LockedRoute, routeText } from "./contract.ts";
-import { type Change, schemaChanges } from "./schema-changes.ts";
+import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
+import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
 /** Returns the identity of a route for clients. Parameter names do not count. */
@@ -10,41 +10,41 @@ export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
 
-export function routeChanges(before: LockedRoute, after: LockedRoute): readonly Change[] {
-  const where = routeText(after);
-  const client = (rule: string, detail: string): Change => ({
-    breaks: "client",
-    where,
-    rule,
-    detail,
-  });
-  const listed = (rule: string, detail: string): Change => ({ where, rule, detail });
+export function routeChanges(
+  before: LockedRoute,
+  after: LockedRoute,
+  where: string,
+): readonly Change[] {
+  const changes = (facts: readonly Fact[]) =>
+    facts.flatMap(([holds, breaks, rule, detail]) =>
+      holds ? [{ breaks: breaks ? ("client" as const) : undefined, where, rule, detail }] : [],
+    );
   return [
-    ...accessChanges(before, after, client, listed),
-    ...(before.body === after.body
-      ? []
-      : [client("body-changed", `${before.body} -> ${after.body}`)]),
-    ...keyChanges(before, after, client, listed),
-    ...inputChanges(before, after),
-    ...outputChanges(before, after, client, listed),
-    ...statusChanges(before, after, client, listed),
-    ...errorChanges(before, after, client, listed),
+    ...changes([...accessFacts(before, after), ...keyFacts(before, after)]),
+    ...inputChanges(before, after, where),
+    ...(before.output && after.output
+      ? partChanges("output", before.output, after.output, `${where} output`)
+      : []),
+    ...changes([...outputFacts(before, after), ...errorFacts(before, after)]),
   ];
 }
 
-type Say = (rule: string, detail: string) => Change;
+type Fact = readonly [holds: boolean, breaksClients: boolean, rule: string, detail: string];
 
-function accessChanges(
-  { access: was }: LockedRoute,
-  { access: is }: LockedRoute,
-  client: Say,
-  listed: Say,
-): readonly Change[] {
+function accessFacts(
+  { access: was, body: had }: LockedRoute,
+  { access: is, body: has }: LockedRoute,
+): readonly Fact[] {
   const detail = `${canonical(was)} -> ${canonical(is)}`;
-  if (isStricter(was, is)) return [client("access-stricter", detail)];
-  return isStricter(is, was) ? [listed("access-widened", detail)] : [];
+  const isRefused = isStricter(was, is);
+  return [
+    [isRefused, true, "access-stricter", detail],
+    [!isRefused && isStricter(is, was), false, "access-widened", detail],
+    [had !== has, true, "body-changed", `${had} -> ${has}`],
+  ];
 }
 
+/** Number of headers that name a key. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -52,45 +52,29 @@ const headers: Readonly<Record<LockedKeyHeader, number>> = {
   either: 2,
 };
 
-function keyChanges(
-  before: LockedRoute,
-  after: LockedRoute,
-  client: Say,
-  listed: Say,
-): readonly Change[] {
+function keyFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   const { key: was = "either", keptSeconds: kept = 300 } = before;
   const { key: is = "either", keptSeconds: keeps = 300 } = after;
-  const isShorter = keeps < kept && is !== "none";
+  const [had, has] = [was !== "none", is !== "none"];
+  const [wasRequired, isRequired] = [was === "required", is === "required"];
   // A claim contains the handler's name, so a retry after the release runs as a new write.
-  const isForgotten =
-    before.handler !== after.handler &&
-    before.body !== undefined &&
-    was !== "none" &&
-    is !== "none";
-  const forgotten = was === "required" ? client : listed;
+  const isForgotten = before.handler !== after.handler && before.body !== undefined && had && has;
+  const isTaken = headers[is] > headers[was] && !wasRequired && !isRequired;
+  const [change, seconds] = [`${was} -> ${is}`, `${kept} -> ${keeps} seconds`];
   return [
-    ...(isForgotten ? [forgotten("keys-forgotten", `${before.handler} -> ${after.handler}`)] : []),
-    ...(is === "required" && was !== "required" ? [client("key-required", `${was} -> ${is}`)] : []),
-    ...(headers[is] < headers[was] && is !== "required"
-      ? [client("key-ignored", `${was} -> ${is}`)]
-      : []),
-    ...(was === "required" && is !== "required" && is !== "none"
-      ? [listed("key-optional", `${was} -> ${is}`)]
-      : []),
-    ...(headers[is] > headers[was] && was !== "required" && is !== "required"
-      ? [listed("key-taken", `${was} -> ${is}`)]
-      : []),
-    ...(isShorter ? [client("key-kept-shorter", `${kept} -> ${keeps} seconds`)] : []),
-    ...(keeps > kept && was !== "none"
-      ? [listed("key-kept-longer", `${kept} -> ${keeps} seconds`)]
-      : []),
+    [isForgotten, wasRequired, "keys-forgotten", `${before.handler} -> ${after.handler}`],
+    [isRequired && !wasRequired, true, "key-required", change],
+    [headers[is] < headers[was] && !isRequired, true, "key-ignored", change],
+    [wasRequired && !isRequired && has, false, "key-optional", change],
+    [isTaken, false, "key-taken", change],
+    [keeps < kept && has, true, "key-kept-shorter", seconds],
+    [keeps > kept && had, false, "key-kept-longer", seconds],
   ];
 }
 
-function inputChanges(before: LockedRoute, after: LockedRoute): readonly Change[] {
+function inputChanges(before: LockedRoute, after: LockedRoute, where: string): readonly Change[] {
   const { input: was = { type: "object" } } = before;
   const { input: is } = after;
-  const where = routeText(after);
   if (is === undefined)
     return before.input === undefined
       ? []
@@ -129,32 +113,8 @@ function inputPlace(path: string, route: LockedRoute): string {
   return first === "body" ? path : `body.${path}`;
 }
 
-function outputChanges(
-  before: LockedRoute,
-  after: LockedRoute,
-  client: Say,
-  listed: Say,
-): readonly Change[] {
-  const { output: was } = before;
-  const { output: is } = after;
-  if (was === undefined)
-    return is === undefined ? [] : [listed("output-declared", "a schema says what is answered")];
-  if (is === undefined) return [client("output-undeclared", "no schema says what is answered")];
-  return schemaChanges(
-    "output",
-    was,
-    is,
-    (path) =>
-      `${routeText(after)} output${path === "" || path.startsWith("[") ? path : `.${path}`}`,
-  );
-}
-
-function statusChanges(
-  before: LockedRoute,
-  after: LockedRoute,
-  client: Say,
-  listed: Say,
-): readonly Change[] {
+function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
+  const [wasSaid, isSaid] = [before.output !== undefined, after.output !== undefined];
   const [was, is] = [statusesOf(before), statusesOf(after)];
   const left = was.filter((status) => is.includes(status));
   // Clients could not know which of the two statuses to expect.
@@ -163,11 +123,14 @@ function statusChanges(
   const added = isUnsaid(after) ? [] : is.filter((status) => !was.includes(status));
   const isOptional = gone.length === 0 && hasBody(before, was);
   return [
-    ...gone.map((status) => client("status-removed", String(status))),
-    ...added.map((status) =>
-      isOptional && isEmpty(status)
-        ? client("output-became-optional", String(status))
-        : listed("status-added", String(status)),
+    [!wasSaid && isSaid, false, "output-declared", "a schema says what is answered"],
+    [wasSaid && !isSaid, true, "output-undeclared", "no schema says what is answered"],
+    ...gone.map((status): Fact => [true, true, "status-removed", String(status)]),
+    ...added.map(
+      (status): Fact =>
+        isOptional && isEmpty(status)
+          ? [true, true, "output-became-optional", String(status)]
+          : [true, false, "status-added", String(status)],
     ),
   ];
 }
@@ -190,19 +153,23 @@ function isEmpty(status: number): boolean {
   return status === 204 || status === 205;
 }
 
-function errorChanges(
+function errorFacts(
   { errors: was = {} }: LockedRoute,
   { errors: is = {} }: LockedRoute,
-  client: Say,
-  listed: Say,
-): readonly Change[] {
+): readonly Fact[] {
   return [...new Set([...Object.keys(was), ...Object.keys(is)])].sort().flatMap((code) => {
     const [before, after] = [was, is].map((errors) =>
       Object.hasOwn(errors, code) ? errors[code] : undefined,
     );
-    if (before === after) return [];
-    if (before === undefined) return [listed("error-added", `${code} (${after})`)];
-    if (after === undefined) return [listed("error-removed", `${code} (${before})`)];
-    return [client("error-status-changed", `${code}: ${before} -> ${after}`)];
+    return [
+      [before === undefined, false, "error-added", `${code} (${after})`],
+      [after === undefined, false, "error-removed", `${code} (${before})`],
+      [
+        before !== undefined && after !== undefined && before !== after,
+        true,
+        "error-status-changed",
+        `${code}: ${before} -> ${after}`,
+      ],
+    ] as const;
   });
 }

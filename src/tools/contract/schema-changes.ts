@@ -7,14 +7,14 @@ export type Broken = "client" | "consumer" | "row";
 
 export interface Change {
   /** Absent if the change is compatible. */
-  readonly breaks?: Broken;
+  readonly breaks?: Broken | undefined;
   readonly where: string;
   readonly rule: string;
-  readonly detail?: string;
+  readonly detail?: string | undefined;
 }
 
 /** Role of a schema, which determines whom its changes break. */
-export type Role = "input" | "output" | "payload" | "job" | "message";
+type Role = "input" | "output" | "payload" | "job" | "message";
 
 /**
  * Clients break if an input accepts less, or an output can return more or loses a property.
@@ -28,33 +28,40 @@ export function schemaChanges(
   whereOf: (path: string) => string,
 ): readonly Change[] {
   const { narrowed, widened, broken, losing, isOpen } = roles[role];
-  const found = [
-    ...differences(before, after).map((difference) => ({
-      difference,
-      sense: "narrowed" as const,
-      isBreaking: narrowed,
-    })),
-    ...differences(after, before, { isOpen }).map((difference) => ({
-      difference,
-      sense: "widened" as const,
-      isBreaking: widened,
-    })),
-  ];
-  const changes = found.map(({ difference, sense, isBreaking }): Change => {
-    const rule = ruleOf(difference, sense);
-    const isBroken = isRefusing(difference) ? isBreaking : losing && rule === "property-removed";
-    const [from, to] =
-      sense === "narrowed" ? [difference.from, difference.to] : [difference.to, difference.from];
-    const detail =
-      from === "" && to === "" ? {} : { detail: `${from || "not there"} -> ${to || "not there"}` };
-    return {
-      ...(isBroken ? { breaks: broken } : {}),
-      where: whereOf(difference.path),
-      rule: `${role}-${rule}`,
-      ...detail,
+  const changeOf =
+    (isNarrowed: boolean, isBreaking: boolean) =>
+    (difference: Difference): Change => {
+      const { path, from, to } = difference;
+      const rule = ruleOf(difference, isNarrowed);
+      const isBroken = isRefusing(difference) ? isBreaking : losing && rule === "property-removed";
+      const [was, is] = (isNarrowed ? [from, to] : [to, from]).map((text) => text || "not there");
+      return {
+        breaks: isBroken ? broken : undefined,
+        where: whereOf(path),
+        rule: `${role}-${rule}`,
+        detail: from === "" && to === "" ? undefined : `${was} -> ${is}`,
+      };
     };
-  });
-  return unique([...changes, ...defaultChanges(role, before, after, whereOf)]);
+  return unique([
+    ...differences(before, after).map(changeOf(true, narrowed)),
+    ...differences(after, before, { isOpen }).map(changeOf(false, widened)),
+    ...defaultChanges(role, before, after, whereOf),
+  ]);
+}
+
+/** The same, for the part of a contract at this place. */
+export function partChanges(
+  role: Role,
+  before: SchemaNode,
+  after: SchemaNode,
+  where: string,
+): readonly Change[] {
+  return schemaChanges(
+    role,
+    before,
+    after,
+    (path) => `${where}${path === "" || path.startsWith("[") ? path : `.${path}`}`,
+  );
 }
 
 interface RoleRules {
@@ -79,13 +86,10 @@ const roles: Readonly<Record<Role, RoleRules>> = {
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
 };
 
-type Sense = "narrowed" | "widened";
-
-/** `narrowed` compares before to after, `widened` after to before. */
-function ruleOf({ kind, type }: Difference, sense: Sense): string {
-  const isNarrowed = sense === "narrowed";
-  if (kind === "least") return `${leasts[type]}-${isNarrowed ? "raised" : "lowered"}`;
-  if (kind === "most") return `${mosts[type]}-${isNarrowed ? "lowered" : "raised"}`;
+/** Narrowing compares before to after, widening after to before. */
+function ruleOf({ kind, type }: Difference, isNarrowed: boolean): string {
+  if (kind === "least") return `${limits[type]?.[0]}-${isNarrowed ? "raised" : "lowered"}`;
+  if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;
   if (kind === "required" && !isNarrowed)
     return type === "named" ? "property-became-optional" : "property-removed";
   // Safe: the other kinds are handled above.
@@ -95,17 +99,11 @@ function ruleOf({ kind, type }: Difference, sense: Sense): string {
   return names[isNarrowed ? 0 : 1];
 }
 
-const leasts: Readonly<Record<string, string>> = {
-  number: "minimum",
-  string: "min-length",
-  array: "min-items",
-  object: "min-properties",
-};
-const mosts: Readonly<Record<string, string>> = {
-  number: "maximum",
-  string: "max-length",
-  array: "max-items",
-  object: "max-properties",
+const limits: Readonly<Record<string, readonly [least: string, most: string]>> = {
+  number: ["minimum", "maximum"],
+  string: ["min-length", "max-length"],
+  array: ["min-items", "max-items"],
+  object: ["min-properties", "max-properties"],
 };
 
 /** Rules when narrowing and when widening. A single word is a prefix: added, removed, changed. */
@@ -135,16 +133,13 @@ const kindNames = {
  */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
-  const left = changes.filter((change) => {
-    const { breaks, where, rule } = change;
-    return (
+  const left = changes.filter(
+    ({ breaks, where, rule }) =>
       breaks !== undefined ||
-      !(
-        breaking.has(keyOf(change)) ||
-        breaking.has(`${where} ${rule.replace("property-added", "required-added")}`)
-      )
-    );
-  });
+      ![rule, rule.replace("property-added", "required-added")].some((one) =>
+        breaking.has(keyOf({ where, rule: one })),
+      ),
+  );
   return [...new Map(left.map((change) => [keyOf(change), change])).values()];
 }
 

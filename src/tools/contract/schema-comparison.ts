@@ -6,21 +6,17 @@ import {
   isRefusal,
   itemOf,
   type ObjectShape,
-  propertyOf,
+  type RangedShape,
   type Schema,
   type SchemaNode,
   type Shape,
   textOf,
   typeOf,
-  type ValueShape,
 } from "./shape.ts";
 import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./shape-differences.ts";
 
-export interface Comparison {
-  /**
-   * Whether unnamed properties pass although `to` rejects them, because its reader ignores unknown
-   * properties.
-   */
+interface Comparison {
+  /** Lets pass unnamed properties that `to` rejects: its reader ignores unknown properties. */
   readonly isOpen?: boolean;
 }
 
@@ -31,9 +27,9 @@ export interface Comparison {
 export function differences(
   from: SchemaNode,
   to: SchemaNode,
-  comparison: Comparison = {},
+  { isOpen = false }: Comparison = {},
 ): readonly Difference[] {
-  const walk = new Walk(comparison);
+  const walk = new Walk(isOpen);
   const found = walk.schemas([{ node: from, root: from }], [{ node: to, root: to }], "");
   return [...new Map(found.map((difference) => [canonical(difference), difference])).values()];
 }
@@ -41,20 +37,17 @@ export function differences(
 const mostSteps = 10_000;
 
 class Walk {
-  readonly #comparison: Comparison;
+  readonly #isOpen: boolean;
   /** Enclosing pairs. A recursive schema repeats them without new differences. */
   readonly #above = new Set<string>();
   #steps = 0;
 
-  constructor(comparison: Comparison) {
-    this.#comparison = comparison;
+  constructor(isOpen: boolean) {
+    this.#isOpen = isOpen;
   }
 
   schemas(from: Schema, to: Schema, path: string): readonly Difference[] {
-    const [fromTexts, toTexts] = [from, to].map((schema) => schema.map(textOf)) as [
-      string[],
-      string[],
-    ]; // safe: there are two
+    const [fromTexts, toTexts] = [from.map(textOf), to.map(textOf)];
     if (toTexts.every((text) => fromTexts.includes(text) || text === "true")) return [];
     const pair = canonical([fromTexts, toTexts]);
     if (this.#above.has(pair)) return [];
@@ -76,11 +69,11 @@ class Walk {
     const hasCommon = from.some((shape) => types.has(typeOf(shape)));
     return from.flatMap((shape) => {
       const type = typeOf(shape);
-      const [all, wanted] = [from, to].map((shapes) =>
-        [...new Set(shapes.map(typeOf))].join(" or "),
-      ) as [string, string]; // safe: there are two
-      if (!types.has(type))
-        return [difference(path, hasCommon ? "type" : "changed-type", type, all, wanted)];
+      if (!types.has(type)) {
+        const [all, wanted] = [[...new Set(from.map(typeOf))], [...types]];
+        const kind = hasCommon ? "type" : "changed-type";
+        return [difference(path, kind, type, all.join(" or "), wanted.join(" or "))];
+      }
       const same = to.filter((other) => typeOf(other) === type);
       if (shape.kind === "value") return valueDifferences(shape, same, path);
       const isOneOfMany =
@@ -91,7 +84,7 @@ class Walk {
 
   /** Returns the differences from the closest alternative. */
   #nearest(
-    shape: Exclude<Shape, ValueShape>,
+    shape: RangedShape,
     alternatives: readonly Shape[],
     path: string,
     isOneOfMany: boolean,
@@ -114,11 +107,7 @@ class Walk {
     );
   }
 
-  #shape(
-    from: Exclude<Shape, ValueShape>,
-    to: Exclude<Shape, ValueShape>,
-    path: string,
-  ): readonly Difference[] {
+  #shape(from: RangedShape, to: RangedShape, path: string): readonly Difference[] {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
@@ -130,30 +119,19 @@ class Walk {
 
   #items(from: ArrayShape, to: ArrayShape, path: string): readonly Difference[] {
     const length = Math.min(Math.max(from.prefix.length, to.prefix.length), from.most.at);
-    const found = Array.from({ length }, (_, index) =>
-      this.#item(from, to, index, `${path}[${index}]`),
-    ).flat();
-    return from.most.at > length ? [...found, ...this.#item(from, to, length, `${path}[]`)] : found;
-  }
-
-  #item(from: ArrayShape, to: ArrayShape, index: number, path: string): readonly Difference[] {
-    return this.schemas(itemOf(from, index), itemOf(to, index), path);
+    const item = (index: number, at: string | number = index) =>
+      this.schemas(itemOf(from, index), itemOf(to, index), `${path}[${at}]`);
+    const found = Array.from({ length }, (_, index) => item(index)).flat();
+    return from.most.at > length ? [...found, ...item(length, "")] : found;
   }
 
   #members(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
     const at = (name: string) => (path === "" ? name : `${path}.${name}`);
     const names = [...new Set([...from.properties.keys(), ...to.properties.keys()])];
     const missing = [...to.required].filter((name) => !from.required.has(name));
+    const isNamed = (name: string) => (from.properties.has(name) ? "named" : "unnamed");
     return [
-      ...missing.map((name) =>
-        difference(
-          at(name),
-          "required",
-          from.properties.has(name) ? "named" : "unnamed",
-          "",
-          "required",
-        ),
-      ),
+      ...missing.map((name) => difference(at(name), "required", isNamed(name), "", "required")),
       ...names.flatMap((name) => this.#property(from, to, name, at(name))),
       ...this.#unnamed(from, to, at("*")),
       ...this.#names(from, to, path),
@@ -161,30 +139,22 @@ class Walk {
   }
 
   #property(from: ObjectShape, to: ObjectShape, name: string, path: string): readonly Difference[] {
-    if (
-      !from.properties.has(name) &&
-      (from.additional === undefined || isRefusal(from.additional))
-    ) {
+    const [was, is] = [from, to].map(
+      ({ properties, additional }) => properties.get(name) ?? additional,
+    );
+    if (was === undefined || (isRefusal(was) && !from.properties.has(name)))
       return to.required.has(name) ? [] : [difference(path, "only-to", "", "", "there")];
-    }
-    if (to.properties.has(name))
-      return this.schemas(propertyOf(from, name), propertyOf(to, name), path);
-    if (to.additional !== undefined && !isRefusal(to.additional))
-      return this.schemas(propertyOf(from, name), to.additional, path);
-    if (!this.#mayBe(propertyOf(from, name))) return [];
-    const isSkipped = to.additional === undefined || this.#comparison.isOpen === true;
+    if (is !== undefined && (to.properties.has(name) || !isRefusal(is)))
+      return this.schemas(was, is, path);
+    if (shapesOf(was).length === 0) return [];
+    const isSkipped = is === undefined || this.#isOpen;
     return [difference(path, isSkipped ? "only-from" : "named", "", "there", "")];
   }
 
-  #mayBe(schema: Schema): boolean {
-    return shapesOf(schema).length > 0;
-  }
-
   #unnamed(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
-    const { isOpen = false } = this.#comparison;
     if (to.additional === undefined || isRefusal(from.additional)) return [];
     if (!isRefusal(to.additional)) return this.schemas(from.additional ?? [], to.additional, path);
-    return isOpen ? [] : [difference(path, "unnamed", "", "allowed", "refused")];
+    return this.#isOpen ? [] : [difference(path, "unnamed", "", "allowed", "refused")];
   }
 
   #names(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {

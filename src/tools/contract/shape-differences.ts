@@ -7,6 +7,8 @@ import {
   isRefusal,
   type Limit,
   type ObjectShape,
+  type Ranged,
+  type RangedShape,
   type Shape,
   type Tag,
   typeOf,
@@ -34,8 +36,8 @@ function isSame(from: ValueShape, to: Shape): boolean {
 }
 
 export function rangeDifferences(
-  from: Exclude<Shape, ValueShape>,
-  to: Exclude<Shape, ValueShape>,
+  from: RangedShape,
+  to: RangedShape,
   path: string,
 ): readonly Difference[] {
   const { least, most } = from.kind === "object" ? countsOf(from) : from;
@@ -49,10 +51,13 @@ export function rangeDifferences(
   ];
 }
 
-function countsOf({ least, most, required, additional, properties }: ObjectShape): {
-  readonly least: Limit;
-  readonly most: Limit;
-} {
+function countsOf({
+  least,
+  most,
+  required,
+  additional,
+  properties,
+}: ObjectShape): Pick<Ranged, "least" | "most"> {
   const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
   return {
     least: { ...least, at: Math.max(least.at, required.size) },
@@ -61,26 +66,19 @@ function countsOf({ least, most, required, additional, properties }: ObjectShape
 }
 
 export function tagDifferences(
-  from: Exclude<Shape, ValueShape>,
-  to: Exclude<Shape, ValueShape>,
+  from: RangedShape,
+  to: RangedShape,
   path: string,
 ): readonly Difference[] {
   return [...to.tags].flatMap(([text, tag]) => {
     if (from.tags.has(text) || isImplied(tag, from)) return [];
     const before = [...from.tags.values()].filter(({ keyword }) => keyword === tag.keyword);
-    const kind =
-      tag.keyword === "multipleOf" && tag.value === 1
-        ? "type"
-        : (tagKinds[tag.keyword] ?? "cannot-tell");
-    const type = kind === "type" ? "number" : before.length === 0 ? "none" : "other";
+    const isInteger = tag.keyword === "multipleOf" && tag.value === 1;
+    const kind = isInteger ? "type" : (tagKinds[tag.keyword] ?? "cannot-tell");
+    const type = isInteger ? "number" : before.length === 0 ? "none" : "other";
+    const was = before.map(({ value }) => String(value)).join(", ");
     return [
-      difference(
-        path,
-        kind,
-        type,
-        before.map(({ value }) => String(value)).join(", "),
-        kind === "cannot-tell" ? tag.keyword : String(tag.value),
-      ),
+      difference(path, kind, type, was, kind === "cannot-tell" ? tag.keyword : String(tag.value)),
     ];
   });
 }
@@ -97,10 +95,10 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
  * A multiple of a whole number stays a multiple of its divisors, and a list with one item cannot
  * repeat.
  */
-function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): boolean {
+function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>
-    tag.keyword === "multipleOf" && Number(tag.value) % Number(value) === 0;
+    tag.keyword === keyword && Number(tag.value) % Number(value) === 0;
   return (
     keyword === "multipleOf" && Number.isInteger(value) && [...from.tags.values()].some(isMultiple)
   );

@@ -1,7 +1,6 @@
 import { canonical } from "../../app/openapi/canonical.ts";
 import {
   itemOf,
-  type ObjectShape,
   propertyOf,
   type Schema,
   type Shape,
@@ -11,13 +10,10 @@ import {
 } from "./shape.ts";
 
 export type Answer = boolean | undefined;
+type Accepts = (schema: Schema, value: unknown) => Answer;
 
 /** Checks whether a shape accepts a value. `accepts` does the same for schemas. */
-export function matches(
-  shape: Shape,
-  value: unknown,
-  accepts: (schema: Schema, value: unknown) => Answer,
-): Answer {
+export function matches(shape: Shape, value: unknown, accepts: Accepts): Answer {
   if (typeOf(shape) !== typeOfValue(value)) return false;
   const tags = [...shape.tags.values()].map((tag) => isKept(tag, value));
   if (shape.kind === "value") return every([canonical(shape.value) === canonical(value), ...tags]);
@@ -29,36 +25,21 @@ export function matches(
 }
 
 /** Combines answers with a logical AND. */
-export function every(answers: readonly Answer[]): Answer {
+function every(answers: readonly Answer[]): Answer {
   if (answers.includes(false)) return false;
   return answers.includes(undefined) ? undefined : true;
 }
 
-function parts(
-  shape: Shape,
-  value: unknown,
-  accepts: (schema: Schema, value: unknown) => Answer,
-): readonly Answer[] {
-  // Safe, in both branches: the value has the type of the shape, a list or an object.
+function parts(shape: Shape, value: unknown, accepts: Accepts): readonly Answer[] {
+  // Safe, twice: the value has the type of the shape, a list or an object.
   if (shape.kind === "array")
     return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
-  return shape.kind === "object"
-    ? members(shape, value as Readonly<Record<string, unknown>>, accepts)
-    : noParts;
-}
-
-const noParts: readonly Answer[] = [];
-
-function members(
-  shape: ObjectShape,
-  value: Readonly<Record<string, unknown>>,
-  accepts: (schema: Schema, value: unknown) => Answer,
-): readonly Answer[] {
+  if (shape.kind !== "object") return [];
   return [
-    ...[...shape.required].map((name) => Object.hasOwn(value, name)),
-    ...Object.keys(value).flatMap((name) => [
+    ...[...shape.required].map((name) => Object.hasOwn(value as object, name)),
+    ...Object.entries(value as object).flatMap(([name, member]) => [
       accepts(shape.names, name),
-      accepts(propertyOf(shape, name), value[name]),
+      accepts(propertyOf(shape, name), member),
     ]),
   ];
 }
@@ -76,15 +57,9 @@ function isKept({ keyword, value: rule }: Tag, value: unknown): Answer {
     return new Set(texts).size === texts.length;
   }
   if (keyword !== "pattern") return undefined;
-  return patternOf(rule)?.test(String(value));
-}
-
-function patternOf(text: unknown): RegExp | undefined {
-  let pattern: RegExp | undefined;
   try {
-    pattern = new RegExp(String(text), "u");
+    return new RegExp(String(rule), "u").test(String(value));
   } catch {
-    // The meaning of an invalid pattern is unknown.
+    return undefined; // the meaning of an invalid pattern is unknown
   }
-  return pattern;
 }

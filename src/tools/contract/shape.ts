@@ -23,7 +23,7 @@ export interface Tag {
 
 export type Tags = ReadonlyMap<string, Tag>;
 
-interface Ranged {
+export interface Ranged {
   /** Limits a number's value, a string's characters, a list's items or an object's properties. */
   readonly least: Limit;
   readonly most: Limit;
@@ -36,7 +36,7 @@ export interface ValueShape {
   readonly tags: Tags;
 }
 
-export interface ScalarShape extends Ranged {
+interface ScalarShape extends Ranged {
   readonly kind: "number" | "string";
 }
 
@@ -55,8 +55,9 @@ export interface ObjectShape extends Ranged {
   readonly names: Schema;
 }
 
+export type RangedShape = ScalarShape | ArrayShape | ObjectShape;
 /** One alternative: values of one kind. Without its tags, it accepts the same values or more. */
-export type Shape = ValueShape | ScalarShape | ArrayShape | ObjectShape;
+export type Shape = ValueShape | RangedShape;
 
 export const noTags: Tags = new Map();
 

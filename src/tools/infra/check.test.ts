@@ -9,7 +9,7 @@ import { lambdaSweep } from "../../hosts/lambda/sweep.ts";
 import { lambdaHandler, lambdaHttp } from "../../hosts/lambda-http/http-handler.ts";
 import { mistakes } from "./check.ts";
 import type { ComparedTemplate } from "./difference.ts";
-import { dataTemplate } from "./server-template.ts";
+import { serverTemplate } from "./server-template.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {
@@ -34,7 +34,8 @@ const kites = defineFeature("kites", (r) => {
 });
 const declared = buildServer({ features: [kites] });
 const server = serverInternals(declared);
-const data = (): ComparedTemplate => structuredClone(dataTemplate(server, { stage: "dev" }));
+const data = (): ComparedTemplate =>
+  structuredClone(serverTemplate(server, { stage: "dev", part: "data" }));
 const own = {
   http: lambdaHttp(declared),
   queue: lambdaQueue(declared),

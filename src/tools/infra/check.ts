@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { GlobalSecondaryIndexDescription } from "@aws-sdk/client-dynamodb";
+import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/routes.ts";
 import { indexFault } from "../../aws/tables/table-indexes.ts";
@@ -9,11 +9,12 @@ import { exportName, functionsOf } from "./functions.ts";
 import { messageIds } from "./message-parts.ts";
 import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
-import { tableId, tablePart } from "./table-part.ts";
+import { tableId, tableParts, tableType } from "./table-part.ts";
+import { logicalId, type Members, own } from "./template.ts";
 
 export interface Entry {
   readonly name: string;
-  readonly exports: Readonly<Record<string, unknown>>;
+  readonly exports: Members;
 }
 
 /** Finds mistakes that would fail only after deployment. */
@@ -34,20 +35,17 @@ export function mistakes(
   ];
 }
 
-const tableType = "AWS::DynamoDB::Table";
-
 function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
   const ids = [
     needs.bus && messageIds.bus,
     needs.events && messageIds.events.queue,
     needs.jobs && messageIds.jobs.queue,
-  ];
-  const missing = ids.flatMap((id) =>
-    id === undefined || resourceOf(template, id) !== undefined ? [] : [id],
-  );
+  ].filter((id) => id !== undefined);
   return [
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),
-    ...missing.map((id) => `the server needs ${id}, and the template has none`),
+    ...ids
+      .filter((id) => !Object.hasOwn(template.Resources, id))
+      .map((id) => `the server needs ${id}, and the template has none`),
   ];
 }
 
@@ -56,33 +54,26 @@ const relied = ["KeySchema", "TimeToLiveSpecification", "StreamSpecification"] a
 
 function tableMistakes(table: NeededTable, template: ComparedTemplate): string[] {
   const [name, id] = [`the table ${table.name}`, tableId(table.name)];
-  const found = resourceOf(template, id);
+  const found = own(template.Resources, id);
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
   const { Properties: has = {} } = found;
-  const members = Object.values({ ...tablePart(table).Resources }).flatMap(
-    ({ Properties: wanted }) =>
-      relied.filter((member) => !isDeepStrictEqual(has[member], wanted[member])),
-  );
+  const wanted = tableParts(table)[0]?.Resources?.[id]?.Properties;
   // Safe: CloudFormation uses the member names of DynamoDB's own description, and anything else is
   // reported as a fault.
   const described = {
-    AttributeDefinitions: listOf(has["AttributeDefinitions"]) as {
-      AttributeName: string;
-      AttributeType: "S";
-    }[],
-    GlobalSecondaryIndexes: listOf(
-      has["GlobalSecondaryIndexes"],
-    ) as GlobalSecondaryIndexDescription[],
-  };
-  const indexes = table.indexes.flatMap((index) => {
-    const fault = indexFault(index, table, described);
-    return fault === undefined || fault.kind === "extra"
-      ? []
-      : [`the index ${index.name} of ${name}: in ${id} ${fault.message}`];
-  });
+    AttributeDefinitions: listOf(has["AttributeDefinitions"]),
+    GlobalSecondaryIndexes: listOf(has["GlobalSecondaryIndexes"]),
+  } as TableDescription;
   return [
-    ...members.map((member) => `${name}: the ${member} of ${id} is not what is declared`),
-    ...indexes,
+    ...relied
+      .filter((member) => !isDeepStrictEqual(has[member], wanted?.[member]))
+      .map((member) => `${name}: the ${member} of ${id} is not what is declared`),
+    ...table.indexes.flatMap((index) => {
+      const fault = indexFault(index, table, described);
+      return fault === undefined || fault.kind === "extra"
+        ? []
+        : [`the index ${index.name} of ${name}: in ${id} ${fault.message}`];
+    }),
   ];
 }
 
@@ -130,30 +121,30 @@ function functionMistakes(
   ];
 }
 
-type Marks = ReadonlyMap<string, FunctionMark>;
+type Marks = readonly (readonly [name: string, mark: FunctionMark])[];
 
 function expectedMarks(server: DeclaredServer, needs: Needs): Marks {
-  const kinds = functionsOf(server, needs, "one").map(({ name: kind }): [string, FunctionMark] => [
-    kind,
-    { kind },
-  ]);
-  return new Map([...kinds, ...handlerMarks(server)]);
+  const kinds = functionsOf(server, needs, "one");
+  return [...kinds.map(({ name: kind }) => [kind, { kind }] as const), ...handlerMarks(server)];
 }
 
-function handlerMarks({ registry }: DeclaredServer): [name: string, mark: FunctionMark][] {
-  const handlers = routed(registry.handlers.values()).map(({ target }) => target.name);
-  return handlers.map((handler) => [exportName(handler), { kind: "handler", handler }]);
+function handlerMarks({ registry }: DeclaredServer): Marks {
+  return routed(registry.handlers.values()).map(({ target: { name: handler } }) => [
+    exportName(handler),
+    { kind: "handler", handler },
+  ]);
 }
 
 function entryMistakes(
-  expected: Marks,
+  marks: Marks,
   functions: readonly TemplateFunction[],
   { name: module, exports }: Entry,
 ): string[] {
-  const own = functions.filter((one) => one.module === module);
-  if (own.length === 0) return [`the template has no function whose handler is in ${module}`];
-  return own.flatMap(({ id, name }) => {
-    const exported = Object.hasOwn(exports, name) ? exports[name] : undefined;
+  const expected = new Map(marks);
+  const called = functions.filter((one) => one.module === module);
+  if (called.length === 0) return [`the template has no function whose handler is in ${module}`];
+  return called.flatMap(({ id, name }) => {
+    const exported = own(exports, name);
     if (typeof exported !== "function") {
       return [
         `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`,
@@ -177,12 +168,8 @@ function markedIn(exports: Entry["exports"]): string {
 }
 
 function written({ kind, handler }: FunctionMark): string {
-  const name = `lambda${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
-  return handler === undefined ? `${name}(server)` : `${name}(server, ${JSON.stringify(handler)})`;
-}
-
-function resourceOf({ Resources }: ComparedTemplate, id: string) {
-  return Object.hasOwn(Resources, id) ? Resources[id] : undefined;
+  const given = handler === undefined ? "" : `, ${JSON.stringify(handler)}`;
+  return `lambda${logicalId(kind)}(server${given})`;
 }
 
 function listOf(value: unknown): unknown[] {

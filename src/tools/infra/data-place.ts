@@ -42,9 +42,6 @@ export const ownData: DataPlace = {
   part: {},
 };
 
-/** Parameter for the stream ARN, which cannot be derived from a name. */
-const streamParameter = "OutboxTableStreamArn";
-
 export function dataElsewhere({ tables, bus }: Needs): DataPlace {
   const physical = new Map(tables.map(({ name, tableName }) => [name, tableName]));
   const table = (name: string) => `table/${physical.get(name)}`;
@@ -53,7 +50,7 @@ export function dataElsewhere({ tables, bus }: Needs): DataPlace {
     tableName: ({ tableName }) => substituted(tableName),
     tableArn: ({ name }) => arnOf("dynamodb", table(name)),
     indexArn: ({ name }, index) => arnOf("dynamodb", `${table(name)}/index/${index}`),
-    streamArn: ref(streamParameter),
+    streamArn: ref("OutboxTableStreamArn"),
     busName: substituted(busName),
     busArn: arnOf("events", `event-bus/${busName}`),
     queueUrl: ({ name }) =>
@@ -61,13 +58,18 @@ export function dataElsewhere({ tables, bus }: Needs): DataPlace {
     queueArn: ({ name }) => arnOf("sqs", name),
     deadQueueName: ({ deadName }) => substituted(deadName),
     deadQueueArn: ({ deadName }) => arnOf("sqs", deadName),
-    part: bus === undefined ? {} : { Parameters: { [streamParameter]: streamArn } },
+    part: bus === undefined ? {} : streamParameter,
   };
 }
 
-const streamArn = {
-  Type: "String",
-  Description: "The output of this name of the stack that has the tables",
-  AllowedPattern: "arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+",
-  ConstraintDescription: "the ARN of a table's stream",
-} as const;
+/** The ARN of a stream cannot be derived from a name. */
+const streamParameter: TemplatePart = {
+  Parameters: {
+    OutboxTableStreamArn: {
+      Type: "String",
+      Description: "The output of this name of the stack that has the tables",
+      AllowedPattern: "arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+",
+      ConstraintDescription: "the ARN of a table's stream",
+    },
+  },
+};

@@ -1,21 +1,25 @@
 import { quoted } from "../../base/errors/quoted.ts";
-import type { Values } from "./function-part.ts";
 import { danglingReferences } from "./references.ts";
-import type { Template, TemplatePart } from "./template.ts";
+import {
+  type Members,
+  sections,
+  type Template,
+  type TemplatePart,
+  type Values,
+} from "./template.ts";
 
 export interface Extension {
   readonly part: TemplatePart;
   readonly variables: Values;
 }
 
-const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
 const known: readonly string[] = [
   "AWSTemplateFormatVersion",
   "Description",
   ...sections,
   "Globals",
 ];
-const variablesPath = ["Globals", "Function", "Environment", "Variables"] as const;
+const variablesPath = ["Function", "Environment", "Variables"];
 
 /** From SAM's `Globals`, supports only environment variables of functions. */
 export function extensionOf(read: unknown): Extension {
@@ -28,7 +32,7 @@ export function extensionOf(read: unknown): Extension {
       .filter((section) => template[section] !== undefined)
       .map((section) => [section, sectionOf(section, template[section])]),
   );
-  return { part, variables: variablesOf(template) };
+  return { part, variables: variablesOf(template["Globals"]) };
 }
 
 /** @throws Error if a name is already used, or a reference is dangling. */
@@ -56,37 +60,32 @@ export function environmentWith(own: Values, { variables }: Extension): Values {
   return { ...own, ...variables };
 }
 
-function sectionOf(
-  section: (typeof sections)[number],
-  read: unknown,
-): Readonly<Record<string, unknown>> {
+function sectionOf(section: (typeof sections)[number], read: unknown): Members {
   const members = membersOf(section, read);
+  const isTyped = section === "Resources" || section === "Parameters";
   for (const [name, member] of Object.entries(members)) {
     const { Type } = membersOf(`${section}.${name}`, member);
-    const isTyped = section === "Resources" || section === "Parameters";
     if (isTyped && typeof Type !== "string") throw new Error(`${section}.${name} has no Type`);
   }
   return members;
 }
 
-function variablesOf(template: Readonly<Record<string, unknown>>): Values {
-  let found = template;
-  let path = "";
-  for (const [index, name] of variablesPath.entries()) {
-    const others = index === 0 ? [] : Object.keys(found).filter((other) => other !== name);
-    if (others.length > 0)
+function variablesOf(globals: unknown): Values {
+  let [found, path] = [globals, "Globals"];
+  for (const name of variablesPath) {
+    if (found === undefined) return {};
+    const members = membersOf(path, found);
+    const other = Object.keys(members).find((one) => one !== name);
+    if (other !== undefined)
       throw new Error(
-        `${path}.${others[0]} is not taken; of Globals only ${variablesPath.slice(1).join(".")} is`,
+        `${path}.${other} is not taken; of Globals only ${variablesPath.join(".")} is`,
       );
-    path = index === 0 ? name : `${path}.${name}`;
-    if (found[name] === undefined) return {};
-    found = membersOf(path, found[name]);
+    [found, path] = [members[name], `${path}.${name}`];
   }
-  return found as Values; // safe: the value was read from JSON
+  return found === undefined ? {} : (membersOf(path, found) as Values); // safe: read from JSON
 }
 
-function membersOf(what: string, read: unknown): Readonly<Record<string, unknown>> {
-  if (typeof read === "object" && read !== null && !Array.isArray(read))
-    return read as Readonly<Record<string, unknown>>; // safe: checked above
+function membersOf(what: string, read: unknown): Members {
+  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Members; // safe: checked
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }

@@ -1,28 +1,24 @@
 import type { Extension } from "./extension.ts";
-
-const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
+import { duplicateOf, type Members, sections } from "./template.ts";
 
 /** @throws Error if two extensions share a name. */
 export function combined(extensions: readonly Extension[]): Extension {
-  const part = sections.map((section) => {
-    const members: readonly (Readonly<Record<string, unknown>> | undefined)[] = extensions.map(
-      ({ part }) => part[section],
-    );
-    return [section, merged(section, members)];
-  });
+  const part = sections.map((section) => [
+    section,
+    merged(
+      section,
+      extensions.map((one) => one.part[section] ?? {}),
+    ),
+  ]);
   const variables = merged(
     "Variables",
-    extensions.map(({ variables }) => variables),
+    extensions.map((one) => one.variables),
   );
   return { part: Object.fromEntries(part), variables };
 }
 
-function merged<Item>(
-  what: string,
-  all: readonly (Readonly<Record<string, Item>> | undefined)[],
-): Readonly<Record<string, Item>> {
-  const names = all.flatMap((members) => Object.keys({ ...members }));
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+function merged<Section extends Members>(what: string, all: readonly Section[]): Section {
+  const twice = duplicateOf(all.flatMap((members) => Object.keys(members)));
   if (twice !== undefined) throw new Error(`${what}.${twice} is in two files; keep it in one`);
   return Object.assign({}, ...all);
 }

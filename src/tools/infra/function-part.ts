@@ -1,102 +1,134 @@
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
-import { isolationVariables, reachesTenants, tenantRolePart } from "./isolation-part.ts";
+import { isolationVariables, tenantStatements } from "./isolation-part.ts";
 import { type Needs, queuesOf } from "./needs.ts";
-import { isGiven, namePrefix } from "./parameters.ts";
+import { arnParameter, isGiven, namePrefix } from "./parameters.ts";
 import { statementsOf } from "./statements.ts";
-import { attributeOf, ref, substituted, type TemplatePart, type Value, when } from "./template.ts";
+import {
+  attributeOf,
+  logicalId,
+  output,
+  policyDocument,
+  type Resource,
+  ref,
+  resource,
+  substituted,
+  type TemplatePart,
+  type Value,
+  type Values,
+  when,
+} from "./template.ts";
 
 export function functionIds(name: string) {
-  const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-  return {
-    id,
-    lambda: `${id}LambdaFunction`,
-    logGroup: `${id}LogGroup`,
-    role: `${id}Role`,
-    tenantRole: `${id}TenantRole`,
-  };
+  const id = logicalId(name);
+  return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role` };
 }
 
-export function functionPart(
+export function functionParts(
   needed: NeededFunction,
   needs: Needs,
   place: DataPlace,
   environment: Values,
-): TemplatePart {
+): TemplatePart[] {
   const { name, calledBy, timeoutSeconds } = needed;
-  const { id, lambda, logGroup, role, tenantRole } = functionIds(name);
+  const { id, lambda, logGroup, role } = functionIds(name);
+  const tenantRole = `${id}TenantRole`;
   const answers = calledBy === "requests";
-  const isIsolated = reachesTenants(needed, needs);
+  const ofTenants = tenantStatements(needed, needs, place);
+  return [
+    logGroupPart(logGroup, `/aws/lambda/${namePrefix}-${name}`),
+    rolePart(
+      role,
+      {
+        Effect: "Allow",
+        Principal: { Service: "lambda.amazonaws.com" },
+        Action: "sts:AssumeRole",
+      },
+      name,
+      statementsOf(needed, needs, place, logGroup),
+    ),
+    ...(ofTenants === undefined
+      ? []
+      : [rolePart(tenantRole, assumedBy(role), "tenants", ofTenants)]),
+    resource(
+      lambda,
+      "AWS::Lambda::Function",
+      {
+        FunctionName: substituted(`${namePrefix}-${name}`),
+        Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") },
+        Handler: substituted(`\${CodeEntry}.${name}`),
+        Runtime: ref("Runtime"),
+        Architectures: [ref("Architecture")],
+        MemorySize: ref("MemorySize"),
+        Timeout: timeoutSeconds,
+        Role: attributeOf(role, "Arn"),
+        Environment: {
+          Variables: {
+            ...environment,
+            ...(answers && needs.hasAuthSecret ? authVariables : {}),
+            ...(ofTenants === undefined ? {} : isolationVariables(tenantRole)),
+          },
+        },
+        ReservedConcurrentExecutions: answers
+          ? when("HasHttpConcurrency", ref("HttpConcurrency"))
+          : undefined,
+      },
+      { DependsOn: logGroup }, // otherwise, the first invocation could not write logs
+    ),
+    output(`${id}FunctionName`, `The function ${name}`, ref(lambda)),
+    output(`${id}RoleName`, `The role of ${name}, for policies of your own`, ref(role)),
+  ];
+}
+
+export function logGroupPart(
+  id: string,
+  name: string,
+  more?: Pick<Resource, "Condition">,
+): TemplatePart {
+  const properties = { LogGroupName: substituted(name), RetentionInDays: ref("LogRetentionDays") };
+  return resource(id, "AWS::Logs::LogGroup", properties, more);
+}
+
+function rolePart(
+  id: string,
+  assumed: Value,
+  PolicyName: string,
+  statements: readonly Value[],
+): TemplatePart {
+  return resource(id, "AWS::IAM::Role", {
+    AssumeRolePolicyDocument: policyDocument(assumed),
+    Policies: [{ PolicyName, PolicyDocument: policyDocument(...statements) }],
+  });
+}
+
+/** Only the function's role may assume its tenant role, with a tagged session. */
+function assumedBy(role: string): Value {
   return {
-    Resources: {
-      [logGroup]: {
-        Type: "AWS::Logs::LogGroup",
-        Properties: {
-          LogGroupName: substituted(`/aws/lambda/${namePrefix}-${name}`),
-          RetentionInDays: ref("LogRetentionDays"),
-        },
-      },
-      [role]: {
-        Type: "AWS::IAM::Role",
-        Properties: {
-          AssumeRolePolicyDocument: {
-            Version: "2012-10-17",
-            Statement: [
-              {
-                Effect: "Allow",
-                Principal: { Service: "lambda.amazonaws.com" },
-                Action: "sts:AssumeRole",
-              },
-            ],
-          },
-          Policies: [
-            {
-              PolicyName: name,
-              PolicyDocument: {
-                Version: "2012-10-17",
-                Statement: statementsOf(needed, needs, place, logGroup),
-              },
-            },
-          ],
-        },
-      },
-      ...(isIsolated ? tenantRolePart(needed, place, { role, tenantRole }).Resources : {}),
-      [lambda]: {
-        Type: "AWS::Lambda::Function",
-        DependsOn: logGroup, // otherwise, the first invocation could not write logs
-        Properties: {
-          FunctionName: substituted(`${namePrefix}-${name}`),
-          Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") },
-          Handler: substituted(`\${CodeEntry}.${name}`),
-          Runtime: ref("Runtime"),
-          Architectures: [ref("Architecture")],
-          MemorySize: ref("MemorySize"),
-          Timeout: timeoutSeconds,
-          Role: attributeOf(role, "Arn"),
-          Environment: {
-            Variables: {
-              ...environment,
-              ...(answers && needs.hasAuthSecret ? authVariables : {}),
-              ...(isIsolated ? isolationVariables(tenantRole) : {}),
-            },
-          },
-          ...(answers
-            ? { ReservedConcurrentExecutions: when("HasHttpConcurrency", ref("HttpConcurrency")) }
-            : {}),
-        },
-      },
-    },
-    Outputs: {
-      [`${id}FunctionName`]: { Description: `The function ${name}`, Value: ref(lambda) },
-      [`${id}RoleName`]: {
-        Description: `The role of ${name}, for policies of your own`,
-        Value: ref(role),
-      },
+    Effect: "Allow",
+    Principal: { AWS: attributeOf(role, "Arn") },
+    Action: ["sts:AssumeRole", "sts:TagSession"],
+    Condition: {
+      "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
+      Null: { "aws:TagKeys": "false" },
     },
   };
 }
 
-export type Values = Readonly<Record<string, Value>>;
+/** Lets a service of AWS invoke a function. */
+export function permissionPart(
+  name: string,
+  caller: string,
+  service: string,
+  SourceArn: Value,
+): TemplatePart {
+  const { id, lambda } = functionIds(name);
+  return resource(`${id}LambdaPermission${caller}`, "AWS::Lambda::Permission", {
+    FunctionName: attributeOf(lambda, "Arn"),
+    Action: "lambda:InvokeFunction",
+    Principal: `${service}.amazonaws.com`,
+    SourceArn,
+  });
+}
 
 /** Keeps the code independent of the stage. */
 export function environmentOf(needs: Needs, place: DataPlace): Values {
@@ -121,29 +153,27 @@ const authVariables: Values = {
   }),
 };
 
-export const authSecretPart: TemplatePart = {
-  Parameters: {
-    AuthSecretArn: {
-      Type: "String",
-      Default: "",
-      Description:
-        "The ARN of a secret of Secrets Manager, KEELSON_AUTH_SECRET as its text. Empty: the stack makes one",
-      AllowedPattern: "(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:.+)?",
-      ConstraintDescription: "empty, or the ARN of a secret",
+export const authSecretParts: readonly TemplatePart[] = [
+  arnParameter(
+    "AuthSecretArn",
+    "secretsmanager",
+    "secret:.+",
+    "The ARN of a secret of Secrets Manager, KEELSON_AUTH_SECRET as its text. Empty: the stack makes one",
+    "a secret",
+  ),
+  {
+    Conditions: {
+      HasAuthSecretArn: isGiven("AuthSecretArn"),
+      MakesAuthSecret: { "Fn::Not": [{ Condition: "HasAuthSecretArn" }] },
     },
   },
-  Conditions: {
-    HasAuthSecretArn: isGiven("AuthSecretArn"),
-    MakesAuthSecret: { "Fn::Not": [{ Condition: "HasAuthSecretArn" }] },
-  },
-  Resources: {
-    AuthSecret: {
-      Type: "AWS::SecretsManager::Secret",
-      Condition: "MakesAuthSecret",
-      Properties: {
-        Description: substituted(`KEELSON_AUTH_SECRET of ${namePrefix}`),
-        GenerateSecretString: { PasswordLength: 48, ExcludePunctuation: true },
-      },
+  resource(
+    "AuthSecret",
+    "AWS::SecretsManager::Secret",
+    {
+      Description: substituted(`KEELSON_AUTH_SECRET of ${namePrefix}`),
+      GenerateSecretString: { PasswordLength: 48, ExcludePunctuation: true },
     },
-  },
-};
+    { Condition: "MakesAuthSecret" },
+  ),
+];

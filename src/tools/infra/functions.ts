@@ -36,61 +36,67 @@ export interface NeededFunction {
   /** `GET /files/{id}`, or `$default` for requests that match no other route. */
   readonly routes: readonly string[];
   readonly duties: ReadonlySet<Duty>;
-  readonly tables: readonly ReachedTable[];
+  readonly tables: readonly { readonly table: TableDeclaration; readonly reach: Reach }[];
 }
 
-export interface ReachedTable {
-  readonly table: TableDeclaration;
-  readonly reach: Reach;
-}
-
-/** Shorter than the API's 30 s, so that keelson sends the response on a timeout. */
-const requestTimeoutSeconds = 20;
+/** Called by the API. Shorter than its 30 s, so that keelson sends the response on a timeout. */
+const ofRequests = { calledBy: "requests", timeoutSeconds: 20 } as const;
 /**
  * Timeout of the function that consumes a batch, in seconds. Its queues hide a message for six
  * times as long.
  */
 export const queueTimeoutSeconds = 30;
-const streamTimeoutSeconds = 30;
-const sweepTimeoutSeconds = 60;
-/**
- * Long enough for a report. Schedules that become due in the meantime start in another invocation.
- */
-const scheduleTimeoutSeconds = 300;
+const ofQueues = { calledBy: "queues", timeoutSeconds: queueTimeoutSeconds } as const;
+const ofStream = { calledBy: "stream", timeoutSeconds: 30 } as const;
+const ofSweep = { calledBy: "minute", timeoutSeconds: 60 } as const;
+/** Long enough for a report. Schedules that become due meanwhile start in another invocation. */
+const ofSchedules = { calledBy: "minute", timeoutSeconds: 300 } as const;
 
 /** Derives duties and tables from declarations. @throws Error if a handler's name is too long. */
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
+  const { consumers, jobs, schedules, features } = registry;
+  const featuresOf = (declared: Iterable<{ readonly feature: string }>) =>
+    [...declared].map(({ feature }) => feature);
+  const sending = features.filter(({ channels }) => channels.length > 0);
+  const consuming = [
+    ...featuresOf(consumers.values()),
+    ...featuresOf(jobs.values()),
+    ...sending.map(({ name }) => name),
+  ];
+  const firing = featuresOf(schedules.values());
   return [
     ...(shape === "each"
       ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one))
       : []),
     httpFunction(registry, needs, shape),
-    ...queueFunctions(registry, needs),
+    ...(needs.events === undefined && needs.jobs === undefined
+      ? []
+      : [{ name: "queue", ...ofQueues, ...effects(registry, needs, consuming, "consume") }]),
     ...outboxFunctions(needs),
-    ...scheduleFunctions(registry, needs),
+    ...(firing.length === 0
+      ? []
+      : [{ name: "schedule", ...ofSchedules, ...effects(registry, needs, firing) }]),
   ];
 }
 
 function handlerFunction(
-  { registry, options }: DeclaredServer,
+  { registry, options: { basePath } }: DeclaredServer,
   needs: Needs,
   { route, target }: RoutedHandler,
 ): NeededFunction {
   const isQuery = target.kind === "query";
-  const path = route.segments
-    .map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`))
-    .join("");
+  const segments = route.segments.map((segment) =>
+    "static" in segment ? `/${segment.static}` : `/{${segment.param}}`,
+  );
+  const path = [basePath, ...segments].join("") || "/";
   // The function of a query also answers HEAD, because the function for all routes may lack the
   // permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
-    calledBy: "requests",
-    timeoutSeconds: requestTimeoutSeconds,
-    routes: methods.map(
-      (method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`,
-    ),
+    ...ofRequests,
+    routes: methods.map((method) => `${method} ${path}`),
     duties: new Set([
       ...configDuties(registry),
       ...(isQuery ? readingDuties(needs) : effectDuties(needs)),
@@ -101,14 +107,14 @@ function handlerFunction(
 
 function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
-  const operates: Duty[] = registry.configKeys.size > 0 ? ["operate-config", "claim"] : [];
-  if ([...registry.configKeys.values()].some(({ definition }) => definition.formerly !== undefined))
+  const keys = [...registry.configKeys.values()];
+  const operates: Duty[] = keys.length > 0 ? ["operate-config", "claim"] : [];
+  if (keys.some(({ definition }) => definition.formerly !== undefined))
     operates.push("rename-config");
   const writes = handlers.some(({ kind }) => kind === "write");
   return {
     name: "http",
-    calledBy: "requests",
-    timeoutSeconds: requestTimeoutSeconds,
+    ...ofRequests,
     routes: ["$default"],
     duties: new Set([
       ...configDuties(registry),
@@ -123,67 +129,37 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
   };
 }
 
-function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
-  if (needs.events === undefined && needs.jobs === undefined) return [];
-  const { consumers, jobs } = registry;
-  const channels = registry.features
-    .filter((feature) => feature.channels.length > 0)
-    .map(({ name }) => ({ feature: name }));
-  return [
-    {
-      name: "queue",
-      calledBy: "queues",
-      timeoutSeconds: queueTimeoutSeconds,
-      routes: [],
-      duties: new Set([...configDuties(registry), ...effectDuties(needs), "consume"]),
-      tables: reachedTables(
-        registry,
-        [...consumers.values(), ...jobs.values(), ...channels].map(({ feature }) => ({
-          feature,
-          isQuery: false,
-        })),
-      ),
-    },
-  ];
-}
-
 function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
-  const common = { routes: [], tables: [] };
   // A claim ensures that only one invocation dispatches a shard at a time.
   const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])];
-  const stream: NeededFunction = {
-    ...common,
-    name: "stream",
-    calledBy: "stream",
-    timeoutSeconds: streamTimeoutSeconds,
-    duties: new Set<Duty>([...duties, "read-stream"]),
-  };
-  const sweep: NeededFunction = {
-    ...common,
-    name: "sweep",
-    calledBy: "minute",
-    timeoutSeconds: sweepTimeoutSeconds,
-    duties: new Set<Duty>([...duties, "send-due"]),
-  };
-  return [...(bus === undefined ? [] : [stream]), ...(jobs === undefined ? [] : [sweep])];
+  const outboxFunction = (name: string, duty: Duty, more: typeof ofStream | typeof ofSweep) => ({
+    name,
+    ...more,
+    routes: [],
+    duties: new Set([...duties, duty]),
+    tables: [],
+  });
+  return [
+    ...(bus === undefined ? [] : [outboxFunction("stream", "read-stream", ofStream)]),
+    ...(jobs === undefined ? [] : [outboxFunction("sweep", "send-due", ofSweep)]),
+  ];
 }
 
-function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
-  const schedules = [...registry.schedules.values()];
-  if (schedules.length === 0) return [];
-  return [
-    {
-      name: "schedule",
-      calledBy: "minute",
-      timeoutSeconds: scheduleTimeoutSeconds,
-      routes: [],
-      duties: new Set([...configDuties(registry), ...effectDuties(needs)]),
-      tables: reachedTables(
-        registry,
-        schedules.map(({ feature }) => ({ feature, isQuery: false })),
-      ),
-    },
-  ];
+/** What a function without routes may do that runs code of these features. */
+function effects(
+  registry: Registry,
+  needs: Needs,
+  features: readonly string[],
+  ...more: readonly Duty[]
+): Pick<NeededFunction, "routes" | "duties" | "tables"> {
+  return {
+    routes: [],
+    duties: new Set([...configDuties(registry), ...effectDuties(needs), ...more]),
+    tables: reachedTables(
+      registry,
+      features.map((feature) => ({ feature, isQuery: false })),
+    ),
+  };
 }
 
 /** Without declared keys, a server does not read configuration. */
@@ -192,27 +168,26 @@ function configDuties({ configKeys }: Registry): Duty[] {
 }
 
 /** Any handler may read kept events and the active version of a projection. */
-function readingDuties(needs: Needs): Duty[] {
-  return keepsEvents(needs) ? ["read-events"] : [];
+function readingDuties({ tables }: Needs): Duty[] {
+  return tables.some(({ name }) => name === keptEventsTable.name) ? ["read-events"] : [];
 }
 
 function effectDuties(needs: Needs): Duty[] {
-  return [
-    "claim",
-    "steps",
-    ...(needs.bus === undefined ? [] : ["publish" as const]),
-    ...(needs.jobs === undefined ? [] : ["later" as const]),
-    ...(keepsEvents(needs) ? ["keep-events" as const, "read-events" as const] : []),
-    ...(needs.jobs === undefined ? [] : ["enqueue" as const]),
+  const reading = readingDuties(needs);
+  const facts: readonly (readonly [boolean, Duty])[] = [
+    [true, "claim"],
+    [true, "steps"],
+    [needs.bus !== undefined, "publish"],
+    [needs.jobs !== undefined, "later"],
+    [reading.length > 0, "keep-events"],
+    [reading.length > 0, "read-events"],
+    [needs.jobs !== undefined, "enqueue"],
   ];
-}
-
-function keepsEvents({ tables }: Needs): boolean {
-  return tables.some(({ name }) => name === keptEventsTable.name);
+  return facts.flatMap(([isSo, duty]) => (isSo ? [duty] : []));
 }
 
 /** Includes features that they use, each with the widest access needed. */
-function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedTable[] {
+function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFunction["tables"] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {
     const reach = most.get(name);

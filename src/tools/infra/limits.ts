@@ -1,4 +1,4 @@
-import type { Template } from "./template.ts";
+import type { Members, Template } from "./template.ts";
 
 /** CloudFormation's limits for each section. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
@@ -20,63 +20,60 @@ export interface SizeReport {
 /** Checks the limits of CloudFormation, IAM and Lambda. */
 export function sizeReport(template: Template, text: string): SizeReport {
   const bytes = Buffer.byteLength(text);
-  const counts = (["Parameters", "Resources", "Outputs"] as const).map((section) => ({
-    section: section.toLowerCase(),
-    count: Object.keys(template[section]).length,
-    limit: most[section],
-  }));
-  const over = counts.filter(({ count, limit }) => count > limit);
+  const counts = (["Parameters", "Resources", "Outputs"] as const).flatMap((section) => {
+    const [count, limit] = [Object.keys(template[section]).length, most[section]];
+    return count > limit
+      ? [`it has ${count} ${section.toLowerCase()}, and CloudFormation takes ${limit}`]
+      : [];
+  });
+  const large = `it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`;
+  const inBucket = `it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`;
+  const notes = limited.flatMap(({ type, limit, sizeOf, note }) =>
+    Object.entries(template.Resources)
+      .filter(([, { Type }]) => Type === type)
+      .map(([id, { Properties }]) => ({ id, size: sizeOf(Properties, template) }))
+      .filter(({ size }) => size > limit)
+      .map(({ id, size }) => note(id, size)),
+  );
   return {
-    problems: [
-      ...over.map(
-        ({ section, count, limit }) =>
-          `it has ${count} ${section}, and CloudFormation takes ${limit}`,
-      ),
-      ...(bytes > mostBytes
-        ? [`it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`]
-        : []),
-    ],
-    notes: [
-      ...(bytes > mostInlineBytes
-        ? [
-            `it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`,
-          ]
-        : []),
-      ...largePolicies(template).map(
-        ([role, size]) =>
-          `${role} has policies of about ${size} characters, and IAM takes ${mostPolicyCharacters}; with --shape each roles are smaller`,
-      ),
-      ...largeEnvironments(template).map(
-        ([id, size]) =>
-          `${id} has an environment of about ${size} bytes, and Lambda takes ${mostEnvironmentBytes}: a server has a variable for each table; shorten names of tables, dynamodb.prefix and NamePrefix, or make two servers of it`,
-      ),
-    ],
+    problems: [...counts, ...(bytes > mostBytes ? [large] : [])],
+    notes: [...(bytes > mostInlineBytes ? [inBucket] : []), ...notes],
   };
 }
 
-function largePolicies(template: Template): [role: string, characters: number][] {
-  return Object.entries(template.Resources)
-    .filter(([, { Type }]) => Type === "AWS::IAM::Role")
-    .map(([id, { Properties }]): [string, number] => [
-      id,
-      policyCharacters(Properties["Policies"], template),
-    ])
-    .filter(([, characters]) => characters > mostPolicyCharacters);
+interface Limited {
+  readonly type: string;
+  readonly limit: number;
+  readonly sizeOf: (properties: Members, template: Template) => number;
+  readonly note: (id: string, size: number) => string;
 }
+
+const limited: readonly Limited[] = [
+  {
+    type: "AWS::IAM::Role",
+    limit: mostPolicyCharacters,
+    sizeOf: policyCharacters,
+    note: (role, size) =>
+      `${role} has policies of about ${size} characters, and IAM takes ${mostPolicyCharacters}; with --shape each roles are smaller`,
+  },
+  {
+    type: "AWS::Lambda::Function",
+    limit: mostEnvironmentBytes,
+    sizeOf: environmentBytes,
+    note: (id, size) =>
+      `${id} has an environment of about ${size} bytes, and Lambda takes ${mostEnvironmentBytes}: a server has a variable for each table; shorten names of tables, dynamodb.prefix and NamePrefix, or make two servers of it`,
+  },
+];
 
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
 /** Assumes that a resource's name equals its logical ID. */
-function policyCharacters(policies: unknown, { Parameters }: Template): number {
-  const named = (id: unknown) =>
-    `${arnBeginning}${String(Parameters["NamePrefix"]?.Default)}-${String(id)}`;
-  const text = JSON.stringify(policies, (_name, value: unknown) => {
+function policyCharacters({ Policies }: Members, { Parameters }: Template): number {
+  const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
+  const text = JSON.stringify(Policies, (_name, value: unknown) => {
     // Safe: any JSON value. An object may be an intrinsic function.
-    const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as {
-      readonly "Fn::GetAtt"?: readonly unknown[];
-      readonly "Fn::Sub"?: unknown;
-    };
-    if (attribute !== undefined) return named(attribute[0]);
+    const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as Members;
+    if (Array.isArray(attribute)) return named(attribute[0]);
     if (substituted !== undefined)
       return named(String(substituted).replace(/^.*:|\$\{[^}]*\}-?/g, ""));
     return value;
@@ -84,20 +81,13 @@ function policyCharacters(policies: unknown, { Parameters }: Template): number {
   return text.length;
 }
 
-function largeEnvironments(template: Template): [id: string, bytes: number][] {
-  return Object.entries(template.Resources)
-    .filter(([, { Type }]) => Type === "AWS::Lambda::Function")
-    .map(([id, { Properties }]): [string, number] => {
-      const { Variables = {} } = (Properties["Environment"] ?? {}) as {
-        readonly Variables?: Readonly<Record<string, unknown>>;
-      }; // safe: CloudFormation's format
-      const values = Object.entries(Variables).map(([name, value]) => [
-        name,
-        deployedText(value, template),
-      ]);
-      return [id, Buffer.byteLength(JSON.stringify(Object.fromEntries(values)))];
-    })
-    .filter(([, bytes]) => bytes > mostEnvironmentBytes);
+function environmentBytes({ Environment = {} }: Members, template: Template): number {
+  const { Variables = {} } = Environment as { readonly Variables?: Members }; // safe: CloudFormation's format
+  const values = Object.entries(Variables).map(([name, value]) => [
+    name,
+    deployedText(value, template),
+  ]);
+  return Buffer.byteLength(JSON.stringify(Object.fromEntries(values)));
 }
 
 const pseudo: Readonly<Record<string, string>> = {
@@ -115,13 +105,13 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
   // Safe: any JSON value. An object may be an intrinsic function.
-  const { Ref: name, ...functions } = value as Readonly<Record<string, unknown>>;
   const {
+    Ref: name,
     "Fn::Sub": substituted,
     "Fn::GetAtt": attribute,
     "Fn::If": choice,
     "Fn::Join": joined,
-  } = functions;
+  } = value as Members;
   if (depth > mostReferences) return unknownText;
   if (name !== undefined) return referredText(String(name), template, resolve);
   if (Array.isArray(attribute))

@@ -1,7 +1,16 @@
 import { queueTimeoutSeconds } from "./functions.ts";
 import type { NeededBus, NeededQueue, Needs } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
-import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./template.ts";
+import {
+  attributeOf,
+  output,
+  policyDocument,
+  ref,
+  resource,
+  substituted,
+  type TemplatePart,
+  type Value,
+} from "./template.ts";
 
 /** Longest retention that SQS allows, 14 days, in seconds. */
 const longestRetentionSeconds = 1_209_600;
@@ -14,117 +23,86 @@ export const messageIds = {
 } as const;
 
 export function messageParts({ bus, events, jobs }: Needs): TemplatePart[] {
-  const jobParts = jobs === undefined ? [] : [queuePart(jobs, [])];
-  // Consumers only consume declared events, so without a bus there is no event queue.
-  if (bus === undefined) return jobParts;
-  if (events === undefined) return [busPart(bus), ...jobParts];
-  return [busPart(bus), rulePart(bus), queuePart(events, [fromRule]), ...jobParts];
+  return [
+    ...(bus === undefined ? [] : busParts(bus)),
+    // Consumers only consume declared events, so without a bus there is no event queue.
+    ...(bus === undefined || events === undefined
+      ? []
+      : [rulePart(bus), ...queueParts(events, fromRule)]),
+    ...(jobs === undefined ? [] : queueParts(jobs)),
+  ];
 }
 
-function busPart({ name, variable }: NeededBus): TemplatePart {
+function busParts({ name, variable }: NeededBus): TemplatePart[] {
   const id = messageIds.bus;
-  return {
-    Resources: { [id]: { Type: "AWS::Events::EventBus", Properties: { Name: substituted(name) } } },
-    Outputs: {
-      [`${id}Name`]: { Description: variable, Value: ref(id) },
-      [`${id}Arn`]: { Description: `The ARN of ${variable}`, Value: attributeOf(id, "Arn") },
-    },
-  };
+  return [
+    resource(id, "AWS::Events::EventBus", { Name: substituted(name) }),
+    output(`${id}Name`, variable, ref(id)),
+    output(`${id}Arn`, `The ARN of ${variable}`, attributeOf(id, "Arn")),
+  ];
 }
 
 /** Creates the rule. Events that it cannot deliver are sent to the dead-letter queue. */
-function rulePart({ rule }: NeededBus): TemplatePart {
+function rulePart({ rule: { name, pattern, targetId } }: NeededBus): TemplatePart {
   const { queue, dead } = messageIds.events;
-  return {
-    Resources: {
-      [messageIds.rule]: {
-        Type: "AWS::Events::Rule",
-        Properties: {
-          Name: rule.name,
-          EventBusName: ref(messageIds.bus),
-          EventPattern: rule.pattern,
-          Targets: [
-            {
-              Id: rule.targetId,
-              Arn: attributeOf(queue, "Arn"),
-              DeadLetterConfig: { Arn: attributeOf(dead, "Arn") },
-            },
-          ],
-        },
+  return resource(messageIds.rule, "AWS::Events::Rule", {
+    Name: name,
+    EventBusName: ref(messageIds.bus),
+    EventPattern: pattern,
+    Targets: [
+      {
+        Id: targetId,
+        Arn: attributeOf(queue, "Arn"),
+        DeadLetterConfig: { Arn: attributeOf(dead, "Arn") },
       },
-    },
-  };
+    ],
+  });
 }
 
-function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)[]): TemplatePart {
-  const ids = messageIds[queue.kind];
-  const { name, deadName, isOrdered, maxReceives, variable } = queue;
+type Allowed = (id: string) => Value;
+
+function queueParts(wanted: NeededQueue, ...allowed: readonly Allowed[]): TemplatePart[] {
+  const { name, deadName, isOrdered, maxReceives, variable, visibilitySeconds } = wanted;
+  const { queue, dead } = messageIds[wanted.kind];
   const common = {
-    ...(isOrdered ? { FifoQueue: true } : {}),
+    FifoQueue: isOrdered || undefined,
     KmsMasterKeyId: withCustomerKey(ref("CustomerKeyArn")),
     SqsManagedSseEnabled: withCustomerKey(false, true),
   };
-  return {
-    Resources: {
-      [ids.queue]: {
-        Type: "AWS::SQS::Queue",
-        Properties: {
-          QueueName: substituted(name),
-          ...common,
-          VisibilityTimeout: Math.max(queue.visibilitySeconds, 6 * queueTimeoutSeconds),
-          RedrivePolicy: {
-            deadLetterTargetArn: attributeOf(ids.dead, "Arn"),
-            maxReceiveCount: maxReceives,
-          },
-        },
+  return [
+    resource(queue, "AWS::SQS::Queue", {
+      QueueName: substituted(name),
+      ...common,
+      VisibilityTimeout: Math.max(visibilitySeconds, 6 * queueTimeoutSeconds),
+      RedrivePolicy: {
+        deadLetterTargetArn: attributeOf(dead, "Arn"),
+        maxReceiveCount: maxReceives,
       },
-      [ids.dead]: {
-        Type: "AWS::SQS::Queue",
-        Properties: {
-          QueueName: substituted(deadName),
-          ...common,
-          MessageRetentionPeriod: longestRetentionSeconds,
-        },
-      },
-      ...policy(ids.queue, allowed),
-      ...policy(ids.dead, allowed),
-    },
-    Outputs: {
-      [`${ids.queue}Url`]: { Description: variable, Value: ref(ids.queue) },
-      [`${ids.queue}Arn`]: {
-        Description: `The ARN of ${variable}`,
-        Value: attributeOf(ids.queue, "Arn"),
-      },
-    },
-  };
+    }),
+    resource(dead, "AWS::SQS::Queue", {
+      QueueName: substituted(deadName),
+      ...common,
+      MessageRetentionPeriod: longestRetentionSeconds,
+    }),
+    policyPart(queue, allowed),
+    policyPart(dead, allowed),
+    output(`${queue}Url`, variable, ref(queue)),
+    output(`${queue}Arn`, `The ARN of ${variable}`, attributeOf(queue, "Arn")),
+  ];
 }
 
 /** Denies access without TLS. Other accounts have no access; roles grant it here. */
-function policy(
-  id: string,
-  allowed: readonly ((id: string) => Value)[],
-): NonNullable<TemplatePart["Resources"]> {
-  return {
-    [`${id}Policy`]: {
-      Type: "AWS::SQS::QueuePolicy",
-      Properties: {
-        Queues: [ref(id)],
-        PolicyDocument: {
-          Version: "2012-10-17",
-          Statement: [
-            ...allowed.map((statement) => statement(id)),
-            {
-              Effect: "Deny",
-              Principal: "*",
-              Action: "sqs:*",
-              Resource: attributeOf(id, "Arn"),
-              Condition: { Bool: { "aws:SecureTransport": "false" } },
-            },
-          ],
-        },
-      },
-    },
-  };
+function policyPart(id: string, allowed: readonly Allowed[]): TemplatePart {
+  return resource(`${id}Policy`, "AWS::SQS::QueuePolicy", {
+    Queues: [ref(id)],
+    PolicyDocument: policyDocument(...allowed.map((statement) => statement(id)), {
+      Effect: "Deny",
+      Principal: "*",
+      Action: "sqs:*",
+      Resource: attributeOf(id, "Arn"),
+      Condition: { Bool: { "aws:SecureTransport": "false" } },
+    }),
+  });
 }
 
 function fromRule(id: string): Value {

@@ -1,26 +1,22 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { usesMessages } from "../../app/registry/registry.ts";
+import { type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { type AlarmSubject, metricAlarms } from "../../base/metrics/metric-alarms.ts";
 import { type MetricDeclaration, metricList } from "../../base/metrics/metric-list.ts";
 import { alarmPart } from "./alarm-parts.ts";
+import { hasTenants } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
-import { substituted, type TemplatePart, type Value } from "./template.ts";
+import { resource, substituted, type TemplatePart, type Values } from "./template.ts";
 
-export function metricVariables({ options }: DeclaredServer): Readonly<Record<string, Value>> {
-  return options.metrics === undefined
-    ? {}
-    : { POWERTOOLS_METRICS_NAMESPACE: substituted(namePrefix) };
+export function metricVariables({ options }: DeclaredServer): Values {
+  const namespace = { POWERTOOLS_METRICS_NAMESPACE: substituted(namePrefix) };
+  return options.metrics === undefined ? {} : namespace;
 }
 
-/**
- * Creates alarms on the functions' metrics and a dashboard. Returns no parts if the server does not
- * publish metrics.
- */
-export function metricParts(server: DeclaredServer): TemplatePart[] {
-  const { options, registry } = server;
+/** Alarms on the functions' metrics, and a dashboard, if the server publishes metrics. */
+export function metricParts({ options, registry }: DeclaredServer): TemplatePart[] {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";
-  const alarms = metricAlarms.filter(({ of }) => hasSubject(server, of));
+  const alarms = metricAlarms.filter(({ of }) => hasSubject[of](registry));
   return [
     ...alarms.map(({ metric, labels, ...alarm }) =>
       alarmPart({
@@ -33,24 +29,15 @@ export function metricParts(server: DeclaredServer): TemplatePart[] {
   ];
 }
 
-function hasSubject({ registry }: DeclaredServer, subject: AlarmSubject): boolean {
-  switch (subject) {
-    case "anything":
-      return true;
-    case "outbox":
-      return usesMessages(registry);
-    case "events":
-      return registry.events.size > 0;
-    case "jobs":
-      return usesMessages(registry);
-    case "schedules":
-      return registry.schedules.size > 0;
-    case "tenants":
-      return [...registry.tables.values()].some(({ tenant }) => tenant === true);
-    case "config":
-      return registry.configKeys.size > 0;
-  }
-}
+const hasSubject: Readonly<Record<AlarmSubject, (registry: Registry) => boolean>> = {
+  anything: () => true,
+  outbox: usesMessages,
+  events: ({ events }) => events.size > 0,
+  jobs: usesMessages,
+  schedules: ({ schedules }) => schedules.size > 0,
+  tenants: hasTenants,
+  config: ({ configKeys }) => configKeys.size > 0,
+};
 
 const [width, height] = [8, 6];
 
@@ -67,27 +54,18 @@ function dashboardPart(service: string, metrics: readonly MetricDeclaration[]): 
         title: metric.name,
         // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
         region: "${AWS::Region}",
-        metrics: statisticsOf(metric).map((statistic) => [
+        metrics: statistics[metric.kind].map((statistic) => [
           { expression: searchFor(metric, service, statistic) },
         ]),
       },
     }));
-  return {
-    Resources: {
-      Dashboard: {
-        Type: "AWS::CloudWatch::Dashboard",
-        Properties: {
-          DashboardName: substituted(namePrefix),
-          DashboardBody: substituted(JSON.stringify({ widgets })),
-        },
-      },
-    },
-  };
+  return resource("Dashboard", "AWS::CloudWatch::Dashboard", {
+    DashboardName: substituted(namePrefix),
+    DashboardBody: substituted(JSON.stringify({ widgets })),
+  });
 }
 
-function statisticsOf({ kind }: MetricDeclaration): readonly string[] {
-  return { counter: ["Sum"], histogram: ["p50", "p99"], gauge: ["Maximum"] }[kind];
-}
+const statistics = { counter: ["Sum"], histogram: ["p50", "p99"], gauge: ["Maximum"] } as const;
 
 /** Draws one line for each set of dimensions, because label values change over time. */
 function searchFor(

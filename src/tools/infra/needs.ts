@@ -6,7 +6,7 @@ import {
   tableVariable,
 } from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { allTables, usesMessages } from "../../app/registry/registry.ts";
+import { allTables, type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { eventRule, maxReceives, messagingNames } from "../../aws/messaging/messaging.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging/sqs-queue.ts";
 import type { RequiredTable } from "../../aws/tables/table-indexes.ts";
@@ -19,10 +19,8 @@ export interface NeededTable extends RequiredTable {
   readonly stream: "KEYS_ONLY" | undefined;
 }
 
-export type QueueKind = "events" | "jobs";
-
 export interface NeededQueue {
-  readonly kind: QueueKind;
+  readonly kind: "events" | "jobs";
   readonly name: string;
   readonly deadName: string;
   readonly isOrdered: boolean;
@@ -60,42 +58,35 @@ export interface Needs {
   readonly isIsolated: boolean;
 }
 
-export interface NeedsOptions {
-  readonly env?: Variables;
-  readonly prefix?: string;
-}
-
 /** Uses declarations only, without calling AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
-  { env = {}, prefix }: NeedsOptions = {},
+  { env = {}, prefix }: { readonly env?: Variables; readonly prefix?: string } = {},
 ): Needs {
   const source = options.dynamodb?.prefix ?? "keelson";
-  const names = messagingNames(prefix ?? source, env);
+  const start = prefix ?? source;
+  const names = messagingNames(start, env);
   const needed = (table: TableDeclaration) =>
-    neededTable(table, physicalTableName(table.name, prefix ?? source, env));
+    neededTable(table, physicalTableName(table.name, start, env));
   const [config, ...others] = allTables(registry);
   const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
   return {
     tables: [needed(config), ...others.map(needed)],
     events: consumed.length > 0 ? neededQueue("events", names.events) : undefined,
     jobs: usesMessages(registry) ? neededQueue("jobs", names.jobs) : undefined,
-    bus:
-      registry.events.size > 0
-        ? {
-            name: names.bus,
-            variable: "KEELSON_EVENT_BUS",
-            source,
-            rule: eventRule(source),
-            consumed,
-          }
-        : undefined,
+    bus: registry.events.size > 0 ? neededBus(names.bus, source, consumed) : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
     hasAuthSecret: options.auth === undefined,
-    isIsolated:
-      options.isolation !== undefined &&
-      [...registry.tables.values()].some(({ tenant }) => tenant === true),
+    isIsolated: options.isolation !== undefined && hasTenants(registry),
   };
+}
+
+export function hasTenants({ tables }: Registry): boolean {
+  return [...tables.values()].some(({ tenant }) => tenant === true);
+}
+
+function neededBus(name: string, source: string, consumed: readonly string[]): NeededBus {
+  return { name, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed };
 }
 
 export function neededTable(table: TableDeclaration, tableName: string): NeededTable {
@@ -108,20 +99,19 @@ export function neededTable(table: TableDeclaration, tableName: string): NeededT
   };
 }
 
-export function neededQueue(kind: QueueKind, name: string): NeededQueue {
+export function neededQueue(kind: NeededQueue["kind"], name: string): NeededQueue {
   const isOrdered = kind === "jobs";
-  const variable = isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE";
   return {
     kind,
     name,
     deadName: deadQueueName(queueName(name)),
     isOrdered,
-    variable,
+    variable: isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE",
     visibilitySeconds,
     maxReceives,
   };
 }
 
-export function queuesOf({ events, jobs }: Pick<Needs, "events" | "jobs">): NeededQueue[] {
+export function queuesOf({ events, jobs }: Needs): NeededQueue[] {
   return [events, jobs].filter((queue) => queue !== undefined);
 }

@@ -1,4 +1,4 @@
-import { ref, type TemplatePart, type Value, when } from "./template.ts";
+import { type Parameter, ref, type TemplatePart, type Value, when } from "./template.ts";
 
 /** Parameter that prefixes every name, as a placeholder of `Fn::Sub`. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
@@ -19,46 +19,31 @@ export function nameParameter(prefix: string, stage: string, longest: number): T
       `names would begin with ${JSON.stringify(name)}, which is longer than ${longest} characters; shorten dynamodb.prefix or the stage`,
     );
   }
-  return {
-    Parameters: {
-      NamePrefix: {
-        Type: "String",
-        Default: name,
-        Description:
-          "What every name begins with, so that stages and applications share an account",
-        AllowedPattern: "[A-Za-z0-9_-]+",
-        ConstraintDescription: "letters, digits, _ and -",
-        MaxLength: longest,
-      },
-    },
+  const description =
+    "What every name begins with, so that stages and applications share an account";
+  const rules = {
+    AllowedPattern: "[A-Za-z0-9_-]+",
+    ConstraintDescription: "letters, digits, _ and -",
+    MaxLength: longest,
   };
+  return { Parameters: { NamePrefix: given(name, description, rules) } };
 }
 
-/**
- * Parameter for a customer-managed KMS key, used by tables, queues and the roles that access them.
- */
-export const customerKeyPart: TemplatePart = {
-  Parameters: {
-    CustomerKeyArn: {
-      Type: "String",
-      Default: "",
-      Description:
-        "A KMS key for tables and queues; its policy lets events.amazonaws.com use it. Empty: AWS's own keys",
-      AllowedPattern: "(arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/.+)?",
-      ConstraintDescription: "empty, or the ARN of a KMS key",
-    },
-  },
-  Conditions: { HasCustomerKey: isGiven("CustomerKeyArn") },
-};
+/** Customer-managed KMS key of tables, queues and the roles that access them. */
+export const customerKeyParts: readonly TemplatePart[] = [
+  arnParameter(
+    "CustomerKeyArn",
+    "kms",
+    "key/.+",
+    "A KMS key for tables and queues; its policy lets events.amazonaws.com use it. Empty: AWS's own keys",
+    "a KMS key",
+  ),
+  { Conditions: { HasCustomerKey: isGiven("CustomerKeyArn") } },
+];
 
 export const dataParameters: TemplatePart = {
   Parameters: {
-    DeletionProtection: {
-      Type: "String",
-      Default: "true",
-      Description: "Whether lasting tables refuse to be deleted",
-      AllowedValues: ["true", "false"],
-    },
+    DeletionProtection: choice("Whether lasting tables refuse to be deleted", "true", "false"),
   },
 };
 
@@ -78,64 +63,31 @@ export const functionParameters: TemplatePart = {
       Type: "String",
       Description: "The key of the archive in the bucket; another key deploys other code",
     },
-    CodeEntry: {
-      Type: "String",
-      Default: "lambda",
-      Description:
-        "The file in the archive that exports the functions, without .mjs, such as dist/lambda",
-      AllowedPattern: "[A-Za-z0-9_./-]+",
-      ConstraintDescription: "the path of a file, without its extension",
-    },
-    Runtime: {
-      Type: "String",
-      Default: "nodejs24.x",
-      Description: "The runtime of the functions",
-      AllowedValues: ["nodejs24.x", "nodejs22.x"],
-    },
-    Architecture: {
-      Type: "String",
-      Default: "arm64",
-      Description: "The processors of the functions",
-      AllowedValues: ["arm64", "x86_64"],
-    },
-    MemorySize: {
-      Type: "Number",
-      Default: 512,
-      Description: "The memory of each function, in MB; the processor grows with it",
+    CodeEntry: given(
+      "lambda",
+      "The file in the archive that exports the functions, without .mjs, such as dist/lambda",
+      {
+        AllowedPattern: "[A-Za-z0-9_./-]+",
+        ConstraintDescription: "the path of a file, without its extension",
+      },
+    ),
+    Runtime: choice("The runtime of the functions", "nodejs24.x", "nodejs22.x"),
+    Architecture: choice("The processors of the functions", "arm64", "x86_64"),
+    MemorySize: given(512, "The memory of each function, in MB; the processor grows with it", {
       MinValue: 128,
       MaxValue: 10_240,
-    },
-    LogRetentionDays: {
-      Type: "Number",
-      Default: 14,
-      Description: "How long log lines are kept, in days",
+    }),
+    LogRetentionDays: given(14, "How long log lines are kept, in days", {
       AllowedValues: retentionDays,
-    },
-    HttpConcurrency: {
-      Type: "Number",
-      Default: 0,
-      Description:
-        "Reserved concurrency of each function that answers requests. 0: none is reserved",
-      MinValue: 0,
-    },
-    ThrottleRate: {
-      Type: "Number",
-      Default: 100,
-      Description: "Requests a second that the API takes of each route",
-      MinValue: 1,
-    },
-    ThrottleBurst: {
-      Type: "Number",
-      Default: 200,
-      Description: "Requests at once that the API takes of each route",
-      MinValue: 1,
-    },
-    AccessLog: {
-      Type: "String",
-      Default: "true",
-      Description: "Whether the API logs a line for each request",
-      AllowedValues: ["true", "false"],
-    },
+    }),
+    HttpConcurrency: given(
+      0,
+      "Reserved concurrency of each function that answers requests. 0: none is reserved",
+      { MinValue: 0 },
+    ),
+    ThrottleRate: given(100, "Requests a second that the API takes of each route", { MinValue: 1 }),
+    ThrottleBurst: given(200, "Requests at once that the API takes of each route", { MinValue: 1 }),
+    AccessLog: choice("Whether the API logs a line for each request", "true", "false"),
   },
   Conditions: {
     HasHttpConcurrency: { "Fn::Not": [{ "Fn::Equals": [ref("HttpConcurrency"), "0"] }] },
@@ -146,15 +98,41 @@ export const functionParameters: TemplatePart = {
 /** Separate because linters reject unused parameters. */
 export const queueParameters: TemplatePart = {
   Parameters: {
-    QueueConcurrency: {
-      Type: "Number",
-      Default: 10,
-      Description: "How many functions each queue may run at once",
+    QueueConcurrency: given(10, "How many functions each queue may run at once", {
       MinValue: 2,
       MaxValue: 1_000,
-    },
+    }),
   },
 };
+
+function given(
+  Default: string | number,
+  Description: string,
+  rules: Omit<Parameter, "Type" | "Default" | "Description">,
+): Parameter {
+  const Type = typeof Default === "number" ? "Number" : "String";
+  return { Type, Default, Description, ...rules };
+}
+
+/** The first value is the default. */
+function choice(description: string, ...values: readonly [string, ...string[]]): Parameter {
+  return given(values[0], description, { AllowedValues: values });
+}
+
+/** `pattern` matches what an ARN says after its account. */
+export function arnParameter(
+  id: string,
+  service: string,
+  pattern: string,
+  description: string,
+  what: string,
+): TemplatePart {
+  const rules = {
+    AllowedPattern: `(arn:[a-z-]+:${service}:[a-z0-9-]+:[0-9]{12}:${pattern})?`,
+    ConstraintDescription: `empty, or the ARN of ${what}`,
+  };
+  return { Parameters: { [id]: given("", description, rules) } };
+}
 
 export function isGiven(parameter: string): Value {
   return { "Fn::Not": [{ "Fn::Equals": [ref(parameter), ""] }] };

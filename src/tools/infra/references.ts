@@ -7,83 +7,74 @@ export function danglingReferences({
   Resources,
   Outputs,
 }: Template): string[] {
-  const names = new Set([...Object.keys(Parameters), ...Object.keys(Resources)]);
-  const isThere = ({ name, isCondition }: Reference) =>
-    isCondition ? Object.hasOwn(Conditions, name) : name.startsWith("AWS::") || names.has(name);
+  const known = new Set([
+    ...Object.keys({ ...Parameters, ...Resources }),
+    ...Object.keys(Conditions).map(conditionNamed),
+  ]);
   const all = [
-    ...Object.entries(Conditions).flatMap(([id, value]) => referencesOf(value, `condition ${id}`)),
-    ...Object.entries(Resources).flatMap(([id, resource]) => [
-      ...ownReferences(resource, id),
-      ...referencesOf(resource.Properties, id),
-    ]),
-    ...Object.entries(Outputs).flatMap(([id, output]) => [
-      ...ownReferences(output, `output ${id}`),
-      ...referencesOf(output, `output ${id}`),
-    ]),
+    ...Object.entries(Conditions).map(([id, value]) => ({
+      from: `condition ${id}`,
+      names: referencesOf(value),
+    })),
+    ...Object.entries(Resources).map(([id, resource]) => ({
+      from: id,
+      names: [...ownReferences(resource), ...referencesOf(resource.Properties)],
+    })),
+    ...Object.entries(Outputs).map(([id, output]) => ({
+      from: `output ${id}`,
+      names: [...ownReferences(output), ...referencesOf(output)],
+    })),
   ];
-  const missing = all.filter((reference) => !isThere(reference));
+  const missing = all.flatMap(({ from, names }) =>
+    names
+      .filter((name) => !known.has(name) && !name.startsWith("AWS::"))
+      .map((name) => `${from} refers to ${name}`),
+  );
+  return [...new Set(missing)];
+}
+
+const conditionNamed = (name: unknown) => `the condition ${name}`;
+
+function ownReferences(item: {
+  readonly Condition?: unknown;
+  readonly DependsOn?: unknown;
+}): string[] {
   return [
-    ...new Set(
-      missing.map(
-        ({ from, name, isCondition }) =>
-          `${from} refers to ${isCondition ? "the condition " : ""}${name}`,
-      ),
-    ),
+    ...(item.Condition === undefined ? [] : [conditionNamed(item.Condition)]),
+    ...[item.DependsOn ?? []].flat().map(String),
   ];
 }
 
-interface Reference {
-  readonly from: string;
-  readonly name: string;
-  readonly isCondition: boolean;
-}
-
-function ownReferences(
-  item: { readonly Condition?: unknown; readonly DependsOn?: unknown },
-  from: string,
-): Reference[] {
-  const dependencies = [item.DependsOn ?? []]
-    .flat()
-    .map((name) => ({ from, name: String(name), isCondition: false }));
-  return item.Condition === undefined
-    ? dependencies
-    : [{ from, name: String(item.Condition), isCondition: true }, ...dependencies];
-}
-
-function referencesOf(value: unknown, from: string): Reference[] {
+function referencesOf(value: unknown): string[] {
   if (typeof value !== "object" || value === null) return [];
-  if (Array.isArray(value)) return value.flatMap((item) => referencesOf(item, from));
-  const to = (name: unknown, isCondition = false): Reference => ({
-    from,
-    name: String(name),
-    isCondition,
-  });
+  if (Array.isArray(value)) return value.flatMap(referencesOf);
   const entries = Object.entries(value);
-  const inner = entries.flatMap(([, member]) => referencesOf(member, from));
+  const inner = entries.flatMap(([, member]) => referencesOf(member));
   const [[name, given] = ["", undefined]] = entries;
   if (entries.length !== 1) return inner; // an intrinsic function is the only member of its object
   const [first, second] = [given].flat();
   switch (name) {
     case "Ref":
-      return [to(given)];
+      return [String(given)];
     // A condition's name is a string; in an IAM statement, `Condition` is an object.
     case "Condition":
-      return typeof given === "string" ? [to(given, true)] : inner;
+      return typeof given === "string" ? [conditionNamed(given)] : inner;
     case "Fn::If":
-      return [to(first, true), ...inner];
+      return [conditionNamed(first), ...inner];
     case "Fn::GetAtt":
-      return [to(String(first).split(".")[0])];
+      return [beforeDot(String(first))];
     case "Fn::Sub": {
       const local = Object.keys(typeof second === "object" && second !== null ? second : {});
-      const used = [...String(first).matchAll(/\$\{([^!}][^}]*)\}/g)].map(
-        ([, placeholder]) => String(placeholder).split(".")[0],
+      const used = [...String(first).matchAll(/\$\{([^!}][^}]*)\}/g)].map(([, placeholder]) =>
+        beforeDot(String(placeholder)),
       );
-      return [
-        ...used.filter((one) => !local.includes(String(one))).map((one) => to(one)),
-        ...inner,
-      ];
+      return [...used.filter((one) => !local.includes(one)), ...inner];
     }
     default:
       return inner;
   }
+}
+
+function beforeDot(text: string): string {
+  return text.replace(/\..*$/s, "");
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../app/server/server.ts";
 import { namePrefix } from "./parameters.ts";
-import { dataTemplate } from "./server-template.ts";
+import { serverTemplate } from "./server-template.ts";
 import { templateText } from "./template.ts";
 
 declare module "../../base/types/names.ts" {
@@ -39,7 +39,7 @@ function templateOf(
     features,
     ...(prefix === undefined ? {} : { dynamodb: { prefix } }),
   });
-  return dataTemplate(serverInternals(server), { stage });
+  return serverTemplate(serverInternals(server), { stage, part: "data" });
 }
 const resourcesOf = (...features: Parameters<typeof buildServer>[0]["features"]) =>
   Object.keys(templateOf(features).Resources);

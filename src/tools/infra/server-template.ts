@@ -1,15 +1,15 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { alarmParts } from "./alarm-parts.ts";
 import { apiParts } from "./api-part.ts";
-import { type DataPlace, dataElsewhere, ownData } from "./data-place.ts";
+import { dataElsewhere, ownData } from "./data-place.ts";
 import { type Extension, environmentWith, extended } from "./extension.ts";
-import { authSecretPart, environmentOf, functionPart } from "./function-part.ts";
+import { authSecretParts, environmentOf, functionParts } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
 import { messageParts } from "./message-parts.ts";
 import { metricParts, metricVariables } from "./metric-parts.ts";
 import { type Needs, needsOf } from "./needs.ts";
 import {
-  customerKeyPart,
+  customerKeyParts,
   dataParameters,
   functionParameters,
   longestDataPrefix,
@@ -17,11 +17,11 @@ import {
   nameParameter,
   namePrefix,
 } from "./parameters.ts";
-import { tablePart } from "./table-part.ts";
+import { tableParts } from "./table-part.ts";
 import { type Template, type TemplatePart, templateOf } from "./template.ts";
 import { triggerParts } from "./trigger-parts.ts";
 
-export type ServerPart = "data" | "functions" | "all";
+export type ServerPart = keyof typeof descriptions;
 
 export interface ServerTemplateOptions {
   /** Names start with `<dynamodb.prefix>-<stage>`. */
@@ -31,9 +31,7 @@ export interface ServerTemplateOptions {
   readonly extension?: Extension;
 }
 
-const nothing: Extension = { part: {}, variables: {} };
-
-const descriptions: Readonly<Record<ServerPart, string>> = {
+const descriptions = {
   data: "Tables, bus and queues of a keelson server. Made by keelson infra: do not edit.",
   functions:
     "Functions, API, roles and alarms of a keelson server. Made by keelson infra: do not edit.",
@@ -46,56 +44,43 @@ const descriptions: Readonly<Record<ServerPart, string>> = {
  */
 export function serverTemplate(
   server: DeclaredServer,
-  { stage, part = "all", shape = "one", extension = nothing }: ServerTemplateOptions,
+  {
+    stage,
+    part = "all",
+    shape = "one",
+    extension = { part: {}, variables: {} },
+  }: ServerTemplateOptions,
 ): Template {
   const needs = needsOf(server, { prefix: namePrefix });
   const functions = part === "data" ? [] : functionsOf(server, needs, shape);
   const longest = Math.min(longestDataPrefix, longestFunctionPrefix(functions));
   const template = templateOf(descriptions[part], [
     nameParameter(server.options.dynamodb?.prefix ?? "keelson", stage, longest),
-    customerKeyPart,
-    ...(part === "functions" ? [] : dataParts(needs)),
-    ...(part === "data"
+    ...customerKeyParts,
+    ...(part === "functions"
       ? []
-      : functionParts(
-          server,
-          needs,
-          functions,
-          part === "all" ? ownData : dataElsewhere(needs),
-          extension,
-        )),
+      : [dataParameters, ...needs.tables.flatMap(tableParts), ...messageParts(needs)]),
+    ...(part === "data" ? [] : codeParts(server, needs, functions, part, extension)),
   ]);
   return extended(template, extension);
 }
 
-export function dataTemplate(
-  server: DeclaredServer,
-  { stage }: Pick<ServerTemplateOptions, "stage">,
-): Template {
-  return serverTemplate(server, { stage, part: "data" });
-}
-
-function dataParts(needs: Needs): TemplatePart[] {
-  return [dataParameters, ...needs.tables.map(tablePart), ...messageParts(needs)];
-}
-
-function functionParts(
+function codeParts(
   server: DeclaredServer,
   needs: Needs,
   functions: readonly NeededFunction[],
-  place: DataPlace,
+  part: ServerPart,
   extension: Extension,
 ): TemplatePart[] {
   const { options } = server;
-  const environment = environmentWith(
-    { ...environmentOf(needs, place), ...metricVariables(server) },
-    extension,
-  );
+  const place = part === "all" ? ownData : dataElsewhere(needs);
+  const own = { ...environmentOf(needs, place), ...metricVariables(server) };
+  const environment = environmentWith(own, extension);
   return [
     functionParameters,
     place.part,
-    ...(needs.hasAuthSecret ? [authSecretPart] : []),
-    ...functions.map((one) => functionPart(one, needs, place, environment)),
+    ...(needs.hasAuthSecret ? authSecretParts : []),
+    ...functions.flatMap((one) => functionParts(one, needs, place, environment)),
     ...apiParts(functions, options.basePath ?? ""),
     ...triggerParts(functions, needs, place),
     ...alarmParts(functions, needs, place, options.metrics !== undefined),

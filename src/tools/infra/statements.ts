@@ -1,16 +1,20 @@
-import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
+import {
+  configTable,
+  keptEventsTable,
+  onceTable,
+  outboxTable,
+  type TableDeclaration,
+} from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
 import { arnOf, type DataPlace } from "./data-place.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
-import { type Needs, queuesOf } from "./needs.ts";
+import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
-import { attributeOf, ref, type Value } from "./template.ts";
+import { attributeOf, ref, type Value, type Values } from "./template.ts";
 
 /** No action or resource is `*`. */
-interface Statement {
+interface Statement extends Values {
   readonly Sid: string;
-  readonly Action: readonly string[];
-  readonly Resource: readonly Value[];
 }
 
 export function statementsOf(
@@ -20,189 +24,138 @@ export function statementsOf(
   logGroup: string,
 ): Value[] {
   const queues = queuesOf(needs);
+  const { isIsolated } = needs;
+  // With isolation, the tenant role reaches rows of tenants instead.
+  const tables = needed.tables.filter(({ table }) => !isIsolated || table.tenant !== true);
   const statements = [
     ...parameterStatements(needs),
-    ...[...needed.duties].flatMap((duty) => dutyStatements[duty](place, queues)),
-    ...tableStatements(needed, needs, place),
-    {
-      Sid: "Log",
-      Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
-      Resource: [attributeOf(logGroup, "Arn")],
-    },
+    ...[...needed.duties]
+      .flatMap((duty) => grants[duty])
+      .flatMap(([sid, actions, resources]) => statement(sid, actions, resources(place, queues))),
+    ...tableStatements(tables, place),
+    ...statement(
+      "Log",
+      ["logs:CreateLogStream", "logs:PutLogEvents"],
+      [attributeOf(logGroup, "Arn")],
+    ),
   ];
-  const merged = statements.filter(
-    ({ Sid }, index) => statements.findIndex((one) => one.Sid === Sid) === index,
-  );
-  return [...merged.map(allowed), useCustomerKey];
+  return [...new Map(statements.map((one) => [one.Sid, one])).values(), useCustomerKey];
 }
 
 /** Read when a function starts; the key ring again when a new key appears. */
 function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
-  const parameter = (name: string) =>
-    arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`);
+  const parameters = (...names: readonly string[]) =>
+    names.map((name) => arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`));
   return [
-    ...(overrides === undefined
-      ? []
-      : [
-          {
-            Sid: "ReadParameters",
-            Action: ["ssm:GetParametersByPath"],
-            // IAM accepts either form for parameters below a path.
-            Resource: [parameter(overrides), parameter(`${overrides}/*`)],
-          },
-        ]),
-    ...(keyRing === undefined
-      ? []
-      : [{ Sid: "ReadKeyRing", Action: ["ssm:GetParameter"], Resource: [parameter(keyRing)] }]),
+    ...statement(
+      "ReadParameters",
+      ["ssm:GetParametersByPath"],
+      // IAM accepts either form for parameters below a path.
+      overrides === undefined ? [] : parameters(overrides, `${overrides}/*`),
+    ),
+    ...statement(
+      "ReadKeyRing",
+      ["ssm:GetParameter"],
+      keyRing === undefined ? [] : parameters(keyRing),
+    ),
   ];
 }
 
-const dutyStatements: Readonly<
-  Record<Duty, (place: DataPlace, queues: ReturnType<typeof queuesOf>) => Statement[]>
-> = {
-  "read-config": (place) => [
-    {
-      Sid: "ReadConfig",
-      Action: ["dynamodb:BatchGetItem"],
-      Resource: [place.tableArn(configTable)],
-    },
-  ],
+type Resources = (place: DataPlace, queues: readonly NeededQueue[]) => Value[];
+type Grant = readonly [sid: string, actions: readonly string[], resources: Resources];
+
+const rowsOf =
+  (table: TableDeclaration): Resources =>
+  (place) => [place.tableArn(table)];
+const [config, once, outbox, kept] = [
+  rowsOf(configTable),
+  rowsOf(onceTable),
+  rowsOf(outboxTable),
+  rowsOf(keptEventsTable),
+];
+const leave: Grant = ["Publish", ["dynamodb:DeleteItem", "dynamodb:PutItem"], outbox];
+const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
+const enqueue: Grant = [
+  "Enqueue",
+  ["sqs:SendMessage"],
+  (place, queues) => queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
+];
+const sweep: Grant = [
+  "SweepOutbox",
+  ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
+  outbox,
+];
+
+const grants: Readonly<Record<Duty, readonly Grant[]>> = {
+  "read-config": [["ReadConfig", ["dynamodb:BatchGetItem"], config]],
   // Operators' routes. One transaction writes a row with its history, and a query reads the
   // history. Keys are rotated with a person's role.
-  "operate-config": (place) => [
-    {
-      Sid: "OperateConfig",
-      Action: ["dynamodb:PutItem", "dynamodb:Query"],
-      Resource: [place.tableArn(configTable)],
-    },
-  ],
+  "operate-config": [["OperateConfig", ["dynamodb:PutItem", "dynamodb:Query"], config]],
   // The first write after a rename supersedes the row of the former key, or checks that it does
   // not exist.
-  "rename-config": (place) => [
-    {
-      Sid: "RenameConfig",
-      Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
-      Resource: [place.tableArn(configTable)],
-    },
+  "rename-config": [
+    ["RenameConfig", ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"], config],
   ],
   // Takes and completes a claim (PutItem), reads it for a duplicate (GetItem), renews it during
   // long runs (UpdateItem), and releases it after a failure (DeleteItem).
-  claim: (place) => [
-    {
-      Sid: "Claim",
-      Action: [
-        "dynamodb:DeleteItem",
-        "dynamodb:GetItem",
-        "dynamodb:PutItem",
-        "dynamodb:UpdateItem",
-      ],
-      Resource: [place.tableArn(onceTable)],
-    },
+  claim: [
+    [
+      "Claim",
+      ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+      once,
+    ],
   ],
   // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
-  steps: (place) => [
-    {
-      Sid: "Step",
-      Action: ["dynamodb:ConditionCheckItem"],
-      Resource: [place.tableArn(onceTable)],
-    },
-  ],
+  steps: [["Step", ["dynamodb:ConditionCheckItem"], once]],
   // `ctx.publish`: the event is written with the effects and deleted after dispatch.
-  publish: (place) => [
-    {
-      Sid: "Publish",
-      Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"],
-      Resource: [place.tableArn(outboxTable)],
-    },
-    putEvents(place),
-  ],
+  publish: [leave, putEvents],
   // An event is stored with the effects, after its day has been checked and recorded. A
   // projection records its version and marks the events that it has counted.
-  "keep-events": (place) => [
-    {
-      Sid: "KeepEvents",
-      Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
-      Resource: [place.tableArn(keptEventsTable)],
-    },
-  ],
+  "keep-events": [["KeepEvents", ["dynamodb:BatchGetItem", "dynamodb:PutItem"], kept]],
   // `ctx.events`, and the version of a projection.
-  "read-events": (place) => [
-    {
-      Sid: "ReadEvents",
-      Action: ["dynamodb:GetItem", "dynamodb:Query"],
-      Resource: [place.tableArn(keptEventsTable)],
-    },
-  ],
+  "read-events": [["ReadEvents", ["dynamodb:GetItem", "dynamodb:Query"], kept]],
   // A delivery, or a job that is due later, is written with the effects. It is deleted after it
   // is sent, or by `ctx.unschedule`.
-  later: (place) => [
-    {
-      Sid: "Publish",
-      Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"],
-      Resource: [place.tableArn(outboxTable)],
-    },
-  ],
+  later: [leave],
   // Due jobs are read, marked (UpdateItem), sent and deleted. An invalid row is set aside
   // (PutItem).
-  "send-due": (place, queues) => [
-    sweepOutbox(place),
-    { Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: [place.tableArn(outboxTable)] },
-    ...dutyStatements.enqueue(place, queues),
-  ],
+  "send-due": [sweep, ["MarkDue", ["dynamodb:UpdateItem"], outbox], enqueue],
   // Remaining events are read, and deleted after dispatch, or set aside (PutItem) if the bus
   // rejects them permanently.
-  "sweep-outbox": (place) => [sweepOutbox(place), putEvents(place)],
+  "sweep-outbox": [sweep, putEvents],
   // `ctx.enqueue`, and deliveries after their commit.
-  enqueue: (place, queues) => [
-    {
-      Sid: "Enqueue",
-      Action: ["sqs:SendMessage"],
-      Resource: queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
-    },
-  ],
-  consume: (place, queues) => [
-    {
-      Sid: "Consume",
-      Action: [
+  enqueue: [enqueue],
+  consume: [
+    [
+      "Consume",
+      [
         "sqs:ChangeMessageVisibility",
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
         "sqs:ReceiveMessage",
       ],
-      Resource: queues.map(place.queueArn),
-    },
-    {
-      Sid: "DeadLetter",
-      Action: ["sqs:GetQueueUrl", "sqs:SendMessage"],
-      Resource: queues.map(place.deadQueueArn),
-    },
+      (place, queues) => queues.map(place.queueArn),
+    ],
+    [
+      "DeadLetter",
+      ["sqs:GetQueueUrl", "sqs:SendMessage"],
+      (place, queues) => queues.map(place.deadQueueArn),
+    ],
   ],
   // Lambda's poller.
-  "read-stream": (place) => [
-    {
-      Sid: "ReadStream",
-      Action: [
+  "read-stream": [
+    [
+      "ReadStream",
+      [
         "dynamodb:DescribeStream",
         "dynamodb:GetRecords",
         "dynamodb:GetShardIterator",
         "dynamodb:ListStreams",
       ],
-      Resource: [place.streamArn],
-    },
+      (place) => [place.streamArn],
+    ],
   ],
 };
-
-const sweepOutbox = (place: DataPlace): Statement => ({
-  Sid: "SweepOutbox",
-  Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
-  Resource: [place.tableArn(outboxTable)],
-});
-
-const putEvents = (place: DataPlace): Statement => ({
-  Sid: "PutEvents",
-  Action: ["events:PutEvents"],
-  Resource: [place.busArn],
-});
 
 const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
 /** A transaction needs the permissions of all its items' actions. */
@@ -214,50 +167,48 @@ const writing = [
   "dynamodb:UpdateItem",
   ...checking,
 ];
-export const reachActions: Readonly<
-  Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>
-> = {
-  query: { Sid: "ReadTables", Action: reading },
-  check: { Sid: "CheckTables", Action: checking },
-  write: { Sid: "WriteTables", Action: writing },
-};
+const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
+  ["query", "ReadTables", reading],
+  ["check", "CheckTables", checking],
+  ["write", "WriteTables", writing],
+];
 
-/**
- * Indexes only support queries. With isolation, the tenant role reaches rows of tenants instead.
- */
-function tableStatements(
-  { tables: reachable }: NeededFunction,
-  { isIsolated }: Needs,
-  place: DataPlace,
+/** Reaches rows. Indexes only support queries. */
+export function tableStatements(
+  tables: NeededFunction["tables"],
+  place: Pick<DataPlace, "tableArn" | "indexArn">,
+  prefix = "",
+  more: readonly string[] = [],
+  condition?: Value,
 ): Statement[] {
-  const tables = isIsolated ? reachable.filter(({ table }) => table.tenant !== true) : reachable;
   const indexes = tables.flatMap(({ table }) =>
     table.indexes.map(({ name }) => place.indexArn(table, name)),
   );
   return [
-    ...(["query", "check", "write"] as const).flatMap((reach) => {
-      const reached = tables.filter((one) => one.reach === reach);
-      return reached.length === 0
-        ? []
-        : [{ ...reachActions[reach], Resource: reached.map(({ table }) => place.tableArn(table)) }];
+    ...reachActions.flatMap(([reach, sid, actions]) => {
+      const arns = tables
+        .filter((one) => one.reach === reach)
+        .map(({ table }) => place.tableArn(table));
+      return statement(`${prefix}${sid}`, [...actions, ...more], arns, condition);
     }),
-    ...(indexes.length === 0
-      ? []
-      : [{ Sid: "QueryIndexes", Action: ["dynamodb:Query"], Resource: indexes }]),
+    ...statement(`${prefix}QueryIndexes`, ["dynamodb:Query", ...more], indexes, condition),
   ];
 }
 
-const allowed = ({ Sid, Action, Resource }: Statement): Value => ({
-  Sid,
-  Effect: "Allow",
-  Action,
-  Resource,
-});
+/** Without resources, there is nothing to allow. */
+export function statement(
+  Sid: string,
+  Action: readonly string[],
+  Resource: readonly Value[],
+  Condition?: Value,
+): Statement[] {
+  const conditional = Condition === undefined ? {} : { Condition };
+  return Resource.length === 0 ? [] : [{ Sid, Effect: "Allow", Action, Resource, ...conditional }];
+}
 
-export const useCustomerKey = withCustomerKey(
-  allowed({
-    Sid: "UseCustomerKey",
-    Action: ["kms:Decrypt", "kms:GenerateDataKey"],
-    Resource: [ref("CustomerKeyArn")],
-  }),
+const [useKey] = statement(
+  "UseCustomerKey",
+  ["kms:Decrypt", "kms:GenerateDataKey"],
+  [ref("CustomerKeyArn")],
 );
+export const useCustomerKey = withCustomerKey(useKey as Statement); // safe: it has a resource

@@ -5,13 +5,16 @@ export type Value =
   | readonly Value[]
   | { readonly [name: string]: Value };
 
+export type Values = Readonly<Record<string, Value>>;
+export type Members = Readonly<Record<string, unknown>>;
+
 export interface Resource {
   readonly Type: string;
   readonly DeletionPolicy?: "Retain";
   readonly UpdateReplacePolicy?: "Retain";
   readonly Condition?: string;
   readonly DependsOn?: string | readonly string[];
-  readonly Properties: Readonly<Record<string, unknown>>;
+  readonly Properties: Members;
 }
 
 export interface Parameter {
@@ -35,22 +38,38 @@ export interface Output {
 /** Names are logical IDs. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
-  readonly Conditions?: Readonly<Record<string, Value>>;
+  readonly Conditions?: Values;
   readonly Resources?: Readonly<Record<string, Resource>>;
   readonly Outputs?: Readonly<Record<string, Output>>;
 }
+
+export const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
 
 export interface Template extends Required<TemplatePart> {
   readonly AWSTemplateFormatVersion: "2010-09-09";
   readonly Description: string;
 }
 
+/** Omits properties that are `undefined`. */
+export function resource(
+  id: string,
+  Type: string,
+  properties: Members,
+  more: Omit<Resource, "Type" | "Properties"> = {},
+): TemplatePart {
+  const given = Object.entries(properties).filter(([, value]) => value !== undefined);
+  return { Resources: { [id]: { Type, ...more, Properties: Object.fromEntries(given) } } };
+}
+
+export const output = (id: string, Description: string, Value: Value): TemplatePart => ({
+  Outputs: { [id]: { Description, Value } },
+});
 export const ref = (id: string): Value => ({ Ref: id });
 export const attributeOf = (id: string, attribute: string): Value => ({
   "Fn::GetAtt": [id, attribute],
 });
 /** Replaces `${Name}` by a parameter's value or one of `values`. */
-export const substituted = (text: string, values?: Readonly<Record<string, Value>>): Value => ({
+export const substituted = (text: string, values?: Values): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
 });
 /** Without the second value, omits the property. */
@@ -58,26 +77,29 @@ export const when = (
   condition: string,
   value: Value,
   otherwise: Value = ref("AWS::NoValue"),
-): Value => ({
-  "Fn::If": [condition, value, otherwise],
+): Value => ({ "Fn::If": [condition, value, otherwise] });
+
+export const policyDocument = (...Statement: readonly Value[]): Value => ({
+  Version: "2012-10-17",
+  Statement,
 });
 
 /**
  * Entries that occur in several parts must be identical. @throws Error on conflicting resources.
  */
-export function templateOf(description: string, parts: readonly TemplatePart[]): Template {
-  const ids = parts.flatMap(({ Resources = {} }) => Object.keys(Resources));
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
+  const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
   if (twice !== undefined)
     throw new Error(`two names come to the logical ID ${twice}; rename one of the two`);
-  return {
-    AWSTemplateFormatVersion: "2010-09-09",
-    Description: description,
-    Parameters: Object.assign({}, ...parts.map(({ Parameters }) => Parameters)),
-    Conditions: Object.assign({}, ...parts.map(({ Conditions }) => Conditions)),
-    Resources: Object.assign({}, ...parts.map(({ Resources }) => Resources)),
-    Outputs: Object.assign({}, ...parts.map(({ Outputs }) => Outputs)),
-  };
+  const merged = sections.map((section) => [
+    section,
+    Object.assign({}, ...parts.map((part) => part[section])),
+  ]);
+  return { AWSTemplateFormatVersion: "2010-09-09", Description, ...Object.fromEntries(merged) };
+}
+
+export function duplicateOf(names: readonly string[]): string | undefined {
+  return names.find((name, index) => names.indexOf(name) !== index);
 }
 
 export function templateText(template: Template): string {
@@ -100,6 +122,10 @@ function written(value: unknown, newline: string): string {
 }
 
 /** `upload-parts` and `Table` become `UploadPartsTable`. */
-export function logicalId(name: string, suffix: string): string {
+export function logicalId(name: string, suffix = ""): string {
   return `${name.replaceAll(/(?:^|-+)(.?)/g, (_whole, letter: string) => letter.toUpperCase())}${suffix}`;
+}
+
+export function own<Item>(items: Readonly<Record<string, Item>>, id: string): Item | undefined {
+  return Object.hasOwn(items, id) ? items[id] : undefined;
 }
