@@ -1,5 +1,5 @@
 import { isRecord } from "../../base/errors/option-table.ts";
-import { type Input, ServiceError } from "../service/service.ts";
+import { type Input, parsed, ServiceError } from "../service/service.ts";
 
 export type EventPattern = (event: unknown) => boolean;
 
@@ -10,12 +10,8 @@ type Condition = (values: readonly unknown[]) => boolean;
  * @throws ServiceError InvalidEventPatternException
  */
 export function readEventPattern(text: string): EventPattern {
-  let pattern: unknown;
-  try {
-    pattern = JSON.parse(text);
-  } catch {
-    throw invalidPattern("It is not JSON");
-  }
+  const pattern = parsed(text);
+  if (pattern === undefined) throw invalidPattern("It is not JSON");
   if (!isRecord(pattern)) throw invalidPattern("Filter is not an object");
   return readFields(pattern, "");
 }

@@ -53,25 +53,14 @@ async function tableNames(dynalite: Dynalite): Promise<readonly string[]> {
 }
 
 function activated(table: Table): object {
-  const indexes = table.GlobalSecondaryIndexes?.map((index) => ({
-    ...index,
-    IndexStatus: "ACTIVE",
-  }));
-  return {
-    ...table,
-    TableStatus: "ACTIVE",
-    ...(indexes === undefined ? {} : { GlobalSecondaryIndexes: indexes }),
-  };
+  const { GlobalSecondaryIndexes: indexes } = table;
+  const active = indexes?.map((index) => ({ ...index, IndexStatus: "ACTIVE" }));
+  return { ...table, TableStatus: "ACTIVE", ...(active && { GlobalSecondaryIndexes: active }) };
 }
 
 async function removeTable(dynalite: Dynalite, name: string): Promise<void> {
-  for (const prefix of [
-    itemPrefix(name),
-    indexPrefix("Local", name),
-    indexPrefix("Global", name),
-    `tag-${name}~`,
-  ]) {
+  const indexes = [indexPrefix("Local", name), indexPrefix("Global", name)];
+  for (const prefix of [itemPrefix(name), ...indexes, `tag-${name}~`])
     await dynalite.store.db.clear(rangeOf(prefix));
-  }
   await dynalite.store.db.batch([{ type: "del", key: `table~${name}` }, forgetTimeToLive(name)]);
 }

@@ -1,4 +1,5 @@
 import {
+  type AttributeDefinition,
   type Change,
   type Dynalite,
   type Item,
@@ -6,8 +7,9 @@ import {
   itemPrefix,
   rangeOf,
   type Table,
+  type TableIndex,
 } from "../service/dynalite.ts";
-import { invalidMember, validationError } from "../service/operation.ts";
+import { existingTable, invalidMember, validationError } from "../service/operation.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 
@@ -24,47 +26,19 @@ export function changesIndexes(input: Input): boolean {
  */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
-  const { TableName: name } = dynalite.prepare("DescribeTable", {
-    TableName: input["TableName"],
-  }) as { TableName: string }; // checked by prepare
-  const table = (await dynalite.table(name)) as StoredTable;
+  const table = await existingTable(dynalite, input);
   if (updates.length > 1) {
     const message =
       "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
     throw new ServiceError("com.amazonaws.dynamodb.v20120810#LimitExceededException", message);
   }
-  const update = asStructure(updates[0], "globalSecondaryIndexUpdates.1.member");
-  const path = (action: string) => `globalSecondaryIndexUpdates.1.member.${action}`;
-  return update["Create"] === undefined
-    ? deleteIndex(dynalite, table, asStructure(update["Delete"], path("delete")))
-    : createIndex(
-        dynalite,
-        table,
-        asStructure(update["Create"], path("create")),
-        input["AttributeDefinitions"],
-      );
+  const path = "globalSecondaryIndexUpdates.1.member";
+  const { Create, Delete } = asStructure(updates[0], path);
+  if (Create === undefined)
+    return deleteIndex(dynalite, table, asStructure(Delete, `${path}.delete`));
+  const create = asStructure(Create, `${path}.create`);
+  return createIndex(dynalite, table, create, input["AttributeDefinitions"]);
 }
-
-interface StoredTable extends Table {
-  readonly TableArn: string;
-  readonly KeySchema: KeySchema;
-  readonly AttributeDefinitions: readonly AttributeDefinition[];
-  readonly LocalSecondaryIndexes?: readonly StoredIndex[];
-  readonly GlobalSecondaryIndexes?: readonly StoredIndex[];
-}
-
-interface StoredIndex {
-  readonly IndexName: string;
-  readonly KeySchema: KeySchema;
-  readonly Projection: object;
-}
-
-interface AttributeDefinition {
-  readonly AttributeName: string;
-  readonly AttributeType: string;
-}
-
-type KeySchema = readonly { readonly AttributeName: string }[];
 
 function indexUpdates({
   GlobalSecondaryIndexUpdates: updates,
@@ -74,7 +48,7 @@ function indexUpdates({
 
 async function createIndex(
   dynalite: Dynalite,
-  table: StoredTable,
+  table: Table,
   create: Input,
   definitions: unknown,
 ): Promise<object> {
@@ -95,9 +69,9 @@ async function createIndex(
     BillingMode: "PAY_PER_REQUEST",
     ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
     GlobalSecondaryIndexes: [...before.map(described), described(create)],
-  }) as Pick<StoredTable, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
+  }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
   const index = {
-    ...(whole.GlobalSecondaryIndexes?.at(-1) as StoredIndex), // safe: the new index is last
+    ...(whole.GlobalSecondaryIndexes?.at(-1) as TableIndex), // safe: the new index is last
     IndexArn: `${table.TableArn}/index/${create["IndexName"]}`,
     IndexStatus: "ACTIVE",
     IndexSizeBytes: 0,
@@ -128,8 +102,8 @@ async function createIndex(
  */
 function entriesOf(
   dynalite: Dynalite,
-  table: StoredTable,
-  index: StoredIndex,
+  table: Table,
+  index: TableIndex,
   item: Item,
 ): readonly Change[] {
   for (const { AttributeName: name } of index.KeySchema) {
@@ -150,7 +124,7 @@ function entriesOf(
 
 async function deleteIndex(
   dynalite: Dynalite,
-  table: StoredTable,
+  table: Table,
   { IndexName: name }: Input,
 ): Promise<object> {
   const { GlobalSecondaryIndexes: before = [], ...rest } = table;
@@ -172,7 +146,7 @@ async function deleteIndex(
 
 async function store(
   dynalite: Dynalite,
-  table: StoredTable,
+  table: Table,
   entries: readonly Change[],
 ): Promise<object> {
   await dynalite.store.db.batch([
@@ -182,12 +156,12 @@ async function store(
   return { TableDescription: table };
 }
 
-function described({ IndexName, KeySchema, Projection }: Input | StoredIndex): object {
+function described({ IndexName, KeySchema, Projection }: Input | TableIndex): object {
   return { IndexName, KeySchema, Projection };
 }
 
 /** A request need not repeat the table's definitions. */
-function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: unknown): unknown {
+function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw invalidMember(null, "attributeDefinitions", "not be null");
   const added = given.filter((definition: Partial<AttributeDefinition> | null) => {
@@ -202,7 +176,7 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
   return [...known, ...added];
 }
 
-function usedDefinitions(table: StoredTable): StoredTable {
+function usedDefinitions(table: Table): Table {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
   const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>
     KeySchema.map(({ AttributeName }) => AttributeName),

@@ -19,12 +19,14 @@ export function openWriteBatch(store: Store) {
   const section = (prefix: string, beneath: Section): Section => ({
     lock: (_key, work) => work((done) => done),
     get: (key, done) => beneath.get(key, done),
-    put(key, value, done) {
-      changes.set(prefix + key, { type: "put", key: prefix + key, value });
+    put(name, value, done) {
+      const key = prefix + name;
+      changes.set(key, { type: "put", key, value });
       done(null);
     },
-    del(key, done) {
-      changes.set(prefix + key, { type: "del", key: prefix + key });
+    del(name, done) {
+      const key = prefix + name;
+      changes.set(key, { type: "del", key });
       done(null);
     },
   });

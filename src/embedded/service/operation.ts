@@ -1,10 +1,10 @@
-import type { Dynalite, Item } from "./dynalite.ts";
+import type { Addressed, Dynalite, Item, Table } from "./dynalite.ts";
 import { type Input, ServiceError } from "./service.ts";
 
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
   readonly table: string;
-  readonly of: { readonly item: Item } | { readonly key: Item };
+  readonly of: Addressed;
   readonly returnsItem: boolean;
   readonly prepared: object;
 }
@@ -38,6 +38,12 @@ export async function itemOnFailure(
   if (!returnsItem) return {};
   const item = await dynalite.itemAt(table, dynalite.placeOf(await dynalite.table(table), of));
   return item === undefined ? {} : { Item: item };
+}
+
+/** Returns the table that an input names. @throws ServiceError without it. */
+export async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<Table> {
+  const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // checked by prepare
+  return dynalite.table(checked.TableName);
 }
 
 export function isConditionFailure(error: unknown): error is ServiceError {

@@ -6,6 +6,7 @@ import {
   type AwsJsonService,
   type CallContext,
   type Input,
+  parsed,
   ServiceError,
   serializationError,
   unknownOperation,
@@ -82,12 +83,8 @@ async function readBody(request: IncomingMessage): Promise<string> {
 }
 
 function parseInput(body: string): Input {
-  let input: unknown;
-  try {
-    input = JSON.parse(body);
-  } catch {
-    throw serializationError("The request body is not JSON");
-  }
+  const input = parsed(body);
+  if (input === undefined) throw serializationError("The request body is not JSON");
   if (!isRecord(input))
     throw serializationError("Start of structure or map expected in the request body");
   return input;
