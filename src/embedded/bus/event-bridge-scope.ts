@@ -46,7 +46,6 @@ export const { optionalText, text } = textReader((member, wrong) =>
   ),
 );
 
-/** Keeps what has a name that starts with the input's `NamePrefix`. */
 export function withPrefix<Named extends { readonly name: string }>(
   all: readonly Named[],
   input: Input,

@@ -28,10 +28,8 @@ const ruleName = /^[\w.-]{1,64}$/;
 export type EventBridge = ReturnType<typeof openEventBridge>;
 
 /**
- * Opens EventBridge with buses, pattern rules and queue targets, which have the events when
- * PutEvents returns. `reportFault` receives what PutEvents does not report: events that a target
- * did not accept.
- * @throws Error if the file is corrupt.
+ * Targets have the events when PutEvents returns. `reportFault` receives those that a target did
+ * not accept. @throws Error if the file is corrupt.
  */
 export function openEventBridge({
   path,

@@ -30,11 +30,7 @@ interface EventOrigin extends Pick<BusEvent, "account" | "region"> {
   readonly nowMs: number;
 }
 
-/**
- * An invalid entry does not affect the others.
- * @throws ServiceError ValidationException for zero or more than ten entries, or more than 262,144
- * bytes.
- */
+/** An invalid entry does not affect the others. @throws ServiceError for too many entries. */
 export function readEntries(
   entries: unknown,
   origin: EventOrigin,

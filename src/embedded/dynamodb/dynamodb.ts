@@ -16,16 +16,12 @@ import { transactWrite } from "./transact-write.ts";
 import { dropOldTokens } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** Time between two sweeps. */
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/**
- * Opens dynalite and adds transactions, time to live and the item on a failed condition. Writes are
- * atomic and run one at a time.
- */
+/** dynalite with transactions, time to live and the item on a failed condition. Writes are atomic. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
@@ -62,7 +58,6 @@ export async function openDynamoDb({
           return callDynalite(dynalite, lock, operation, input);
       }
     },
-    /** Fails all requests in flight, after an exception that names none of them. */
     abandon: dynalite.abandon,
     close: () => lock.write(() => dynalite.store.db.close()),
   };

@@ -20,10 +20,7 @@ export function changesIndexes(input: Input): boolean {
   );
 }
 
-/**
- * The caller holds the write lock. One atomic batch writes the new description and the index's
- * entries, so the index is complete when the request returns.
- */
+/** The index is complete when the request returns. The caller holds the write lock. */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
   const table = await existingTable(dynalite, input);
@@ -89,17 +86,14 @@ async function createIndex(
   });
   const entries: Change[] = [];
   for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
-    entries.push(...entriesOf(dynalite, after, index, item as Item)); // dynalite stores the table's items under this prefix
+    entries.push(...entriesOf(dynalite, after, index, item as Item));
   }
   // An interrupted deletion leaves entries.
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
   return store(dynalite, after, entries);
 }
 
-/**
- * An item without one of the keys, or with an empty one, has no entries. DynamoDB leaves out items
- * whose key has another type; dynalite could not even delete them afterwards.
- */
+/** DynamoDB leaves out items whose key has another type; dynalite could not delete them later. */
 function entriesOf(
   dynalite: Dynalite,
   table: Table,

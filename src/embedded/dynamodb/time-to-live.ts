@@ -60,17 +60,14 @@ export async function tablesWithTimeToLive(
   return tables;
 }
 
-/**
- * Deletes expired items among the first `limit` after `start`. Returns the next start; `undefined`
- * is the beginning. The caller holds the write lock.
- */
+/** Returns the next start; `undefined` is the beginning. The caller holds the write lock. */
 export async function sweepExpired(
   dynalite: Dynalite,
   { table, limit, start }: { table: string; limit: number; start: Item | undefined },
   nowMs: number,
 ): Promise<Item | undefined> {
   const attribute = await timeToLiveOf(dynalite.store, table);
-  if (attribute === undefined) return undefined; // disabled, or the table was deleted, since it was listed
+  if (attribute === undefined) return undefined; // changed since it was listed
   const scan = {
     TableName: table,
     Limit: limit,

@@ -4,7 +4,6 @@ import type { Input } from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import { asStructure, refuseLargeTransaction, runAll, transactItems } from "./transaction-items.ts";
 
-/** The read lock keeps writes out between the reads. */
 export async function transactGet(
   dynalite: Dynalite,
   lock: ReadWriteLock,

@@ -45,10 +45,7 @@ interface TransactOperation extends ItemOperation {
   readonly bytes: number;
 }
 
-/**
- * dynalite runs all operations against one write batch, which is committed atomically with the
- * request's token, or discarded.
- */
+/** All operations run against one write batch, which is committed with the request's token. */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,

@@ -21,10 +21,7 @@ export function transactionToken(token: string, items: unknown): TransactionToke
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
-/**
- * Whether the transaction was committed within 10 minutes.
- * @throws ServiceError if the token belongs to another transaction.
- */
+/** @throws ServiceError if the token belongs to another transaction. */
 export async function isCommitted(
   store: Store,
   { key, payload }: TransactionToken,
@@ -44,10 +41,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
-/**
- * Deletes expired tokens among the first `limit` after `cursor`. Returns the next cursor; `""` is
- * the start.
- */
+/** Looks at `limit` tokens after `cursor`. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(
   store: Store,
   nowMs: number,
@@ -59,7 +53,7 @@ export async function dropOldTokens(
   let last = "";
   let seen = 0;
   for await (const [key, value] of store.db.iterator(range)) {
-    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key }); // only tokenRecord writes it
+    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key });
     last = key;
     seen += 1;
   }

@@ -8,10 +8,9 @@ import {
 } from "../service/dynalite.ts";
 
 /**
- * Makes writes with their index entries atomic, even if the process is killed: LevelDB logs a batch
- * as one checksummed record and drops an incomplete one. Reads do not see the batch, because no
- * write of DynamoDB has two operations on one item. The caller holds the write lock, in place of
- * locks of items.
+ * Makes writes with their index entries atomic: LevelDB logs a batch as one checksummed record.
+ * Reads need not see it: no write of DynamoDB has two operations on one item. The caller holds the
+ * write lock, in place of locks of items.
  */
 export function openWriteBatch(store: Store) {
   const changes = new Map<string, Change>();
@@ -46,7 +45,6 @@ export function openWriteBatch(store: Store) {
       section(indexPrefix(type, table, index), store.getIndexDb(type, table, index)),
   };
   return {
-    /** For dynalite's actions: reads through, collects writes. */
     store: collecting,
     items: (): readonly Item[] => items,
     commit: (further: readonly Change[] = []) => store.db.batch([...changes.values(), ...further]),

@@ -15,11 +15,7 @@ export interface StoredParameter {
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/**
- * Each change is on disk when the call returns. Replaces the whole file, so a crash leaves the old
- * or the new one.
- * @throws Error if the file is corrupt.
- */
+/** Each change replaces the file before the call returns. @throws Error if the file is corrupt. */
 export function openParameterStore(path?: string) {
   const stored = path === undefined ? [] : read(path);
   const parameters = new Map(stored.map((parameter) => [parameter.name, parameter]));

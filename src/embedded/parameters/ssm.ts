@@ -22,10 +22,7 @@ interface Ssm {
   readonly region: string;
 }
 
-/**
- * Opens Parameter Store with the latest versions. A SecureString is sealed on disk and in responses
- * without `WithDecryption`.
- */
+/** A SecureString is sealed on disk, and in responses without `WithDecryption`. */
 export function openSsm({
   directory,
   clock = systemClock,
@@ -222,7 +219,6 @@ function isType(value: unknown): value is ParameterType {
 function createSealer(secret: string) {
   const key = createHash("sha256").update(secret).digest();
   return {
-    /** Returns Base64 that only opens with the same `place`. */
     seal(text: string, place: string): string {
       const iv = randomBytes(12);
       const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(place));

@@ -56,7 +56,6 @@ export function nonEmpty<Value>(
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** SQS's digest, with which clients verify attributes. */
 export function digestOfAttributes(attributes: MessageAttributes): string {
   const hash = createHash("md5");
   const add = (bytes: Uint8Array) => {

@@ -41,10 +41,6 @@ const rules: Readonly<Record<string, AttributeRule>> = {
   SqsManagedSseEnabled: {},
 };
 
-/**
- * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy,
- * InvalidParameterValue.
- */
 export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
   if (attributes === undefined || attributes === null) return {};
   if (!isRecord(attributes))

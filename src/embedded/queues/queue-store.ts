@@ -28,10 +28,7 @@ interface JournalEntry {
   readonly send?: RememberedSend;
 }
 
-/**
- * Flushed changes survive a restart, with messages in flight and remembered sends.
- * @throws Error if the file is corrupt.
- */
+/** Flushed changes survive a restart. @throws Error if the file is corrupt. */
 export function openQueueStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const queues = new Map<string, StoredQueue>();

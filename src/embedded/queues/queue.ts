@@ -8,7 +8,6 @@ export interface NewMessage {
   readonly body: string;
   readonly attributes?: MessageAttributes | undefined;
   readonly group?: string | undefined;
-  /** Sends with the same ID are one message for 5 minutes. */
   readonly deduplicationId?: string | undefined;
   readonly delayMs: number;
 }
@@ -87,7 +86,6 @@ export function createQueue({
     ) {
       messages.put({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
     },
-    /** Takes visible messages in order. Dead messages leave the queue. */
     receive({ max, visibilityMs, maxReceiveCount = Infinity }: Receive, now: number) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];

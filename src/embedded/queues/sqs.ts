@@ -31,10 +31,7 @@ const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;
 
 export type Sqs = ReturnType<typeof openSqs>;
 
-/**
- * Opens SQS. Callers pass the time of a call, from where a long poll continues by the system clock.
- * @throws Error if the file is corrupt.
- */
+/** A long poll continues from its call's time by the system clock. @throws Error for a corrupt file. */
 export function openSqs({
   path,
   region = "us-east-1",

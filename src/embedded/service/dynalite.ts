@@ -26,7 +26,6 @@ export interface AttributeDefinition {
 
 type KeySchema = readonly { readonly AttributeName: string }[];
 
-/** What an operation writes or reads: an item to put, or a key. */
 export type Addressed = { readonly item: Item } | { readonly key: Item };
 
 export type Change =
@@ -100,9 +99,7 @@ const operations = {
 export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
- * Opens dynalite without its HTTP server, so that a write can run against a store that collects
- * changes (write-batch.ts). Without a path, it stays in memory.
- *
+ * Opens dynalite without its HTTP server, so that a write can run against a write batch.
  * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
@@ -131,8 +128,7 @@ export async function openDynalite(
         validations.checkValidations(checked, rules.types, rules.custom, store);
         return checked;
       } catch (error) {
-        // dynalite fails on a null in place of a structure, where DynamoDB reports a serialization
-        // error.
+        // Such as a null in place of a structure, on which dynalite fails.
         const translated = translate(error);
         throw translated instanceof ServiceError
           ? translated
@@ -172,7 +168,6 @@ export async function openDynalite(
         key: indexPrefix("Global", table.TableName, put.index) + put.key,
         value: put.item,
       })),
-    /** Bytes that count toward DynamoDB's limits. */
     sizeOf: (item: Item) => database.itemSize(item),
     /** Rejects all operations in flight, after an exception that does not name its request. */
     abandon(error: unknown) {

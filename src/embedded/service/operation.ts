@@ -30,7 +30,6 @@ export function prepareOperation(
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
 }
 
-/** Returns the item that failed a condition, if the operation wants it and it exists. */
 export async function itemOnFailure(
   dynalite: Dynalite,
   { table, of, returnsItem }: ItemOperation,
@@ -40,7 +39,6 @@ export async function itemOnFailure(
   return item === undefined ? {} : { Item: item };
 }
 
-/** Returns the table that an input names. @throws ServiceError without it. */
 export async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<Table> {
   const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // checked by prepare
   return dynalite.table(checked.TableName);
@@ -54,7 +52,6 @@ export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
-/** AWS's error for one invalid member. */
 export function detected(problem: string): ServiceError {
   return validationError(`1 validation error detected: ${problem}`);
 }

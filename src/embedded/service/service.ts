@@ -6,7 +6,6 @@ export interface AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
 }
 
-/** Unvalidated input of an operation. */
 export type Input = Readonly<Record<string, unknown>>;
 
 export interface CallContext {
@@ -82,7 +81,6 @@ export function serializationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
 }
 
-/** Returns `undefined` for a text that is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

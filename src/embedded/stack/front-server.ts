@@ -15,14 +15,12 @@ import {
 /** DynamoDB accepts 16 MB; the rest allows for data that its limit does not count. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-/** Milliseconds by which a test's clock is ahead of the system clock. */
 const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
 /** Other names indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
-/** HTTP server of the AWS JSON protocol in front of the services. The caller starts listening. */
 export function createFrontServer(
   services: readonly AwsJsonService[],
   reportFault: (error: unknown) => void,
