@@ -44,10 +44,7 @@ export function createLeanRows(
     });
 
   return {
-    /**
-     * Returns `undefined` for a response that is not plain and complete, or not in time, and from
-     * then on: the SDK takes over.
-     */
+    /** Returns `undefined` from the first response that is not plain, complete and in time. */
     read: async (
       tableName: string,
       addresses: readonly RowAddress[],

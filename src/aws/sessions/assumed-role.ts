@@ -25,7 +25,7 @@ export interface AssumedRole extends Isolation {
   close(): void;
 }
 
-/** Timeout of each of the SDK's three attempts, in milliseconds. */
+/** For each of the SDK's three attempts. */
 const attemptMs = 2_000;
 
 /** The first session loads the STS SDK. */

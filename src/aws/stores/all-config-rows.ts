@@ -1,5 +1,6 @@
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
+import { tableOf } from "./table.ts";
 
 interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
@@ -14,21 +15,18 @@ export async function* allConfigRows(
   database: Database,
   tableName: string,
 ): AsyncGenerator<ConfigRowPage> {
-  const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-  let from: Record<string, unknown> | undefined;
-  do {
-    const page = new ScanCommand({
-      TableName: tableName,
-      FilterExpression: "begins_with(pk, :rows)",
-      ExpressionAttributeValues: { ":rows": "config#" },
-      ExclusiveStartKey: from,
-    });
-    const answer = await database.send(page).catch((error: Error) => {
-      throw new Error(`${tableName}: ${error.name}: ${error.message}`, { cause: error });
-    });
-    yield { rows: (answer.Items ?? []).map(rowOf), scanned: answer.ScannedCount ?? 0 };
-    from = answer.LastEvaluatedKey;
-  } while (from !== undefined);
+  const pages = tableOf(database, tableName).scanAll({
+    ConsistentRead: false,
+    FilterExpression: "begins_with(pk, :rows)",
+    ExpressionAttributeValues: { ":rows": "config#" },
+  });
+  try {
+    for await (const { Items = [], ScannedCount = 0 } of pages)
+      yield { rows: Items.map(rowOf), scanned: ScannedCount };
+  } catch (cause) {
+    const { name, message } = cause as Error; // safe: the SDK throws only errors
+    throw new Error(`${tableName}: ${name}: ${message}`, { cause });
+  }
 }
 
 function rowOf({ pk, sk, ...row }: Record<string, unknown>): ConfigRowPage["rows"][number] {

@@ -6,11 +6,7 @@ import type { LeanRows } from "../light/lean-rows.ts";
 const maxKeysPerCall = 100;
 const maxAttempts = 8;
 
-/**
- * Reads configuration rows from DynamoDB in chunks of 100 keys, one BatchGetItem call each.
- *
- * @param lean - a reader without the SDK, tried before the database.
- */
+/** Reads configuration rows. `lean` reads without the SDK and is tried first. */
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
@@ -45,10 +41,7 @@ interface Source {
   readonly consistent: boolean;
 }
 
-/**
- * Reads a chunk. DynamoDB may leave keys unprocessed. Such keys are requested again and never
- * treated as absent.
- */
+/** Keys that DynamoDB leaves unprocessed are requested again, never treated as absent. */
 async function readChunk(
   { database, tableName, wait, lean, consistent }: Source,
   addresses: readonly RowAddress[],

@@ -56,10 +56,7 @@ function nothing(former: FormerItem): CommitItem {
   };
 }
 
-/**
- * The value stays for processes that know only the former key, after a rolling deployment or
- * rollback. A secret is removed: replacing or revoking it relies on that.
- */
+/** The value stays for processes that know only the former key. A secret goes: it may be revoked. */
 function superseded(
   former: FormerItem,
   key: string,

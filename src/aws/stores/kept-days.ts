@@ -2,40 +2,25 @@ import type { Database } from "../../base/types/database.ts";
 import { dayOf, type KeptStream } from "../../parts/messages/kept-events.ts";
 import { separator, tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 import { type Item, marshalled } from "./claim-form.ts";
-import { isNamed } from "./claim-store.ts";
+import { tableOf } from "./table.ts";
 
 const dayMs = 86_400_000;
-/**
- * Time for which a recorded day stays known, in milliseconds. Limited because erasing a tenant
- * erases its days.
- */
+/** Time in milliseconds for which a recorded day stays known: erasing a tenant erases its days. */
 const notedMs = 600_000;
 const mostNoted = 10_000;
 
-/**
- * Sort key of the row that is never deleted: tenant, type, and end of the first event's retention.
- */
+/** Sort key of the row that is never deleted: type, and end of the first event's retention. */
 export const firstSort = "first";
 
 export function keptDays(database: Database, tableName: string) {
   const noted = new Map<string, number>();
+  const { put } = tableOf(database, tableName);
 
-  const read = async (keys: readonly Item[]): Promise<readonly Item[]> => {
+  const read = async (Keys: Item[]): Promise<readonly Item[]> => {
     const { BatchGetItemCommand } = await import("../clients/dynamodb-sdk.ts");
-    const RequestItems = { [tableName]: { Keys: [...keys], ConsistentRead: true } };
+    const RequestItems = { [tableName]: { Keys, ConsistentRead: true } };
     const { Responses = {} } = await database.send(new BatchGetItemCommand({ RequestItems }));
     return Responses[tableName] ?? []; // an unprocessed key counts as missing; the put is conditional
-  };
-
-  /** Puts a row unless an existing one lasts as long. */
-  const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
-    const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
-    const condition = { ConditionExpression, ExpressionAttributeValues: values };
-    try {
-      await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
-    } catch (error) {
-      if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
-    }
   };
 
   return {
@@ -51,27 +36,28 @@ export function keptDays(database: Database, tableName: string) {
       if ((noted.get(known) ?? 0) > nowMs) return;
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
-      const whose = tenantId === undefined ? {} : { tenantId };
+      const whose = { pk, ...(tenantId === undefined ? {} : { tenantId }) };
       // Goes first: a process that finds the day assumes that this row exists.
       if (found(firstSort) === undefined) {
         const keptUntil = expiry(nowMs, days);
         const until = keptUntil === undefined ? {} : { keptUntil };
-        await put(
-          marshalled({ pk, sk: firstSort, ...whose, type, ...until }),
-          "attribute_not_exists(pk)",
-        );
+        const isNew = { ConditionExpression: "attribute_not_exists(pk)" };
+        await put({ ...whose, sk: firstSort, type, ...until }, isNew);
       }
       const expiration = expiry((Math.floor(nowMs / dayMs) + 1) * dayMs, days);
       if (!lasts(found(day), expiration)) {
+        // Unless an existing row lasts as long.
         await (expiration === undefined
           ? put(
-              marshalled({ pk, sk: day, ...whose }),
-              "attribute_not_exists(pk) OR attribute_exists(expiration)",
+              { ...whose, sk: day },
+              { ConditionExpression: "attribute_not_exists(pk) OR attribute_exists(expiration)" },
             )
           : put(
-              marshalled({ pk, sk: day, ...whose, expiration }),
-              "attribute_not_exists(pk) OR expiration < :expiration",
-              marshalled({ ":expiration": expiration }),
+              { ...whose, sk: day, expiration },
+              {
+                ConditionExpression: "attribute_not_exists(pk) OR expiration < :expiration",
+                ExpressionAttributeValues: marshalled({ ":expiration": expiration }),
+              },
             ));
       }
       if (noted.size >= mostNoted) noted.clear();

@@ -9,10 +9,9 @@ import {
   timeText,
 } from "../../parts/messages/kept-events.ts";
 import { dayPartition, daysPartition, expiry, keptDays } from "./kept-days.ts";
+import { tableOf } from "./table.ts";
 
-/**
- * Stores events by tenant, type and day, sorted by time and ID. Another partition lists the days.
- */
+/** Stores events by tenant, type and day, sorted by time and ID. A partition lists the days. */
 export function dynamoKeptEvents(
   database: Database,
   tableName: string,
@@ -28,32 +27,23 @@ export function dynamoKeptEvents(
       const { type, eventId, tenantId } = event;
       const key = { pk: dayPartition(event, dayOf(nowMs)), sk: `${timeText(nowMs)}#${eventId}` };
       const expiration = expiry(nowMs, forDays);
-
       // Without a proof: proofs protect events on the bus, and the row outlives the ring's keys.
-      return {
-        Put: {
-          TableName: tableName,
-          Item: { ...key, type, tenantId, expiration, event: envelopeText(event, { trace }) },
-        },
-      };
+      const Item = { ...key, type, tenantId, expiration, event: envelopeText(event, { trace }) };
+      return { Put: { TableName: tableName, Item } };
     },
   };
 }
 
 function createReader(database: Database, tableName: string): KeptEventReader {
-  const query = async (pk: string, from: string, until: string, limit: number | undefined) => {
+  const table = tableOf(database, tableName);
+  const query = async (pk: string, from: string, until: string, limit?: number) => {
     // DynamoDB refuses a range that ends before it starts.
     if (from > until) return { items: [], last: undefined };
-    const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
-    const { Items, LastEvaluatedKey } = await database.send(
-      new QueryCommand({
-        TableName: tableName,
-        KeyConditionExpression: "pk = :pk AND sk BETWEEN :from AND :until",
-        ExpressionAttributeValues: { ":pk": pk, ":from": from, ":until": until },
-        Limit: limit,
-        ConsistentRead: true,
-      }),
-    );
+    const { Items, LastEvaluatedKey } = await table.query({
+      KeyConditionExpression: "pk = :pk AND sk BETWEEN :from AND :until",
+      ExpressionAttributeValues: { ":pk": pk, ":from": from, ":until": until },
+      Limit: limit,
+    });
     // Safe: a Query always returns items, and a sort key is a string.
     return {
       items: Items as NonNullable<typeof Items>,
@@ -62,7 +52,7 @@ function createReader(database: Database, tableName: string): KeptEventReader {
   };
   return {
     days: async (stream, from, until) => {
-      const { items, last } = await query(daysPartition(stream), from, until, undefined);
+      const { items, last } = await query(daysPartition(stream), from, until);
       return { items: items.map(({ sk }) => String(sk)), last };
     },
     rows: async (stream, day, from, until, limit) => {

@@ -1,25 +1,18 @@
 import type { Database } from "../../base/types/database.ts";
 import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
 import { asideItem, outboxAttributes } from "./aside-item.ts";
-import { type Item, marshalled } from "./claim-form.ts";
+import { tableOf, transact } from "./table.ts";
 
-/**
- * Creates an outbox in DynamoDB. The shard is the partition and the time is the sort key, so
- * pending rows are read in order and consistently. Dispatched rows are deleted.
- */
-export function dynamoOutbox(database: Database, tableName: string): OutboxStore {
+/** The shard is the partition and the time the sort key. Dispatched rows are deleted. */
+export function dynamoOutbox(database: Database, TableName: string): OutboxStore {
+  const table = tableOf(database, TableName);
   const pending: OutboxStore["pending"] = async (shard, beforeSort, limit, afterSort) => {
-    const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
-    const { Items } = await database.send(
-      new QueryCommand({
-        TableName: tableName,
-        KeyConditionExpression: "pk = :shard AND sk < :before",
-        ExpressionAttributeValues: { ":shard": shard, ":before": beforeSort },
-        Limit: limit,
-        ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
-        ConsistentRead: true,
-      }),
-    );
+    const { Items } = await table.query({
+      KeyConditionExpression: "pk = :shard AND sk < :before",
+      ExpressionAttributeValues: { ":shard": shard, ":before": beforeSort },
+      Limit: limit,
+      ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
+    });
     return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns them
   };
   return {
@@ -27,64 +20,32 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
     firsts: (shards, beforeSort) =>
       Promise.allSettled(shards.map((shard) => pending(shard, beforeSort, 1))),
     item: (row) => ({
-      Put: {
-        TableName: tableName,
-        Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) },
-      },
+      Put: { TableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } },
     }),
     remove: async ({ shard, sort }) => {
-      const { DeleteItemCommand } = await import("../clients/dynamodb-sdk.ts");
-      await database.send(
-        new DeleteItemCommand({
-          TableName: tableName,
-          Key: marshalled({ pk: shard, sk: sort }) as Item,
-        }),
-      );
+      await table.remove({ pk: shard, sk: sort });
     },
     setAside: async (row, reason, nowMs) => {
-      const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-      const aside = { TableName: tableName, Item: asideItem(row, reason, nowMs) };
       // If the row no longer exists, another process has dispatched it or set it aside.
-      const own = {
-        TableName: tableName,
-        Key: { pk: row.shard, sk: row.sort },
-        ConditionExpression: "attribute_exists(pk)",
-      };
-      try {
-        await database.send(
-          new TransactWriteCommand({ TransactItems: [{ Put: aside }, { Delete: own }] }),
-        );
-        return true;
-      } catch (error) {
-        const { CancellationReasons: reasons = [] } = error as {
-          readonly CancellationReasons?: { Code?: string }[];
-        }; // safe: the member is optional
-        if (reasons.some(({ Code }) => Code === "ConditionalCheckFailed")) return false;
-        throw error;
-      }
+      const Key = { pk: row.shard, sk: row.sort };
+      const failed = await transact(database, [
+        { Put: { TableName, Item: asideItem(row, reason, nowMs) } },
+        { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
+      ]);
+      if (failed === undefined) return true;
+      if (failed.codes.includes("ConditionalCheckFailed")) return false;
+      throw failed.error;
     },
   };
 }
 
 function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
-  const { pk, sk, eventId, type, tenantId, envelope } = item;
+  const { pk, sk, eventId, type, tenantId, envelope: text } = item;
   const [shard, sort] = [String(pk), String(sk)];
-  if (typeof eventId === "string" && typeof type === "string" && typeof envelope === "string") {
-    return {
-      shard,
-      sort,
-      eventId,
-      type,
-      text: envelope,
-      ...(typeof tenantId === "string" ? { tenantId } : {}),
-    };
+  if (typeof eventId === "string" && typeof type === "string" && typeof text === "string") {
+    const whose = typeof tenantId === "string" ? { tenantId } : {};
+    return { shard, sort, eventId, type, text, ...whose };
   }
-  return {
-    shard,
-    sort,
-    eventId: sort.slice(sort.indexOf("#") + 1),
-    type: "unknown",
-    text: "",
-    unreadable: item,
-  };
+  const id = sort.slice(sort.indexOf("#") + 1);
+  return { shard, sort, eventId: id, type: "unknown", text: "", unreadable: item };
 }

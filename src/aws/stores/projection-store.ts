@@ -8,13 +8,10 @@ import type {
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
-import { isNamed } from "./claim-store.ts";
 import { daysPartition, expiry, firstSort, prefixOf } from "./kept-days.ts";
+import { tableOf } from "./table.ts";
 
-/**
- * Days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and redriving it
- * must not count it twice.
- */
+/** A mark outlives its event by these days: SQS keeps a dead letter as long, and may redrive it. */
 const moreDays = 14;
 
 export function dynamoProjections(
@@ -22,15 +19,12 @@ export function dynamoProjections(
   tableName: string,
   clock: Clock,
 ): ProjectionStore {
-  const read = async (pk: string, sk: string) => {
-    const { GetCommand } = await import("../clients/dynamodb-sdk.ts");
-    const { Item } = await database.send(
-      new GetCommand({ TableName: tableName, Key: { pk, sk }, ConsistentRead: true }),
-    );
-    return Item;
-  };
-  const readActive = async (pk: string): Promise<ActiveVersion | undefined> => {
-    const item = await read(pk, activeSort);
+  const table = tableOf(database, tableName);
+  const readActive = async (
+    name: string,
+    tenantId: string | undefined,
+  ): Promise<ActiveVersion | undefined> => {
+    const item = await table.get({ pk: partitionOf(name, tenantId), sk: activeSort });
     if (item === undefined) return undefined;
     const { version, revision, over } = item;
     return {
@@ -42,39 +36,25 @@ export function dynamoProjections(
   return {
     active: async (name, tenantId) => {
       const [all, own] = await Promise.all([
-        readActive(partitionOf(name, undefined)),
-        tenantId === undefined ? undefined : readActive(partitionOf(name, tenantId)),
+        readActive(name, undefined),
+        tenantId === undefined ? undefined : readActive(name, tenantId),
       ]);
       return { ...(all === undefined ? {} : { all }), ...(own === undefined ? {} : { own }) };
     },
-    activate: async (name, tenantId, { version, revision, over }, before) => {
-      const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
-      const facts = {
-        version,
-        revision,
-        ...(over === undefined ? {} : { over }),
-        ...whose(tenantId),
-      };
-      const isSame = { ConditionExpression: "revision = :before" };
-      const command = new PutItemCommand({
-        TableName: tableName,
-        Item: marshalled({ pk: partitionOf(name, tenantId), sk: activeSort, ...facts }),
-        ...(before === undefined
+    activate: (name, tenantId, { version, revision, over }, before) => {
+      const facts = { version, revision, ...(over === undefined ? {} : { over }) };
+      return table.put(
+        { pk: partitionOf(name, tenantId), sk: activeSort, ...facts, ...whose(tenantId) },
+        before === undefined
           ? { ConditionExpression: "attribute_not_exists(pk)" }
-          : { ...isSame, ExpressionAttributeValues: marshalled({ ":before": before.revision }) }),
-      });
-      try {
-        await database.send(command);
-        return true;
-      } catch (error) {
-        if (isNamed(error, "ConditionalCheckFailedException")) return false;
-        throw error;
-      }
+          : {
+              ConditionExpression: "revision = :before",
+              ExpressionAttributeValues: marshalled({ ":before": before.revision }),
+            },
+      );
     },
-    isCounted: async (name, version, event) => {
-      const { pk, sk } = markKey(name, version, event);
-      return (await read(pk, sk)) !== undefined;
-    },
+    isCounted: async (name, version, event) =>
+      (await table.get(markKey(name, version, event))) !== undefined,
     mark: (name, version, event, keptDays) => {
       const expiration = expiry(clock.now(), keptDays + moreDays);
       const { tenantId } = event;
@@ -84,61 +64,33 @@ export function dynamoProjections(
       };
     },
     rebuild: async (name, tenantId) => {
-      const item = await read(partitionOf(name, tenantId), rebuildSort);
+      const item = await table.get({ pk: partitionOf(name, tenantId), sk: rebuildSort });
       // Safe: only `saveRebuild` writes it.
       return item === undefined ? undefined : (JSON.parse(String(item["state"])) as RebuildState);
     },
     saveRebuild: async (name, tenantId, state) => {
-      const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
       const key = { pk: partitionOf(name, tenantId), sk: rebuildSort };
-      const Item = marshalled({ ...key, ...whose(tenantId), state: JSON.stringify(state) });
-      await database.send(new PutItemCommand({ TableName: tableName, Item }));
+      await table.put({ ...key, ...whose(tenantId), state: JSON.stringify(state) });
     },
     endRebuild: async (name, tenantId) => {
-      const { DeleteItemCommand } = await import("../clients/dynamodb-sdk.ts");
-      const Key = marshalled({ pk: partitionOf(name, tenantId), sk: rebuildSort });
-      await database.send(new DeleteItemCommand({ TableName: tableName, Key }));
+      await table.remove({ pk: partitionOf(name, tenantId), sk: rebuildSort });
     },
-    firstEvents: (types, tenantId) =>
-      tenantId === undefined
-        ? allFirstEvents(database, tableName, types)
-        : firstEventsOf(tenantId, types, read),
+    firstEvents: async function* (types, tenantId) {
+      if (tenantId === undefined) {
+        const pages = table.scanAll({
+          FilterExpression: "sk = :first",
+          ExpressionAttributeValues: { ":first": firstSort },
+        });
+        for await (const { Items = [] } of pages)
+          yield* Items.map(firstEvent).filter(({ type }) => types.includes(type));
+        return;
+      }
+      for (const type of types) {
+        const item = await table.get({ pk: daysPartition({ tenantId, type }), sk: firstSort });
+        if (item !== undefined) yield firstEvent(item);
+      }
+    },
   };
-}
-
-type Read = (pk: string, sk: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
-
-async function* firstEventsOf(
-  tenantId: string,
-  types: readonly string[],
-  read: Read,
-): AsyncGenerator<FirstEvent> {
-  for (const type of types) {
-    const item = await read(daysPartition({ tenantId, type }), firstSort);
-    if (item !== undefined) yield firstEvent(item);
-  }
-}
-
-async function* allFirstEvents(
-  database: Database,
-  tableName: string,
-  types: readonly string[],
-): AsyncGenerator<FirstEvent> {
-  const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-  let from: Record<string, unknown> | undefined;
-  do {
-    const { Items = [], LastEvaluatedKey } = await database.send(
-      new ScanCommand({
-        TableName: tableName,
-        FilterExpression: "sk = :first",
-        ExpressionAttributeValues: { ":first": firstSort },
-        ExclusiveStartKey: from,
-        ConsistentRead: true,
-      }),
-    );
-    yield* Items.map(firstEvent).filter(({ type }) => types.includes(type));
-    from = LastEvaluatedKey;
-  } while (from !== undefined);
 }
 
 function whose(tenantId: string | undefined): Readonly<Record<string, string>> {
@@ -147,11 +99,7 @@ function whose(tenantId: string | undefined): Readonly<Record<string, string>> {
 
 const [activeSort, rebuildSort] = ["active", "rebuild"];
 
-function markKey(
-  name: string,
-  version: number,
-  { tenantId, eventId }: Marked,
-): { readonly pk: string; readonly sk: string } {
+function markKey(name: string, version: number, { tenantId, eventId }: Marked) {
   return { pk: `${prefixOf(tenantId)}mark/${name}@${version}/${eventId}`, sk: "mark" };
 }
 

@@ -1,55 +1,44 @@
 import type { ScheduleStore } from "../../app/schedules/schedule-store.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
-import { type Item, marshalled } from "./claim-form.ts";
-import { isNamed } from "./claim-store.ts";
+import { marshalled } from "./claim-form.ts";
+import { tableOf } from "./table.ts";
 
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
+/** Only this store writes it. */
+type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
+
 /** Stores schedules in the table of claims. They do not expire: two fires may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
-  /** Returns the written attributes; `undefined` if the condition failed. */
-  const update = async (
+  const table = tableOf(database, tableName);
+  /** Resolves to `undefined` if the condition failed. */
+  const update = (
     { partition, sort }: ClaimKey,
     UpdateExpression: string,
     ConditionExpression: string,
     values: Readonly<Record<string, number>>,
-  ): Promise<Item | undefined> => {
-    const { UpdateItemCommand } = await import("../clients/dynamodb-sdk.ts");
-    const command = new UpdateItemCommand({
-      TableName: tableName,
-      Key: marshalled({ pk: partition, sk: sort }),
-      UpdateExpression,
-      ConditionExpression,
-      ExpressionAttributeValues: marshalled(values),
-      ReturnValues: "UPDATED_NEW",
-    });
-    try {
-      return (await database.send(command)).Attributes as Item; // safe: `ReturnValues` requests them
-    } catch (error) {
-      if (isNamed(error, "ConditionalCheckFailedException")) return undefined;
-      throw error;
-    }
-  };
-
-  const read: ScheduleStore["read"] = async ({ partition, sort }) => {
-    const { GetItemCommand } = await import("../clients/dynamodb-sdk.ts");
-    const Key = marshalled({ pk: partition, sk: sort });
-    const { Item } = await database.send(
-      new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }),
+  ) =>
+    table.update(
+      { pk: partition, sk: sort },
+      {
+        UpdateExpression,
+        ConditionExpression,
+        ExpressionAttributeValues: marshalled(values),
+        ReturnValues: "UPDATED_NEW",
+      },
     );
-    if (Item === undefined) return undefined;
-    const number = (name: string) => Number(Item[name]?.N ?? 0);
-    const lastMs = number("lastMs");
-    if (Item["begunMs"] === undefined) return { lastMs };
-    return {
-      lastMs,
-      begun: { atMs: number("begunMs"), attempts: number("attempts"), retryMs: number("retryMs") },
-    };
-  };
+
   return {
-    read,
+    read: async ({ partition, sort }) => {
+      const item = await table.get({ pk: partition, sk: sort });
+      if (item === undefined) return undefined;
+      const { lastMs = 0, begunMs, attempts = 0, retryMs = 0 } = item as Partial<StoredSchedule>;
+      return begunMs === undefined
+        ? { lastMs }
+        : { lastMs, begun: { atMs: begunMs, attempts, retryMs } };
+    },
     add: async (key, lastMs) => {
       await update(key, "SET lastMs = :last", "attribute_not_exists(lastMs)", { ":last": lastMs });
     },
@@ -58,7 +47,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
         ":at": atMs,
         ":one": 1,
       });
-      return begun === undefined ? undefined : Number(begun["attempts"]?.N);
+      return begun && Number(begun.Attributes?.["attempts"]?.N);
     },
     postpone: async (key, { atMs, attempts, retryMs }) => {
       const values = { ":at": atMs, ":attempts": attempts, ":retry": retryMs };
@@ -66,16 +55,13 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     },
     giveUp: async (key, { atMs, attempts }) => {
       const values = { ":at": atMs, ":attempts": attempts };
-      return (
-        (await update(key, settled, "begunMs = :at AND attempts = :attempts", values)) !== undefined
-      );
+      const done = await update(key, settled, "begunMs = :at AND attempts = :attempts", values);
+      return done !== undefined;
     },
     pass: async (key, lastMs, atMs) => {
       const isAsRead = "lastMs = :last AND attribute_not_exists(begunMs)";
-      return (
-        (await update(key, "SET lastMs = :at", isAsRead, { ":last": lastMs, ":at": atMs })) !==
-        undefined
-      );
+      const values = { ":last": lastMs, ":at": atMs };
+      return (await update(key, "SET lastMs = :at", isAsRead, values)) !== undefined;
     },
     skip: async (key, atMs) => {
       await update(key, settled, isFree, { ":at": atMs });

@@ -3,6 +3,7 @@ import { isSealed } from "../../base/secrets/sealed.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
 import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
+import { isNamed, tableOf } from "./table.ts";
 
 /** Items per scan. An interrupted rotation repeats at most this many. */
 const pageSize = 100;
@@ -13,35 +14,24 @@ export function dynamoSealedRows(
 ): Pick<ConfigStore, "sealedRows" | "reseal"> {
   return {
     sealedRows: async (from) => {
-      const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-
-      const {
-        Items = [],
-        ScannedCount = 0,
-        LastEvaluatedKey,
-      } = await database.send(
-        new ScanCommand({
-          TableName: tableName,
-          Limit: pageSize,
-          ConsistentRead: true,
-          FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
-          ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
-          ExpressionAttributeValues: { ":rows": "config#" },
-          ExclusiveStartKey: from === undefined ? undefined : startKey(from),
-        }),
-      );
-      return {
-        rows: Items.flatMap(sealedRow),
-        scanned: ScannedCount,
-        ...(LastEvaluatedKey === undefined ? {} : { next: cursorOf(LastEvaluatedKey) }),
-      };
+      const page = await tableOf(database, tableName).scan({
+        Limit: pageSize,
+        FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
+        ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
+        ExpressionAttributeValues: { ":rows": "config#" },
+        ExclusiveStartKey: from === undefined ? undefined : startKey(from),
+      });
+      const { Items = [], ScannedCount = 0, LastEvaluatedKey: last } = page;
+      const next = last && { next: cursorOf(last) };
+      return { rows: Items.flatMap(sealedRow), scanned: ScannedCount, ...next };
     },
     reseal: async ({ address, version, value: { key, data } }, value) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
-      // Two sealed values never have the same bytes, so equal bytes show that nothing was written.
-      // A row without a version must still lack one: its value would not open under a version added
-      // by hand.
-      const seen = `#value.#key = :key AND #value.#data = :data AND ${version === undefined ? "NOT attribute_type(version, :number)" : "version = :version"}`;
+      // No two sealed values have the same bytes. A row without a version must still lack one: its
+      // value would not open under a version added by hand.
+      const isSameVersion =
+        version === undefined ? "NOT attribute_type(version, :number)" : "version = :version";
+      const seen = `#value.#key = :key AND #value.#data = :data AND ${isSameVersion}`;
       try {
         await database.send(
           new UpdateCommand({
@@ -60,11 +50,9 @@ export function dynamoSealedRows(
         );
         return true;
       } catch (error) {
-        const isOvertaken =
-          error instanceof Error &&
-          ["ConditionalCheckFailedException", "TransactionConflictException"].includes(error.name);
-        if (!isOvertaken) throw error;
-        return false;
+        if (isNamed(error, "ConditionalCheckFailedException", "TransactionConflictException"))
+          return false;
+        throw error;
       }
     },
   };

@@ -4,70 +4,41 @@ import type { ClaimKey, StoredResult } from "../../parts/once/claim.ts";
 import type { StepRecord } from "../../parts/once/step.ts";
 import type { ListedStep, StepFacts, StepStore } from "../../parts/once/step-store.ts";
 import { holding } from "./claim-form.ts";
-import { isNamed } from "./claim-store.ts";
+import { held, tableOf, transact } from "./table.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 
 /** Stores steps in the table of claims, one row in a partition each. */
 export function dynamoSteps(database: Database, tableName: string): StepStore {
-  const read = async (Key: Attributes) => {
-    const { GetCommand } = await import("../clients/dynamodb-sdk.ts");
-    return (
-      await database.send(new GetCommand({ TableName: tableName, Key, ConsistentRead: true }))
-    ).Item;
-  };
+  const table = tableOf(database, tableName);
   return {
     start: async (place, step, facts, ifUnknown, nowMs) => {
-      const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-      const TransactItems = startItems(tableName, place, step, facts, ifUnknown, nowMs);
-      try {
-        await database.send(new TransactWriteCommand({ TransactItems }));
-        return "started";
-      } catch (error) {
-        if (!isNamed(error, "TransactionCanceledException")) throw error;
-        const { CancellationReasons: reasons = [] } = error as {
-          readonly CancellationReasons?: readonly { Code?: string }[];
-        }; // safe: the member is optional
-        const [claim, own] = reasons.map(({ Code }) => Code);
-        if (claim === failed) return "fenced";
-        return own === failed ? "taken" : "conflict";
-      }
+      const items = startItems(tableName, place, step, facts, ifUnknown, nowMs);
+      const cancelled = await transact(database, items);
+      if (cancelled === undefined) return "started";
+      const [claim, own] = cancelled.codes;
+      if (claim === failed) return "fenced";
+      return own === failed ? "taken" : "conflict";
     },
     read: async (place) => {
-      const item = await read(keyOf(place));
+      const item = await table.get(keyOf(place));
       return item === undefined ? undefined : recordOf(item);
     },
     end: async (place, step, from) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
       const command = new UpdateCommand(endUpdate(tableName, place, step, from));
-      try {
-        await database.send(command);
-        return true;
-      } catch (error) {
-        if (isNamed(error, "ConditionalCheckFailedException")) return false;
-        throw error;
-      }
+      return (await held(database.send(command))) !== undefined;
     },
     find: async (key) => {
-      const item = await read({ pk: `${prefix}${key}`, sk: "step" });
+      const item = await table.get({ pk: `${prefix}${key}`, sk: "step" });
       return item === undefined ? undefined : listedOf(item);
     },
     list: async function* () {
-      const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-      let from: Attributes | undefined;
-      do {
-        const { Items = [], LastEvaluatedKey } = await database.send(
-          new ScanCommand({
-            TableName: tableName,
-            FilterExpression: "begins_with(pk, :prefix) AND sk = :step",
-            ExpressionAttributeValues: { ":prefix": prefix, ":step": "step" },
-            ExclusiveStartKey: from,
-            ConsistentRead: true,
-          }),
-        );
-        yield* Items.map(listedOf);
-        from = LastEvaluatedKey;
-      } while (from !== undefined);
+      const pages = table.scanAll({
+        FilterExpression: "begins_with(pk, :prefix) AND sk = :step",
+        ExpressionAttributeValues: { ":prefix": prefix, ":step": "step" },
+      });
+      for await (const { Items = [] } of pages) yield* Items.map(listedOf);
     },
   };
 }
@@ -88,7 +59,12 @@ function startItems(
     {
       Put: {
         TableName: tableName,
-        Item: { ...itemKey(place), ...factAttributes(facts), ...recordAttributes(step) },
+        Item: {
+          ...keyOf(place),
+          tenantId: place.tenantId,
+          ...factAttributes(facts),
+          ...recordAttributes(step),
+        },
         ConditionExpression: [...free, ...isUnknownTaken]
           .map((condition) => `(${condition})`)
           .join(" OR "),
@@ -138,12 +114,8 @@ const prefix = "step:";
 const names = { "#owner": "owner", "#status": "status" };
 const failed = "ConditionalCheckFailed";
 
-function keyOf({ partition, sort }: ClaimKey): Attributes {
+function keyOf({ partition, sort }: ClaimKey) {
   return { pk: partition, sk: sort };
-}
-
-function itemKey(place: ClaimKey): Attributes {
-  return { ...keyOf(place), tenantId: place.tenantId };
 }
 
 function recordAttributes(record: StepRecord): Attributes {

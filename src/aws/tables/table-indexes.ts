@@ -6,6 +6,7 @@ import type {
 } from "@aws-sdk/client-dynamodb";
 import type { IndexDeclaration, TableDeclaration } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
+
 export interface RequiredTable extends TableDeclaration {
   readonly tableName: string;
 }
@@ -75,10 +76,7 @@ export function indexDescription(index: IndexDeclaration): GlobalSecondaryIndex 
   return { IndexName: index.name, KeySchema: keySchema(index), Projection: projectionOf(index) };
 }
 
-/**
- * Creates the missing indexes one by one, as DynamoDB requires, and waits until all can be queried,
- * including those of another process.
- */
+/** One by one, as DynamoDB requires. Waits until all can be queried. */
 export async function createIndexes(
   database: Database,
   table: RequiredTable,

@@ -125,8 +125,7 @@ async function ensureTimeToLive(
       );
       return undefined;
     } catch (error) {
-      // Another process enabled it first. DynamoDB reports a ValidationException, as for most
-      // errors.
+      // Another process may have enabled it: DynamoDB reports a ValidationException, as for most errors.
       has = await enabled();
       if (has === undefined) throw error;
     }

@@ -1,7 +1,6 @@
 import type { Sqs } from "../queues/sqs.ts";
-import { embeddedAccount } from "../queues/sqs-scope.ts";
 import { detected } from "../service/operation.ts";
-import { type Input, ServiceError } from "../service/service.ts";
+import { type Input, ServiceError, textReader } from "../service/service.ts";
 import type { EventBus, EventBusStore, Rule } from "./event-bus-store.ts";
 
 export interface EventBridgeScope {
@@ -35,32 +34,22 @@ export function nameOf(nameOrArn: string): string {
   return nameOrArn.slice(nameOrArn.lastIndexOf("/") + 1);
 }
 
-export function busArn({ region }: EventBridgeScope, name: string): string {
-  return `arn:aws:events:${region}:${embeddedAccount}:event-bus/${name}`;
-}
-
-export function ruleArn(
-  { region }: EventBridgeScope,
-  { bus, name }: Pick<Rule, "bus" | "name">,
-): string {
-  return `arn:aws:events:${region}:${embeddedAccount}:rule/${bus === "default" ? "" : `${bus}/`}${name}`;
-}
-
 export function eventsError(type: string, message: string): ServiceError {
   return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
 }
 
-export function optionalText(input: Input, member: string): string | undefined {
-  const value = input[member] ?? undefined;
-  if (value !== undefined && typeof value !== "string")
-    throw detected(`'${member}' has to be a text`);
-  return value;
-}
+export const { optionalText, text } = textReader((member, wrong) =>
+  detected(
+    wrong === undefined
+      ? `Value at '${member}' failed to satisfy constraint: Member must not be null`
+      : `'${member}' has to be a text`,
+  ),
+);
 
-export function text(input: Input, member: string): string {
-  const value = optionalText(input, member);
-  if (value === undefined || value === "") {
-    throw detected(`Value at '${member}' failed to satisfy constraint: Member must not be null`);
-  }
-  return value;
+export function withPrefix<Named extends { readonly name: string }>(
+  all: readonly Named[],
+  input: Input,
+): readonly Named[] {
+  const prefix = optionalText(input, "NamePrefix") ?? "";
+  return all.filter(({ name }) => name.startsWith(prefix));
 }

@@ -1,4 +1,5 @@
 import { openJournal } from "../service/journal.ts";
+import { byName } from "../service/service.ts";
 import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
 export interface RuleTarget {
@@ -68,8 +69,8 @@ export function openEventBusStore(path?: string) {
       rules.delete(ruleKey(rule));
       journal.delete(ruleKey(rule));
     },
-    flush: () => journal.flush(),
-    close: () => journal.close(),
+    flush: journal.flush,
+    close: journal.close,
   };
 }
 
@@ -79,8 +80,4 @@ function busKey(name: string): string {
 
 function ruleKey({ bus, name }: Pick<StoredRule, "bus" | "name">): string {
   return `rule/${bus}/${name}`;
-}
-
-function byName(one: { readonly name: string }, other: { readonly name: string }): number {
-  return one.name < other.name ? -1 : 1;
 }

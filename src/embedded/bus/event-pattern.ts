@@ -1,21 +1,14 @@
 import { isRecord } from "../../base/errors/option-table.ts";
-import { type Input, ServiceError } from "../service/service.ts";
+import { type Input, parsed, ServiceError } from "../service/service.ts";
 
 export type EventPattern = (event: unknown) => boolean;
 
 type Condition = (values: readonly unknown[]) => boolean;
 
-/**
- * Supports exact values, `prefix`, `anything-but` and `exists` on any field.
- * @throws ServiceError InvalidEventPatternException
- */
+/** Supports exact values, `prefix`, `anything-but` and `exists`. @throws ServiceError */
 export function readEventPattern(text: string): EventPattern {
-  let pattern: unknown;
-  try {
-    pattern = JSON.parse(text);
-  } catch {
-    throw invalidPattern("It is not JSON");
-  }
+  const pattern = parsed(text);
+  if (pattern === undefined) throw invalidPattern("It is not JSON");
   if (!isRecord(pattern)) throw invalidPattern("Filter is not an object");
   return readFields(pattern, "");
 }
@@ -35,10 +28,7 @@ function readFields(pattern: Input, place: string): EventPattern {
   return (event) => fields.every((fits) => fits(event));
 }
 
-/**
- * A list contains the accepted values, an object the patterns of nested fields. A field with a list
- * matches if one of its items does.
- */
+/** A list has the accepted values, an object nested fields. One item of a list has to match. */
 function readField(expected: unknown, place: string): EventPattern {
   if (isRecord(expected)) {
     const fits = readFields(expected, place);

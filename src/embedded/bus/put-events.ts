@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { detected, validationError } from "../service/operation.ts";
-import type { Input } from "../service/service.ts";
-import { fieldOf } from "./event-pattern.ts";
+import { type Input, parsed } from "../service/service.ts";
 
 const most = 10;
 const longestBytes = 262_144;
@@ -25,22 +24,13 @@ interface TakenEntry {
   readonly event: BusEvent;
 }
 
-export interface RefusedEntry {
-  readonly ErrorCode: string;
-  readonly ErrorMessage: string;
-}
+export type RefusedEntry = ReturnType<typeof refused>;
 
-interface EventOrigin {
-  readonly account: string;
-  readonly region: string;
+interface EventOrigin extends Pick<BusEvent, "account" | "region"> {
   readonly nowMs: number;
 }
 
-/**
- * An invalid entry does not affect the others.
- * @throws ServiceError ValidationException for zero or more than ten entries, or more than 262,144
- * bytes.
- */
+/** An invalid entry does not affect the others. @throws ServiceError for too many entries. */
 export function readEntries(
   entries: unknown,
   origin: EventOrigin,
@@ -64,12 +54,9 @@ function readEntry(
   { account, region, nowMs }: EventOrigin,
 ): TakenEntry | RefusedEntry {
   for (const member of ["Source", "DetailType", "Detail"]) {
-    if (typeof entry[member] !== "string" || entry[member] === "") {
-      return refused(
-        "InvalidArgument",
-        `Parameter ${member} is not valid. Reason: ${member} is a required argument.`,
-      );
-    }
+    const reason = `Parameter ${member} is not valid. Reason: ${member} is a required argument.`;
+    if (typeof entry[member] !== "string" || entry[member] === "")
+      return refused("InvalidArgument", reason);
   }
   const detail = parsed(String(entry["Detail"]));
   if (!isRecord(detail)) return refused("MalformedDetail", "Detail is malformed.");
@@ -94,27 +81,11 @@ function readEntry(
 }
 
 /** EventBridge counts the strings, and 14 bytes for a time. */
-function bytesOf(entry: Input): number {
-  const resources = fieldOf(entry, "Resources");
-  return [
-    entry["Source"],
-    entry["DetailType"],
-    entry["Detail"],
-    ...(Array.isArray(resources) ? resources : []),
-  ].reduce(
-    (sum: number, text: unknown) => sum + Buffer.byteLength(String(text ?? "")),
-    entry["Time"] === undefined ? 0 : 14,
-  );
+function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input): number {
+  const texts = [Source, DetailType, Detail, ...(Array.isArray(Resources) ? Resources : [])];
+  return Buffer.byteLength(texts.join("")) + (Time === undefined ? 0 : 14);
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-export function refused(ErrorCode: string, ErrorMessage: string): RefusedEntry {
+export function refused(ErrorCode: string, ErrorMessage: string) {
   return { ErrorCode, ErrorMessage };
 }

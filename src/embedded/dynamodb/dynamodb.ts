@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { type Dynalite, type Item, openDynalite } from "../service/dynalite.ts";
 import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
-import { type AwsJsonService, type Input, ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
 import { changeTable, settleTables } from "./table-changes.ts";
 import { changeIndexes, changesIndexes } from "./table-indexes.ts";
@@ -16,31 +16,21 @@ import { transactWrite } from "./transact-write.ts";
 import { dropOldTokens } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** Time between two sweeps. */
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
-export interface DynamoDb extends AwsJsonService {
-  /** Fails all requests in flight, after an exception that names none of them. */
-  abandon(error: unknown): void;
-  close(): Promise<void>;
-}
+export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-interface DynamoDbOptions {
-  readonly path?: string;
-  readonly clock?: Clock;
-  readonly reportFault?: (error: unknown) => void;
-}
-
-/**
- * Opens dynalite and adds transactions, time to live and the item on a failed condition. Writes are
- * atomic and run one at a time.
- */
+/** dynalite with transactions, time to live and the item on a failed condition. Writes are atomic. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
   reportFault = () => {},
-}: DynamoDbOptions = {}): Promise<DynamoDb> {
+}: {
+  readonly path?: string;
+  readonly clock?: Clock;
+  readonly reportFault?: (error: unknown) => void;
+} = {}) {
   const dynalite = await openDynalite(path);
   await settleTables(dynalite);
   const lock = createReadWriteLock();
@@ -48,7 +38,7 @@ export async function openDynamoDb({
   const sweepLater = () => void sweep().catch(reportFault);
   return {
     targetPrefix: "DynamoDB_20120810.",
-    async call(operation, input) {
+    async call(operation: string, input: Input): Promise<object> {
       switch (operation) {
         case "TransactWriteItems":
           return transactWrite(dynalite, lock, clock, input).finally(sweepLater);
@@ -62,14 +52,13 @@ export async function openDynamoDb({
         case "UpdateItem":
         case "DeleteItem":
           return writeItem(dynalite, lock, operation, input).finally(sweepLater);
-        case "UpdateTable":
-          if (changesIndexes(input)) return lock.write(() => changeIndexes(dynalite, input));
-          return callDynalite(dynalite, lock, operation, input);
         default:
+          if (operation === "UpdateTable" && changesIndexes(input))
+            return lock.write(() => changeIndexes(dynalite, input));
           return callDynalite(dynalite, lock, operation, input);
       }
     },
-    abandon: (error) => dynalite.abandon(error),
+    abandon: dynalite.abandon,
     close: () => lock.write(() => dynalite.store.db.close()),
   };
 }
@@ -82,11 +71,8 @@ async function writeItem(
 ): Promise<object> {
   const operation = prepareOperation(dynalite, name, input);
   return lock.write(async () => {
-    const batch = openWriteBatch(dynalite.store);
     try {
-      const answer = await dynalite.run(name, operation.prepared, batch.store);
-      await batch.commit();
-      return answer;
+      return await writeAtomically(dynalite, name, operation.prepared);
     } catch (error) {
       if (!isConditionFailure(error)) throw error;
       throw new ServiceError(error.type, error.message, {
@@ -106,12 +92,18 @@ async function callDynalite(
   const prepared = dynalite.prepare(operation, input);
   if (kind === "read") return lock.read(() => dynalite.run(operation, prepared));
   if (kind === "table") return lock.write(() => changeTable(dynalite, operation, prepared));
-  return lock.write(async () => {
-    const batch = openWriteBatch(dynalite.store);
-    const answer = await dynalite.run(operation, prepared, batch.store);
-    await batch.commit();
-    return answer;
-  });
+  return lock.write(() => writeAtomically(dynalite, operation, prepared));
+}
+
+async function writeAtomically(
+  dynalite: Dynalite,
+  operation: string,
+  prepared: object,
+): Promise<object> {
+  const batch = openWriteBatch(dynalite.store);
+  const answer = await dynalite.run(operation, prepared, batch.store);
+  await batch.commit();
+  return answer;
 }
 
 /** Deletes expired items and tokens. Holds the write lock for one page of one table at a time. */

@@ -8,16 +8,13 @@ import {
 } from "../service/dynalite.ts";
 import { forgetTimeToLive } from "./time-to-live.ts";
 
-/**
- * Waits until the table has its new state, so that dynalite's late writes never overlap with
- * another operation.
- */
+/** Waits for the new state: dynalite's late writes must not overlap with another operation. */
 export async function changeTable(
   dynalite: Dynalite,
   operation: string,
   prepared: object,
 ): Promise<object> {
-  const { TableName: name } = prepared as { TableName?: string }; // checked by prepare; tag operations name an ARN instead
+  const { TableName: name } = prepared as { TableName?: string }; // tag operations name an ARN instead
   if (name === undefined) return dynalite.run(operation, prepared);
   if (operation === "DeleteTable") await dynalite.store.db.batch([forgetTimeToLive(name)]);
   const answer = await dynalite.run(operation, prepared);
@@ -38,7 +35,7 @@ export async function settleTables(dynalite: Dynalite): Promise<void> {
 }
 
 async function tableRecord(dynalite: Dynalite, name: string): Promise<Table | undefined> {
-  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // dynalite stores its tables under this key
+  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // its key in dynalite
 }
 
 function isChanging(table: Table | undefined): table is Table {
@@ -53,25 +50,14 @@ async function tableNames(dynalite: Dynalite): Promise<readonly string[]> {
 }
 
 function activated(table: Table): object {
-  const indexes = table.GlobalSecondaryIndexes?.map((index) => ({
-    ...index,
-    IndexStatus: "ACTIVE",
-  }));
-  return {
-    ...table,
-    TableStatus: "ACTIVE",
-    ...(indexes === undefined ? {} : { GlobalSecondaryIndexes: indexes }),
-  };
+  const { GlobalSecondaryIndexes: indexes } = table;
+  const active = indexes?.map((index) => ({ ...index, IndexStatus: "ACTIVE" }));
+  return { ...table, TableStatus: "ACTIVE", ...(active && { GlobalSecondaryIndexes: active }) };
 }
 
 async function removeTable(dynalite: Dynalite, name: string): Promise<void> {
-  for (const prefix of [
-    itemPrefix(name),
-    indexPrefix("Local", name),
-    indexPrefix("Global", name),
-    `tag-${name}~`,
-  ]) {
+  const indexes = [indexPrefix("Local", name), indexPrefix("Global", name)];
+  for (const prefix of [itemPrefix(name), ...indexes, `tag-${name}~`])
     await dynalite.store.db.clear(rangeOf(prefix));
-  }
   await dynalite.store.db.batch([{ type: "del", key: `table~${name}` }, forgetTimeToLive(name)]);
 }

@@ -1,4 +1,5 @@
 import {
+  type AttributeDefinition,
   type Change,
   type Dynalite,
   type Item,
@@ -6,8 +7,9 @@ import {
   itemPrefix,
   rangeOf,
   type Table,
+  type TableIndex,
 } from "../service/dynalite.ts";
-import { invalidMember, validationError } from "../service/operation.ts";
+import { existingTable, invalidMember, validationError } from "../service/operation.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 
@@ -18,53 +20,22 @@ export function changesIndexes(input: Input): boolean {
   );
 }
 
-/**
- * The caller holds the write lock. One atomic batch writes the new description and the index's
- * entries, so the index is complete when the request returns.
- */
+/** The index is complete when the request returns. The caller holds the write lock. */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
-  const { TableName: name } = dynalite.prepare("DescribeTable", {
-    TableName: input["TableName"],
-  }) as { TableName: string }; // checked by prepare
-  const table = (await dynalite.table(name)) as StoredTable;
+  const table = await existingTable(dynalite, input);
   if (updates.length > 1) {
     const message =
       "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
     throw new ServiceError("com.amazonaws.dynamodb.v20120810#LimitExceededException", message);
   }
-  const update = asStructure(updates[0], "globalSecondaryIndexUpdates.1.member");
-  const path = (action: string) => `globalSecondaryIndexUpdates.1.member.${action}`;
-  return update["Create"] === undefined
-    ? deleteIndex(dynalite, table, asStructure(update["Delete"], path("delete")))
-    : createIndex(
-        dynalite,
-        table,
-        asStructure(update["Create"], path("create")),
-        input["AttributeDefinitions"],
-      );
+  const path = "globalSecondaryIndexUpdates.1.member";
+  const { Create, Delete } = asStructure(updates[0], path);
+  if (Create === undefined)
+    return deleteIndex(dynalite, table, asStructure(Delete, `${path}.delete`));
+  const create = asStructure(Create, `${path}.create`);
+  return createIndex(dynalite, table, create, input["AttributeDefinitions"]);
 }
-
-interface StoredTable extends Table {
-  readonly TableArn: string;
-  readonly KeySchema: KeySchema;
-  readonly AttributeDefinitions: readonly AttributeDefinition[];
-  readonly LocalSecondaryIndexes?: readonly StoredIndex[];
-  readonly GlobalSecondaryIndexes?: readonly StoredIndex[];
-}
-
-interface StoredIndex {
-  readonly IndexName: string;
-  readonly KeySchema: KeySchema;
-  readonly Projection: object;
-}
-
-interface AttributeDefinition {
-  readonly AttributeName: string;
-  readonly AttributeType: string;
-}
-
-type KeySchema = readonly { readonly AttributeName: string }[];
 
 function indexUpdates({
   GlobalSecondaryIndexUpdates: updates,
@@ -74,7 +45,7 @@ function indexUpdates({
 
 async function createIndex(
   dynalite: Dynalite,
-  table: StoredTable,
+  table: Table,
   create: Input,
   definitions: unknown,
 ): Promise<object> {
@@ -95,9 +66,9 @@ async function createIndex(
     BillingMode: "PAY_PER_REQUEST",
     ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
     GlobalSecondaryIndexes: [...before.map(described), described(create)],
-  }) as Pick<StoredTable, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
+  }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
   const index = {
-    ...(whole.GlobalSecondaryIndexes?.at(-1) as StoredIndex), // safe: the new index is last
+    ...(whole.GlobalSecondaryIndexes?.at(-1) as TableIndex), // safe: the new index is last
     IndexArn: `${table.TableArn}/index/${create["IndexName"]}`,
     IndexStatus: "ACTIVE",
     IndexSizeBytes: 0,
@@ -115,21 +86,18 @@ async function createIndex(
   });
   const entries: Change[] = [];
   for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
-    entries.push(...entriesOf(dynalite, after, index, item as Item)); // dynalite stores the table's items under this prefix
+    entries.push(...entriesOf(dynalite, after, index, item as Item));
   }
   // An interrupted deletion leaves entries.
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
   return store(dynalite, after, entries);
 }
 
-/**
- * An item without one of the keys, or with an empty one, has no entries. DynamoDB leaves out items
- * whose key has another type; dynalite could not even delete them afterwards.
- */
+/** DynamoDB leaves out items whose key has another type; dynalite could not delete them later. */
 function entriesOf(
   dynalite: Dynalite,
-  table: StoredTable,
-  index: StoredIndex,
+  table: Table,
+  index: TableIndex,
   item: Item,
 ): readonly Change[] {
   for (const { AttributeName: name } of index.KeySchema) {
@@ -150,7 +118,7 @@ function entriesOf(
 
 async function deleteIndex(
   dynalite: Dynalite,
-  table: StoredTable,
+  table: Table,
   { IndexName: name }: Input,
 ): Promise<object> {
   const { GlobalSecondaryIndexes: before = [], ...rest } = table;
@@ -172,7 +140,7 @@ async function deleteIndex(
 
 async function store(
   dynalite: Dynalite,
-  table: StoredTable,
+  table: Table,
   entries: readonly Change[],
 ): Promise<object> {
   await dynalite.store.db.batch([
@@ -182,12 +150,12 @@ async function store(
   return { TableDescription: table };
 }
 
-function described({ IndexName, KeySchema, Projection }: Input | StoredIndex): object {
+function described({ IndexName, KeySchema, Projection }: Input | TableIndex): object {
   return { IndexName, KeySchema, Projection };
 }
 
 /** A request need not repeat the table's definitions. */
-function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: unknown): unknown {
+function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw invalidMember(null, "attributeDefinitions", "not be null");
   const added = given.filter((definition: Partial<AttributeDefinition> | null) => {
@@ -202,7 +170,7 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
   return [...known, ...added];
 }
 
-function usedDefinitions(table: StoredTable): StoredTable {
+function usedDefinitions(table: Table): Table {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
   const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>
     KeySchema.map(({ AttributeName }) => AttributeName),

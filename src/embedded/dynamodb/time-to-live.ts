@@ -1,5 +1,5 @@
 import { type Change, type Dynalite, type Item, rangeOf, type Store } from "../service/dynalite.ts";
-import { invalidMember, validationError } from "../service/operation.ts";
+import { existingTable, invalidMember, validationError } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
@@ -9,7 +9,7 @@ const prefix = "keelson-ttl~";
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
 export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
-  const table = await existingTable(dynalite, input);
+  const { TableName: table } = await existingTable(dynalite, input);
   const path = "timeToLiveSpecification";
   const given = asStructure(input["TimeToLiveSpecification"], path);
   const { Enabled: enabled, AttributeName: attribute } = given;
@@ -36,7 +36,8 @@ export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promis
 }
 
 export async function describeTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
-  const attribute = await timeToLiveOf(dynalite.store, await existingTable(dynalite, input));
+  const { TableName } = await existingTable(dynalite, input);
+  const attribute = await timeToLiveOf(dynalite.store, TableName);
   return {
     TimeToLiveDescription:
       attribute === undefined
@@ -59,17 +60,14 @@ export async function tablesWithTimeToLive(
   return tables;
 }
 
-/**
- * Deletes expired items among the first `limit` after `start`. Returns the next start; `undefined`
- * is the beginning. The caller holds the write lock.
- */
+/** Returns the next start; `undefined` is the beginning. The caller holds the write lock. */
 export async function sweepExpired(
   dynalite: Dynalite,
   { table, limit, start }: { table: string; limit: number; start: Item | undefined },
   nowMs: number,
 ): Promise<Item | undefined> {
   const attribute = await timeToLiveOf(dynalite.store, table);
-  if (attribute === undefined) return undefined; // disabled, or the table was deleted, since it was listed
+  if (attribute === undefined) return undefined; // changed since it was listed
   const scan = {
     TableName: table,
     Limit: limit,
@@ -77,9 +75,7 @@ export async function sweepExpired(
   };
   const page = await dynalite.run("Scan", dynalite.prepare("Scan", scan));
   const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // shape of a Scan response
-  const { KeySchema } = (await dynalite.table(table)) as unknown as {
-    KeySchema: { AttributeName: string }[];
-  }; // every table has one
+  const { KeySchema } = await dynalite.table(table);
   const batch = openWriteBatch(dynalite.store);
   for (const item of Items.filter((one) => isExpired(one[attribute]?.["N"], nowMs / 1000))) {
     const Key = Object.fromEntries(KeySchema.map(({ AttributeName: name }) => [name, item[name]]));
@@ -93,14 +89,6 @@ export async function sweepExpired(
 function isExpired(value: unknown, nowSeconds: number): boolean {
   const seconds = typeof value === "string" ? Number(value) : Number.NaN;
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
-}
-
-async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<string> {
-  const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as {
-    TableName: string;
-  }; // checked by prepare
-  await dynalite.table(name);
-  return name;
 }
 
 async function timeToLiveOf(store: Store, table: string): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
-import type { Dynalite, Item } from "../service/dynalite.ts";
+import { type Dynalite, type Item, lowerFirst } from "../service/dynalite.ts";
 import {
   type ItemOperation,
   invalidMember,
@@ -14,9 +14,8 @@ import {
   asStructure,
   type CancellationReason,
   refuseLargeTransaction,
-  refuseSharedItems,
+  runAll,
   transactItems,
-  transactionCancelled,
   validationReason,
 } from "./transaction-items.ts";
 import {
@@ -34,17 +33,19 @@ const kinds = {
   Delete: "DeleteItem",
   ConditionCheck: "DeleteItem",
 } as const;
-type Kind = keyof typeof kinds;
+
+/** Expressions that dynalite does not require. */
+const required = [
+  ["ConditionCheck", "ConditionExpression"],
+  ["Update", "UpdateExpression"],
+] as const;
 
 interface TransactOperation extends ItemOperation {
-  readonly kind: Kind;
+  readonly kind: keyof typeof kinds;
   readonly bytes: number;
 }
 
-/**
- * dynalite runs all operations against one write batch, which is committed atomically with the
- * request's token, or discarded.
- */
+/** All operations run against one write batch, which is committed with the request's token. */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
@@ -52,57 +53,46 @@ export async function transactWrite(
   input: Input,
 ): Promise<object> {
   const items = transactItems(input);
-  const token = requestToken(input["ClientRequestToken"], items); // hashed first, because preparing changes the input
-  const operations = items.map((item, index) =>
-    prepareItem(dynalite, item, `transactItems.${index + 1}.member`),
-  );
-  refuseLargeTransaction(operations.reduce((sum, { bytes }) => sum + bytes, 0));
+  const token = requestToken(input); // hashed first, because preparing changes the input
+  const operations = items.map(({ item, path }) => prepareItem(dynalite, item, path));
+  refuseLargeTransaction(operations.map(({ bytes }) => bytes));
   return lock.write(async () => {
-    if (token === undefined || !(await isCommitted(dynalite.store, token, clock.now()))) {
+    if (token === undefined || !(await isCommitted(dynalite.store, token, clock.now())))
       await commit(dynalite, operations, token, clock.now());
-    }
     return {};
   });
 }
 
-function requestToken(value: unknown, items: readonly unknown[]): TransactionToken | undefined {
+function requestToken({
+  ClientRequestToken: value,
+  TransactItems: items,
+}: Input): TransactionToken | undefined {
   if (value === undefined || value === null) return undefined;
   const token = String(value);
-  if (token.length < 1)
-    throw invalidMember(token, "clientRequestToken", "have length greater than or equal to 1");
-  if (token.length > 36) {
-    const shown = token.slice(0, 100);
-    throw invalidMember(shown, "clientRequestToken", "have length less than or equal to 36");
-  }
+  const refuse = (constraint: string) =>
+    invalidMember(token.slice(0, 100), "clientRequestToken", `have length ${constraint}`);
+  if (token.length < 1) throw refuse("greater than or equal to 1");
+  if (token.length > 36) throw refuse("less than or equal to 36");
   return transactionToken(token, items);
 }
 
-function prepareItem(dynalite: Dynalite, item: Input, path: string): TransactOperation {
+function prepareItem(dynalite: Dynalite, item: Input, itemPath: string): TransactOperation {
   const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
     (name) => item[name] !== undefined,
   );
-  if (kind === undefined || second !== undefined) {
+  if (kind === undefined || second !== undefined)
     throw validationError("TransactItems can only contain one of Check, Put, Update or Delete");
+  const path = `${itemPath}.${lowerFirst(kind)}`;
+  const request = asStructure(item[kind], path);
+  for (const [of, member] of required) {
+    if (kind === of && typeof request[member] !== "string")
+      throw invalidMember(null, `${path}.${lowerFirst(member)}`, "not be null");
   }
-  const member = `${kind.charAt(0).toLowerCase()}${kind.slice(1)}`;
-  const request = asStructure(item[kind], `${path}.${member}`);
-  if (kind === "ConditionCheck" && typeof request["ConditionExpression"] !== "string") {
-    throw invalidMember(null, `${path}.${member}.conditionExpression`, "not be null");
-  }
-  if (kind === "Update" && typeof request["UpdateExpression"] !== "string") {
-    throw invalidMember(null, `${path}.${member}.updateExpression`, "not be null");
-  }
-  const operation = prepareMember(dynalite, kinds[kind], request, `${path}.${member}`);
-  const { Item, Key, ExpressionAttributeValues } = operation.prepared as {
-    Item?: Item;
-    Key?: Item;
-    ExpressionAttributeValues?: Item;
-  }; // checked by prepareOperation
-  return {
-    ...operation,
-    kind,
-    bytes: dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues }),
-  };
+  const operation = prepareMember(dynalite, kinds[kind], request, path);
+  // Checked by prepareOperation.
+  const { Item, Key, ExpressionAttributeValues } = operation.prepared as Record<string, Item>;
+  const bytes = dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues });
+  return { ...operation, kind, bytes };
 }
 
 function prepareMember(
@@ -128,33 +118,23 @@ async function commit(
   token: TransactionToken | undefined,
   nowMs: number,
 ): Promise<void> {
-  await refuseSharedItems(dynalite, operations);
   const batch = openWriteBatch(dynalite.store);
-  const reasons: CancellationReason[] = [];
-  for (const operation of operations) {
-    const { store } = operation.kind === "ConditionCheck" ? openWriteBatch(dynalite.store) : batch;
-    const run = dynalite.run(operation.operation, operation.prepared, store);
-    reasons.push(
-      await run.then(
-        () => ({ Code: "None" as const }),
-        (error: unknown) => reasonOf(dynalite, operation, error),
-      ),
-    );
-  }
-  if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
-  refuseLargeTransaction(batch.items().reduce((sum, item) => sum + dynalite.sizeOf(item), 0));
+  await runAll(
+    dynalite,
+    operations,
+    ({ kind, operation, prepared }) => {
+      const { store } = kind === "ConditionCheck" ? openWriteBatch(dynalite.store) : batch;
+      return dynalite.run(operation, prepared, store);
+    },
+    async (error, operation): Promise<CancellationReason> =>
+      isConditionFailure(error)
+        ? {
+            Code: "ConditionalCheckFailed",
+            Message: error.message,
+            ...(await itemOnFailure(dynalite, operation)),
+          }
+        : validationReason(error),
+  );
+  refuseLargeTransaction(batch.items().map((item) => dynalite.sizeOf(item)));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
-}
-
-async function reasonOf(
-  dynalite: Dynalite,
-  operation: TransactOperation,
-  error: unknown,
-): Promise<CancellationReason> {
-  if (!isConditionFailure(error)) return validationReason(error);
-  return {
-    Code: "ConditionalCheckFailed",
-    Message: error.message,
-    ...(await itemOnFailure(dynalite, operation)),
-  };
 }

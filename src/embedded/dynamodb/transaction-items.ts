@@ -1,5 +1,5 @@
 import { isRecord } from "../../base/errors/option-table.ts";
-import type { Dynalite } from "../service/dynalite.ts";
+import type { Addressed, Dynalite } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 
@@ -9,24 +9,32 @@ export interface CancellationReason {
   readonly Item?: object;
 }
 
+interface TransactItem {
+  readonly item: Input;
+  /** For messages: `transactItems.1.member`. */
+  readonly path: string;
+}
+
+interface Operation {
+  readonly table: string;
+  readonly of: Addressed;
+}
+
 const maxItems = 100;
 const maxBytes = 4 * 1024 * 1024;
 
-export function transactItems(input: Input): readonly Input[] {
-  const items = input["TransactItems"];
-  if (!Array.isArray(items)) throw invalidMember(null, "transactItems", "not be null");
-  if (items.length < 1)
-    throw invalidMember("[]", "transactItems", "have length greater than or equal to 1");
+export function transactItems({ TransactItems: items }: Input): readonly TransactItem[] {
+  const path = "transactItems";
+  if (!Array.isArray(items)) throw invalidMember(null, path, "not be null");
+  if (items.length < 1) throw invalidMember("[]", path, "have length greater than or equal to 1");
   if (items.length > maxItems) {
-    throw invalidMember(
-      `[${items.length} items]`,
-      "transactItems",
-      `have length less than or equal to ${maxItems}`,
-    );
+    const constraint = `have length less than or equal to ${maxItems}`;
+    throw invalidMember(`[${items.length} items]`, path, constraint);
   }
-  return items.map((item: unknown, index) =>
-    asStructure(item, `transactItems.${index + 1}.member`),
-  );
+  return items.map((item: unknown, index) => {
+    const member = `${path}.${index + 1}.member`;
+    return { item: asStructure(item, member), path: member };
+  });
 }
 
 export function asStructure(value: unknown, path: string): Input {
@@ -34,32 +42,40 @@ export function asStructure(value: unknown, path: string): Input {
   return value;
 }
 
-export async function refuseSharedItems(
+/** @throws ServiceError for several operations on one item, or with the reasons of those that fail. */
+export async function runAll<Prepared extends Operation, Answer>(
   dynalite: Dynalite,
-  operations: readonly Parameters<typeof placeOf>[1][],
-): Promise<void> {
-  const seen = new Set<string>();
+  operations: readonly Prepared[],
+  run: (operation: Prepared) => Promise<Answer>,
+  reasonOf: (
+    error: unknown,
+    operation: Prepared,
+  ) => CancellationReason | Promise<CancellationReason> = validationReason,
+): Promise<readonly Answer[]> {
+  await refuseSharedItems(dynalite, operations);
+  const answers: Answer[] = [];
+  const reasons: CancellationReason[] = [];
   for (const operation of operations) {
-    const place = await placeOf(dynalite, operation);
-    if (place !== undefined && seen.has(place)) {
-      throw validationError("Transaction request cannot include multiple operations on one item");
+    try {
+      answers.push(await run(operation));
+      reasons.push({ Code: "None" });
+    } catch (error) {
+      reasons.push(await reasonOf(error, operation));
     }
-    if (place !== undefined) seen.add(place);
   }
-}
-
-export function refuseLargeTransaction(bytes: number): void {
-  if (bytes > maxBytes)
-    throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
-}
-
-export function transactionCancelled(reasons: readonly CancellationReason[]): ServiceError {
+  if (answers.length === operations.length) return answers;
   const codes = reasons.map(({ Code }) => Code).join(", ");
-  return new ServiceError(
+  throw new ServiceError(
     "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
     `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
     { members: { CancellationReasons: reasons } },
   );
+}
+
+export function refuseLargeTransaction(sizes: readonly number[]): void {
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  if (bytes > maxBytes)
+    throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
 }
 
 /** Only the table or the stored item could reveal such an error. */
@@ -68,11 +84,22 @@ export function validationReason(error: unknown): CancellationReason {
   return { Code: "ValidationError", Message: error.message };
 }
 
-/** Returns `undefined` for an invalid key, which its operation reports. */
-async function placeOf(
+async function refuseSharedItems(
   dynalite: Dynalite,
-  { table, of }: { readonly table: string; readonly of: Parameters<Dynalite["placeOf"]>[1] },
-): Promise<string | undefined> {
+  operations: readonly Operation[],
+): Promise<void> {
+  const seen = new Set<string>();
+  for (const operation of operations) {
+    const place = await placeOf(dynalite, operation);
+    if (place === undefined) continue;
+    if (seen.has(place))
+      throw validationError("Transaction request cannot include multiple operations on one item");
+    seen.add(place);
+  }
+}
+
+/** Returns `undefined` for an invalid key, which its operation reports. */
+async function placeOf(dynalite: Dynalite, { table, of }: Operation): Promise<string | undefined> {
   const description = await dynalite.table(table);
   try {
     return `${table}/${dynalite.placeOf(description, of)}`;

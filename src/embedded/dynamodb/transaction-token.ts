@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
@@ -17,14 +17,11 @@ interface StoredToken {
 }
 
 /** The order of members does not affect the hash. */
-export function transactionToken(token: string, items: readonly unknown[]): TransactionToken {
+export function transactionToken(token: string, items: unknown): TransactionToken {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
-/**
- * Whether the transaction was committed within 10 minutes.
- * @throws ServiceError if the token belongs to another transaction.
- */
+/** @throws ServiceError if the token belongs to another transaction. */
 export async function isCommitted(
   store: Store,
   { key, payload }: TransactionToken,
@@ -44,10 +41,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
-/**
- * Deletes expired tokens among the first `limit` after `cursor`. Returns the next cursor; `""` is
- * the start.
- */
+/** Looks at `limit` tokens after `cursor`. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(
   store: Store,
   nowMs: number,
@@ -55,15 +49,11 @@ export async function dropOldTokens(
   cursor: string,
 ): Promise<string> {
   const old: Change[] = [];
-  const { gte, lt } = rangeOf(prefix);
+  const range = { ...rangeOf(prefix), ...(cursor === "" ? {} : { gte: cursor }), limit };
   let last = "";
   let seen = 0;
-  for await (const [key, value] of store.db.iterator({
-    gte: cursor === "" ? gte : cursor,
-    lt,
-    limit,
-  })) {
-    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key }); // only tokenRecord writes it
+  for await (const [key, value] of store.db.iterator(range)) {
+    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key });
     last = key;
     seen += 1;
   }
@@ -76,11 +66,13 @@ function sha256(text: string): string {
 }
 
 function canonical(value: unknown): string {
+  const inOrder = (members: Input) =>
+    Object.fromEntries(
+      Object.keys(members)
+        .sort()
+        .map((name) => [name, members[name]]),
+    );
   return JSON.stringify(value, (_name, member: unknown) =>
-    isRecord(member) ? Object.fromEntries(Object.entries(member).sort(byName)) : member,
+    isRecord(member) ? inOrder(member) : member,
   );
-}
-
-function byName([left]: [string, unknown], [right]: [string, unknown]): number {
-  return left < right ? -1 : 1;
 }

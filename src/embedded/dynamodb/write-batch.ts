@@ -8,10 +8,9 @@ import {
 } from "../service/dynalite.ts";
 
 /**
- * Makes writes with their index entries atomic, even if the process is killed: LevelDB logs a batch
- * as one checksummed record and drops an incomplete one. Reads do not see the batch, because no
- * write of DynamoDB has two operations on one item. The caller holds the write lock, in place of
- * locks of items.
+ * Makes writes with their index entries atomic: LevelDB logs a batch as one checksummed record.
+ * Reads need not see it: no write of DynamoDB has two operations on one item. The caller holds the
+ * write lock, in place of locks of items.
  */
 export function openWriteBatch(store: Store) {
   const changes = new Map<string, Change>();
@@ -19,12 +18,14 @@ export function openWriteBatch(store: Store) {
   const section = (prefix: string, beneath: Section): Section => ({
     lock: (_key, work) => work((done) => done),
     get: (key, done) => beneath.get(key, done),
-    put(key, value, done) {
-      changes.set(prefix + key, { type: "put", key: prefix + key, value });
+    put(name, value, done) {
+      const key = prefix + name;
+      changes.set(key, { type: "put", key, value });
       done(null);
     },
-    del(key, done) {
-      changes.set(prefix + key, { type: "del", key: prefix + key });
+    del(name, done) {
+      const key = prefix + name;
+      changes.set(key, { type: "del", key });
       done(null);
     },
   });
@@ -44,7 +45,6 @@ export function openWriteBatch(store: Store) {
       section(indexPrefix(type, table, index), store.getIndexDb(type, table, index)),
   };
   return {
-    /** For dynalite's actions: reads through, collects writes. */
     store: collecting,
     items: (): readonly Item[] => items,
     commit: (further: readonly Change[] = []) => store.db.batch([...changes.values(), ...further]),

@@ -6,29 +6,25 @@ const deepest = 15;
 
 /** Parameter Store's rules for new names. @throws ServiceError */
 export function checkName(name: string): void {
-  if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//")) {
-    throw validationError(
-      "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes",
-    );
-  }
-  if (name.length > longestName)
-    throw validationError(`Parameter name has more than ${longestName} characters`);
-  if (name.includes("/") && !name.startsWith("/")) {
-    throw validationError(
-      "Parameter name must be a fully qualified name: one with a / begins with it",
-    );
-  }
-  if (/^\/?(aws|ssm)/i.test(name)) {
-    throw validationError(
-      'Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)',
-    );
-  }
+  const wrong = wrongName(name);
+  if (wrong !== undefined) throw validationError(wrong);
   if (name.split("/").length - 1 > deepest) {
     throw new ServiceError(
       "HierarchyLevelLimitExceededException",
       `A parameter name has at most ${deepest} levels`,
     );
   }
+}
+
+function wrongName(name: string): string | undefined {
+  if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//"))
+    return "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes";
+  if (name.length > longestName) return `Parameter name has more than ${longestName} characters`;
+  if (name.includes("/") && !name.startsWith("/"))
+    return "Parameter name must be a fully qualified name: one with a / begins with it";
+  return /^\/?(aws|ssm)/i.test(name)
+    ? 'Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)'
+    : undefined;
 }
 
 /** Whether a parameter is directly below a path, or at any depth. */

@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readIfPresent } from "../service/data-directory.ts";
+import { byName } from "../service/service.ts";
 
 export interface StoredParameter {
   readonly name: string;
@@ -14,16 +15,11 @@ export interface StoredParameter {
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/**
- * Each change is on disk when the call returns. Replaces the whole file, so a crash leaves the old
- * or the new one.
- * @throws Error if the file is corrupt.
- */
+/** Each change replaces the file before the call returns. @throws Error if the file is corrupt. */
 export function openParameterStore(path?: string) {
-  const parameters = new Map(
-    path === undefined ? [] : read(path).map((parameter) => [parameter.name, parameter]),
-  );
-  const all = () => [...parameters.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const stored = path === undefined ? [] : read(path);
+  const parameters = new Map(stored.map((parameter) => [parameter.name, parameter]));
+  const all = () => [...parameters.values()].sort(byName);
   const save = () => {
     if (path !== undefined) replace(path, JSON.stringify(all(), undefined, 2));
   };

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { AwsJsonService } from "../service/service.ts";
 import { openSsm } from "./ssm.ts";
+
+type Ssm = ReturnType<typeof openSsm>;
 
 let directory: string;
 beforeEach(() => {
@@ -11,9 +12,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-const put = (ssm: AwsJsonService, Name: string, more: object = {}) =>
+const put = (ssm: Ssm, Name: string, more: object = {}) =>
   ssm.call("PutParameter", { Name, Value: "v", Type: "String", ...more });
-const get = async (ssm: AwsJsonService, Name: string) => {
+const get = async (ssm: Ssm, Name: string) => {
   const answer = await ssm.call("GetParameter", { Name, WithDecryption: true });
   return (answer as { Parameter: Record<string, unknown> }).Parameter; // what GetParameter answers
 };

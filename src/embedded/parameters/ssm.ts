@@ -3,12 +3,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
 import { detected, validationError } from "../service/operation.ts";
-import {
-  type AwsJsonService,
-  type Input,
-  ServiceError,
-  unknownOperation,
-} from "../service/service.ts";
+import { type Input, operationOf, ServiceError, textReader } from "../service/service.ts";
 import { checkName, isUnder } from "./parameter-names.ts";
 import { openParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
 
@@ -16,7 +11,7 @@ const types: readonly unknown[] = [
   "String",
   "StringList",
   "SecureString",
-] satisfies readonly ParameterType[];
+] satisfies ParameterType[];
 const longestValue = 4096;
 const largestPage = 10;
 
@@ -27,132 +22,127 @@ interface Ssm {
   readonly region: string;
 }
 
-export interface SsmOptions {
-  readonly directory?: string | undefined;
-  readonly clock?: Clock;
-  readonly region?: string;
-}
-
-/**
- * Opens Parameter Store with the latest versions. A SecureString is sealed on disk and in responses
- * without `WithDecryption`.
- */
+/** A SecureString is sealed on disk, and in responses without `WithDecryption`. */
 export function openSsm({
   directory,
   clock = systemClock,
   region = "us-east-1",
-}: SsmOptions = {}): AwsJsonService {
-  const secret =
-    directory === undefined
-      ? randomBytes(32).toString("base64url")
-      : secretInFile(join(directory, "ssm-key"));
-  const store = openParameterStore(
-    directory === undefined ? undefined : join(directory, "ssm.json"),
-  );
+}: {
+  readonly directory?: string | undefined;
+  readonly clock?: Clock;
+  readonly region?: string;
+} = {}) {
+  const inDirectory = (name: string) => directory && join(directory, name);
+  const keyFile = inDirectory("ssm-key");
+  const secret = keyFile ? secretInFile(keyFile) : randomBytes(32).toString("base64url");
+  const store = openParameterStore(inDirectory("ssm.json"));
   const ssm: Ssm = { store, sealer: createSealer(secret), clock, region };
   return {
     targetPrefix: "AmazonSSM.",
-    async call(operation, input) {
-      switch (operation) {
-        case "GetParameter":
-          return { Parameter: shown(ssm, existing(ssm, text(input, "Name")), input) };
-        case "GetParameters":
-          return getParameters(ssm, input);
-        case "GetParametersByPath":
-          return getParametersByPath(ssm, input);
-        case "DescribeParameters":
-          return describeParameters(ssm, input);
-        case "PutParameter":
-          return putParameter(ssm, input);
-        case "DeleteParameter":
-          ssm.store.delete(existing(ssm, text(input, "Name")).name);
-          return {};
-        default:
-          throw unknownOperation(operation);
-      }
-    },
+    call: async (name: string, input: Input) => operationOf(operations, name)(ssm, input),
   };
 }
 
-function getParameters(ssm: Ssm, input: Input): object {
-  const names = input["Names"];
-  if (
-    !Array.isArray(names) ||
-    names.length < 1 ||
-    names.length > largestPage ||
-    names.some((name) => typeof name !== "string")
-  ) {
-    throw detected("'names' has to be a list of 1 to 10 names");
-  }
-  const wanted = [...new Set<string>(names)];
-  const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
-  return {
-    Parameters: found.map((parameter) => shown(ssm, parameter, input)),
-    InvalidParameters: wanted.filter((name) => ssm.store.get(name) === undefined),
-  };
+const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> = {
+  GetParameter: (ssm, input) => ({ Parameter: shown(ssm, existing(ssm, input), input) }),
+  GetParameters(ssm, input) {
+    const names = input["Names"];
+    if (
+      !Array.isArray(names) ||
+      names.length < 1 ||
+      names.length > largestPage ||
+      names.some((name) => typeof name !== "string")
+    ) {
+      throw detected("'names' has to be a list of 1 to 10 names");
+    }
+    const wanted = [...new Set<string>(names)];
+    const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
+    return {
+      Parameters: found.map((parameter) => shown(ssm, parameter, input)),
+      InvalidParameters: wanted.filter((name) => ssm.store.get(name) === undefined),
+    };
+  },
+  GetParametersByPath(ssm, input) {
+    const path = text(input, "Path");
+    if (!path.startsWith("/"))
+      throw validationError(
+        "The parameter path must be a fully qualified name: it begins with a /",
+      );
+    const size = input["MaxResults"] ?? largestPage;
+    if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage)
+      throw detected("'maxResults' has to be a whole number from 1 to 10");
+    if (filtersOf(input).length > 0)
+      throw validationError("The embedded stack has no ParameterFilters");
+    const after = input["NextToken"] === undefined ? "" : nameOf(input["NextToken"]);
+    const rest = ssm.store
+      .all()
+      .filter(({ name }) => name > after && isUnder(name, path, flag(input, "Recursive")));
+    const page = rest.slice(0, size);
+    const last = page.at(-1);
+    return {
+      Parameters: page.map((parameter) => shown(ssm, parameter, input)),
+      NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
+    };
+  },
+  /** By name only. The KMS key is stored but not used, to try tools. */
+  DescribeParameters({ store }, input) {
+    const [filter, ...more] = filtersOf(input);
+    const names = filter?.["Values"];
+    if (
+      more.length > 0 ||
+      filter?.["Key"] !== "Name" ||
+      filter["Option"] !== "Equals" ||
+      !Array.isArray(names)
+    ) {
+      throw validationError(
+        "The embedded stack describes parameters by their names only: Key=Name,Option=Equals",
+      );
+    }
+    return {
+      Parameters: names.flatMap((wanted: unknown) => {
+        const found = store.get(String(wanted));
+        if (found === undefined) return [];
+        const { name, type, version, modifiedAt, keyId = "alias/aws/ssm" } = found;
+        const KeyId = type === "SecureString" ? keyId : undefined;
+        return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, KeyId }];
+      }),
+    };
+  },
+  PutParameter({ store, sealer, clock }, input) {
+    const name = text(input, "Name");
+    checkName(name);
+    const value = text(input, "Value");
+    if (value.length > longestValue) {
+      throw validationError(
+        `Standard tier parameters support a maximum parameter value of ${longestValue} characters`,
+      );
+    }
+    const before = store.get(name);
+    const type = typeToPut(input, before);
+    const version = (before?.version ?? 0) + 1;
+    const [description, keyId] = [input["Description"], input["KeyId"]];
+    store.put({
+      name,
+      type,
+      value: type === "SecureString" ? sealer.seal(value, placeOf(name, version)) : value,
+      version,
+      modifiedAt: clock.now() / 1000,
+      description: typeof description === "string" ? description : undefined,
+      keyId: typeof keyId === "string" ? keyId : undefined,
+    });
+    return { Version: version, Tier: "Standard" };
+  },
+  DeleteParameter(ssm, input) {
+    ssm.store.delete(existing(ssm, input).name);
+    return {};
+  },
+};
+
+function filtersOf({ ParameterFilters: filters }: Input): readonly Input[] {
+  return Array.isArray(filters) ? filters : [];
 }
 
-function getParametersByPath(ssm: Ssm, input: Input): object {
-  const path = text(input, "Path");
-  if (!path.startsWith("/")) {
-    throw validationError("The parameter path must be a fully qualified name: it begins with a /");
-  }
-  const size = input["MaxResults"] ?? largestPage;
-  if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage) {
-    throw detected("'maxResults' has to be a whole number from 1 to 10");
-  }
-  if (Array.isArray(input["ParameterFilters"]) && input["ParameterFilters"].length > 0) {
-    throw validationError("The embedded stack has no ParameterFilters");
-  }
-  const after = input["NextToken"] === undefined ? "" : nameOf(input["NextToken"]);
-  const rest = ssm.store
-    .all()
-    .filter(({ name }) => name > after && isUnder(name, path, flag(input, "Recursive")));
-  const page = rest.slice(0, size);
-  const last = page.at(-1);
-  return {
-    Parameters: page.map((parameter) => shown(ssm, parameter, input)),
-    NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
-  };
-}
-
-/** By name only. The KMS key is stored but not used, to try tools. */
-function describeParameters({ store }: Ssm, input: Input): object {
-  const [filter, ...more] = Array.isArray(input["ParameterFilters"])
-    ? (input["ParameterFilters"] as Input[])
-    : [];
-  const names = filter?.["Values"];
-  if (
-    more.length > 0 ||
-    filter?.["Key"] !== "Name" ||
-    filter["Option"] !== "Equals" ||
-    !Array.isArray(names)
-  ) {
-    throw validationError(
-      "The embedded stack describes parameters by their names only: Key=Name,Option=Equals",
-    );
-  }
-  return {
-    Parameters: names.flatMap((wanted: unknown) => {
-      const found = store.get(String(wanted));
-      if (found === undefined) return [];
-      const { name, type, version, modifiedAt, keyId = "alias/aws/ssm" } = found;
-      const KeyId = type === "SecureString" ? keyId : undefined;
-      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, KeyId }];
-    }),
-  };
-}
-
-function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
-  const name = text(input, "Name");
-  checkName(name);
-  const value = text(input, "Value");
-  if (value.length > longestValue) {
-    throw validationError(
-      `Standard tier parameters support a maximum parameter value of ${longestValue} characters`,
-    );
-  }
-  const before = store.get(name);
+function typeToPut(input: Input, before: StoredParameter | undefined): ParameterType {
   const type = input["Type"] ?? before?.type;
   if (before !== undefined && !flag(input, "Overwrite")) {
     throw new ServiceError(
@@ -169,21 +159,11 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
       `The parameter is a ${before.type}, and a type cannot change`,
     );
   }
-  const version = (before?.version ?? 0) + 1;
-  const [description, keyId] = [input["Description"], input["KeyId"]];
-  store.put({
-    name,
-    type,
-    value: type === "SecureString" ? sealer.seal(value, placeOf(name, version)) : value,
-    version,
-    modifiedAt: clock.now() / 1000,
-    description: typeof description === "string" ? description : undefined,
-    keyId: typeof keyId === "string" ? keyId : undefined,
-  });
-  return { Version: version, Tier: "Standard" };
+  return type;
 }
 
-function existing({ store }: Ssm, name: string): StoredParameter {
+function existing({ store }: Ssm, input: Input): StoredParameter {
+  const name = text(input, "Name");
   const parameter = store.get(name);
   if (parameter === undefined)
     throw new ServiceError("ParameterNotFound", `Parameter ${name.slice(0, 200)} not found.`);
@@ -223,13 +203,9 @@ function nameOf(token: unknown): string {
   return name;
 }
 
-function text(input: Input, member: string): string {
-  const value = input[member];
-  if (typeof value !== "string" || value === "") {
-    throw detected(`'${member}' has to be a text of at least 1 character`);
-  }
-  return value;
-}
+const { text } = textReader((member) =>
+  detected(`'${member}' has to be a text of at least 1 character`),
+);
 
 function flag(input: Input, member: string): boolean {
   return input[member] === true;
@@ -243,7 +219,6 @@ function isType(value: unknown): value is ParameterType {
 function createSealer(secret: string) {
   const key = createHash("sha256").update(secret).digest();
   return {
-    /** Returns Base64 that only opens with the same `place`. */
     seal(text: string, place: string): string {
       const iv = randomBytes(12);
       const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(place));
@@ -252,13 +227,11 @@ function createSealer(secret: string) {
     },
     open(sealed: string, place: string): string {
       const bytes = Buffer.from(sealed, "base64");
-      const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12)).setAAD(
-        Buffer.from(place),
-      );
-      decipher.setAuthTag(bytes.subarray(12, 28));
-      return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString(
-        "utf8",
-      );
+      const [iv, tag] = [bytes.subarray(0, 12), bytes.subarray(12, 28)];
+      const decipher = createDecipheriv("aes-256-gcm", key, iv)
+        .setAAD(Buffer.from(place))
+        .setAuthTag(tag);
+      return decipher.update(bytes.subarray(28), undefined, "utf8") + decipher.final("utf8");
     },
   };
 }

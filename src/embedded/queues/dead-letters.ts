@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { CallContext, Input } from "../service/service.ts";
+import type { Operations } from "../service/service.ts";
 import type { QueueMessage } from "./queue.ts";
 import type { StoredQueue } from "./queue-store.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
@@ -9,15 +9,8 @@ import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts
 /** Moves messages that were received too often. They keep their IDs. */
 export function moveDeadLetters(
   scope: SqsScope,
-  {
-    dead,
-    from,
-    to,
-  }: {
-    readonly dead: readonly QueueMessage[];
-    readonly from: StoredQueue;
-    readonly to: StoredQueue;
-  },
+  dead: readonly QueueMessage[],
+  { from, to }: { readonly from: StoredQueue; readonly to: StoredQueue },
   now: number,
 ): void {
   for (const message of dead) {
@@ -28,51 +21,34 @@ export function moveDeadLetters(
   if (dead.length > 0) scope.polls.wake(to.name);
 }
 
-/**
- * Moves the visible messages to one queue, or to their sources, before it returns. They get new
- * IDs.
- */
-export function startMessageMoveTask(
-  scope: SqsScope,
-  input: Input,
-  { nowMs }: CallContext,
-): object {
-  const sourceArn = requiredText(input, "SourceArn");
-  const destinationArn = optionalText(input, "DestinationArn");
-  const source = queueOfArn(scope, sourceArn, "SourceArn");
-  const destination =
-    destinationArn === undefined ? undefined : queueOfArn(scope, destinationArn, "DestinationArn");
-  if (sourcesOf(scope, source).length === 0) {
-    throw invalidParameter(
-      "SourceArn",
-      sourceArn,
-      "Source queue must be configured as a Dead Letter Queue.",
+export const deadLetterOperations: Operations<SqsScope> = {
+  /** Moves the visible messages to one queue, or to their sources. They get new IDs. */
+  StartMessageMoveTask(scope, input, { nowMs }) {
+    const sourceArn = requiredText(input, "SourceArn");
+    const wanted = optionalText(input, "DestinationArn");
+    const source = queueOfArn(scope, sourceArn, "SourceArn");
+    const destination = wanted === undefined ? wanted : queueOfArn(scope, wanted, "DestinationArn");
+    if (sourcesOf(scope, source).length === 0) {
+      const reason = "Source queue must be configured as a Dead Letter Queue.";
+      throw invalidParameter("SourceArn", sourceArn, reason);
+    }
+    const targetOf = ({ deadLetterSource = "" }: QueueMessage) =>
+      destination ?? queueByArn(scope, deadLetterSource);
+    const moved = source.messages.remove(
+      (message) => message.visibleAt <= nowMs && targetOf(message) !== undefined,
     );
-  }
-  const moves: { readonly message: QueueMessage; readonly target: StoredQueue }[] = [];
-  source.messages.remove((message) => {
-    const target = destination ?? queueByArn(scope, message.deadLetterSource ?? "");
-    if (target === undefined || message.visibleAt > nowMs) return false;
-    moves.push({ message, target });
-    return true;
-  });
-  for (const { message, target } of moves) {
-    const { deadLetterSource: _deadLetterSource, ...plain } = message;
-    target.messages.accept({ ...plain, id: randomUUID(), sentAt: nowMs }, nowMs);
-    scope.polls.wake(target.name);
-  }
-  return { TaskHandle: Buffer.from(`${randomUUID()}:${sourceArn}`).toString("base64url") };
-}
-
-export function listDeadLetterSourceQueues(
-  scope: SqsScope,
-  input: Input,
-  context: CallContext,
-): object {
-  return {
+    for (const message of moved) {
+      const { deadLetterSource: _deadLetterSource, ...plain } = message;
+      const target = targetOf(message) as StoredQueue; // only messages with one are moved
+      target.messages.accept({ ...plain, id: randomUUID(), sentAt: nowMs }, nowMs);
+      scope.polls.wake(target.name);
+    }
+    return { TaskHandle: Buffer.from(`${randomUUID()}:${sourceArn}`).toString("base64url") };
+  },
+  ListDeadLetterSourceQueues: (scope, input, context) => ({
     queueUrls: sourcesOf(scope, queueOf(scope, input)).map((queue) => urlOf(context, queue)),
-  };
-}
+  }),
+};
 
 function queueOfArn(scope: SqsScope, arn: string, member: string): StoredQueue {
   const queue = queueByArn(scope, arn);

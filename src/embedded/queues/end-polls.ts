@@ -2,10 +2,7 @@ import { request } from "node:http";
 
 export const endPollsOperation = "KeelsonEndPolls";
 
-/**
- * Ends the long polls on an embedded queue, so that a stopping process neither waits for its polls
- * nor takes a message with them. Never fails: an unreachable stack has no polls.
- */
+/** A stopping process must not take a message with its polls. Never fails. */
 export async function endPolls(queueUrl: string): Promise<void> {
   const headers = {
     "x-amz-target": `AmazonSQS.${endPollsOperation}`,

@@ -6,7 +6,7 @@ export function createLongPolls() {
     for (const resolve of waiting.get(queue) ?? []) resolve(hasEnded);
   };
   return {
-    /** Waits for a change, the time or the signal. Resolves to `true` if the caller must stop. */
+    /** Resolves to `true` if the caller must stop. */
     async wait(queue: string, ms: number, signal: AbortSignal) {
       if (signal.aborted) return true;
       const { promise, resolve } = Promise.withResolvers<boolean>();

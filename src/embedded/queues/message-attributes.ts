@@ -22,27 +22,17 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
     throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
   const entries = Object.entries(value);
   if (entries.length > most) {
-    throw invalidParameter(
-      "MessageAttributes",
-      entries.length,
-      `Number of message attributes exceeds the allowed maximum [${most}].`,
-    );
+    const reason = `Number of message attributes exceeds the allowed maximum [${most}].`;
+    throw invalidParameter("MessageAttributes", entries.length, reason);
   }
-  if (entries.length === 0) return undefined;
-  return Object.fromEntries(
-    entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]),
-  );
+  return nonEmpty(entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]));
 }
 
 export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
-  return Object.entries(attributes).reduce(
-    (bytes, [name, attribute]) =>
-      bytes +
-      Buffer.byteLength(name) +
-      Buffer.byteLength(attribute.DataType) +
-      bytesOf(attribute).length,
-    0,
-  );
+  let bytes = 0;
+  for (const [name, attribute] of Object.entries(attributes))
+    bytes += Buffer.byteLength(name + attribute.DataType) + bytesOf(attribute).length;
+  return bytes;
 }
 
 /** A receiver asks by name, by prefix (`trace.*`), or for `All`. */
@@ -50,18 +40,22 @@ export function chooseAttributes(
   attributes: MessageAttributes = {},
   wanted: readonly string[],
 ): MessageAttributes | undefined {
-  const chosen = Object.entries(attributes).filter(([name]) =>
+  const isWanted = (name: string) =>
     wanted.some(
       (pattern) =>
         pattern === "All" ||
         pattern === name ||
         (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -2))),
-    ),
-  );
-  return chosen.length === 0 ? undefined : Object.fromEntries(chosen);
+    );
+  return nonEmpty(Object.entries(attributes).filter(([name]) => isWanted(name)));
 }
 
-/** SQS's digest, with which clients verify attributes. */
+export function nonEmpty<Value>(
+  entries: readonly (readonly [string, Value])[],
+): Readonly<Record<string, Value>> | undefined {
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
 export function digestOfAttributes(attributes: MessageAttributes): string {
   const hash = createHash("md5");
   const add = (bytes: Uint8Array) => {
@@ -84,15 +78,14 @@ function readAttribute(name: string, attribute: unknown): MessageAttribute {
     invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
   if (!names.test(name) || !isRecord(attribute))
     throw refuse("Its name or its value is not that of an attribute.");
-  const { DataType, StringValue, BinaryValue }: Input = attribute;
+  const { DataType }: Input = attribute;
   if (typeof DataType !== "string" || !types.test(DataType))
     throw refuse("Its DataType has to be String, Number or Binary.");
-  const value = DataType.startsWith("Binary") ? BinaryValue : StringValue;
+  const member = DataType.startsWith("Binary") ? "BinaryValue" : "StringValue";
+  const value = attribute[member];
   if (typeof value !== "string" || value === "")
     throw refuse(`It has no value of the type ${DataType}.`);
-  return DataType.startsWith("Binary")
-    ? { DataType, BinaryValue: value }
-    : { DataType, StringValue: value };
+  return { DataType, [member]: value };
 }
 
 function bytesOf({ StringValue, BinaryValue }: MessageAttribute): Buffer {

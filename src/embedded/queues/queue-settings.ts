@@ -1,20 +1,12 @@
 import { isRecord } from "../../base/errors/option-table.ts";
+import { parsed } from "../service/service.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 
 export type QueueAttributes = Readonly<Record<string, string>>;
 
-export interface QueueSettings {
-  readonly fifo: boolean;
-  readonly contentBasedDeduplication: boolean;
-  readonly visibilitySeconds: number;
-  readonly delaySeconds: number;
-  readonly waitSeconds: number;
-  readonly retentionMs: number;
-  readonly maximumBytes: number;
-  readonly redrive?: RedrivePolicy | undefined;
-}
+export type QueueSettings = ReturnType<typeof settingsOf>;
 
-export interface RedrivePolicy {
+interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
@@ -23,70 +15,55 @@ export const longestMessageBytes = 262_144;
 
 export const longestVisibilitySeconds = 43_200;
 
-const wholes: Readonly<Record<string, readonly [least: number, most: number]>> = {
-  DelaySeconds: [0, 900],
-  MaximumMessageSize: [1024, longestMessageBytes],
-  MessageRetentionPeriod: [60, 1_209_600],
-  ReceiveMessageWaitTimeSeconds: [0, 20],
-  VisibilityTimeout: [0, longestVisibilitySeconds],
+interface AttributeRule {
+  readonly range?: readonly [least: number, most: number];
+  /** Values of an attribute that only FIFO queues have. */
+  readonly ofFifo?: readonly string[];
+  readonly otherwise?: string;
+}
+
+/** Those after `RedrivePolicy` have no effect here. */
+const rules: Readonly<Record<string, AttributeRule>> = {
+  DelaySeconds: { range: [0, 900], otherwise: "0" },
+  MaximumMessageSize: { range: [1024, longestMessageBytes], otherwise: `${longestMessageBytes}` },
+  MessageRetentionPeriod: { range: [60, 1_209_600], otherwise: `${4 * 24 * 60 * 60}` },
+  ReceiveMessageWaitTimeSeconds: { range: [0, 20], otherwise: "0" },
+  VisibilityTimeout: { range: [0, longestVisibilitySeconds], otherwise: "30" },
+  FifoQueue: { ofFifo: ["true"] },
+  ContentBasedDeduplication: { ofFifo: ["true", "false"], otherwise: "false" },
+  DeduplicationScope: { ofFifo: ["queue"], otherwise: "queue" },
+  FifoThroughputLimit: { ofFifo: ["perQueue"], otherwise: "perQueue" },
+  RedrivePolicy: {},
+  Policy: {},
+  RedriveAllowPolicy: {},
+  KmsMasterKeyId: {},
+  KmsDataKeyReusePeriodSeconds: {},
+  SqsManagedSseEnabled: {},
 };
 
-const fifoOnly: Readonly<Record<string, readonly string[]>> = {
-  FifoQueue: ["true"],
-  ContentBasedDeduplication: ["true", "false"],
-  DeduplicationScope: ["queue"],
-  FifoThroughputLimit: ["perQueue"],
-};
-
-/** Without effect here. */
-const inert: readonly string[] = [
-  "Policy",
-  "RedriveAllowPolicy",
-  "KmsMasterKeyId",
-  "KmsDataKeyReusePeriodSeconds",
-  "SqsManagedSseEnabled",
-];
-
-const defaults: QueueAttributes = {
-  DelaySeconds: "0",
-  MaximumMessageSize: String(longestMessageBytes),
-  MessageRetentionPeriod: String(4 * 24 * 60 * 60),
-  ReceiveMessageWaitTimeSeconds: "0",
-  VisibilityTimeout: "30",
-};
-const fifoDefaults: QueueAttributes = {
-  ContentBasedDeduplication: "false",
-  DeduplicationScope: "queue",
-  FifoThroughputLimit: "perQueue",
-};
-
-/**
- * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy,
- * InvalidParameterValue.
- */
 export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
   if (attributes === undefined || attributes === null) return {};
   if (!isRecord(attributes))
     throw invalidParameter("Attributes", JSON.stringify(attributes), "Must be a map.");
   return Object.fromEntries(
-    Object.entries(attributes).map(([name, value]) => [name, checked(name, value, fifo)]),
+    Object.entries(attributes).map(([name, value]) => [name, checked(name, String(value), fifo)]),
   );
 }
 
 export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
-  const all = {
-    ...defaults,
-    ...(attributes["FifoQueue"] === "true" ? fifoDefaults : {}),
-    ...attributes,
-  };
+  const defaults = Object.entries(rules).map(([name, { ofFifo, otherwise = "" }]) => [
+    name,
+    ofFifo === undefined || isFifo(attributes) ? otherwise : "",
+  ]);
+  const all: QueueAttributes = { ...Object.fromEntries(defaults), ...attributes };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
 }
 
-export function settingsOf(attributes: QueueAttributes): QueueSettings {
+export function settingsOf(attributes: QueueAttributes) {
   const all = effectiveAttributes(attributes);
   const redrive = all["RedrivePolicy"];
   return {
-    fifo: all["FifoQueue"] === "true",
+    fifo: isFifo(all),
     contentBasedDeduplication: all["ContentBasedDeduplication"] === "true",
     visibilitySeconds: Number(all["VisibilityTimeout"]),
     delaySeconds: Number(all["DelaySeconds"]),
@@ -98,37 +75,34 @@ export function settingsOf(attributes: QueueAttributes): QueueSettings {
 }
 
 export function isSettable(name: string): boolean {
-  return (
-    Object.hasOwn(wholes, name) ||
-    Object.hasOwn(fifoOnly, name) ||
-    inert.includes(name) ||
-    name === "RedrivePolicy"
-  );
+  return Object.hasOwn(rules, name);
 }
 
-function checked(name: string, value: unknown, fifo: boolean): string {
-  const text = String(value);
-  const allowed = fifoOnly[name];
+export function unknownAttribute(name: string): SqsError {
+  return new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
+}
 
-  if (!isSettable(name) || (allowed !== undefined && !fifo)) {
-    throw new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
-  }
+function isFifo(attributes: QueueAttributes): boolean {
+  return attributes["FifoQueue"] === "true";
+}
+
+function checked(name: string, text: string, fifo: boolean): string {
+  const { range, ofFifo } = rules[name] ?? {};
+  if (!isSettable(name) || (ofFifo !== undefined && !fifo)) throw unknownAttribute(name);
   if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
-  if (allowed !== undefined && !allowed.includes(text))
-    throw invalidAttribute(name, text, `has to be ${allowed.join(" or ")}`);
-  const [least, most] = wholes[name] ?? [0, Infinity];
-  if (name in wholes && (!/^\d{1,9}$/.test(text) || Number(text) < least || Number(text) > most))
+  if (ofFifo?.includes(text) === false)
+    throw invalidAttribute(name, text, `has to be ${ofFifo.join(" or ")}`);
+  if (range === undefined) return text;
+  const [least, most] = range;
+  if (!/^\d{1,9}$/.test(text) || Number(text) < least || Number(text) > most)
     throw invalidAttribute(name, text, `has to be a whole number from ${least} to ${most}`);
   return text;
 }
 
 function redrivePolicy(text: string): string {
-  let policy: unknown;
-  try {
-    policy = JSON.parse(text);
-  } catch {
+  const policy = parsed(text);
+  if (policy === undefined)
     throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
-  }
   const { deadLetterTargetArn, maxReceiveCount } = isRecord(policy) ? policy : {};
   const count = Number(maxReceiveCount);
   if (
@@ -137,11 +111,8 @@ function redrivePolicy(text: string): string {
     count < 1 ||
     count > 1000
   ) {
-    throw invalidParameter(
-      "RedrivePolicy",
-      text,
-      "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.",
-    );
+    const reason = "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.";
+    throw invalidParameter("RedrivePolicy", text, reason);
   }
   return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
 }

@@ -1,21 +1,27 @@
 import { beforeEach, expect, test } from "vitest";
-import {
-  createQueue,
-  type Queue,
-  type QueueChange,
-  type QueueMessage,
-  type RememberedSend,
-} from "./queue.ts";
+import { createQueue, type Queue, type QueueMessage, type RememberedSend } from "./queue.ts";
 import { isReceipt } from "./receipt-handle.ts";
 
 const minute = 60_000;
 const start = 1_000_000_000_000;
 let ids = 0;
-let changes: QueueChange[] = [];
+const messagesKept = new Map<string, QueueMessage>();
+const sendsKept = new Map<string, RememberedSend>();
+/** What a journal would hold. */
+const kept = () => ({
+  messages: [...messagesKept.values()],
+  sends: [...sendsKept.values()],
+});
 beforeEach(() => {
   ids = 0;
-  changes = [];
+  messagesKept.clear();
+  sendsKept.clear();
 });
+
+const recorder =
+  <Value>(entries: Map<string, Value>) =>
+  (id: string, value?: Value) =>
+    value === undefined ? entries.delete(id) : entries.set(id, value);
 
 const create = (
   fifo: boolean,
@@ -30,26 +36,14 @@ const create = (
       ids += 1;
       return `id-${ids}`;
     },
-    record: (change) => changes.push(change),
+    recordMessage: recorder(messagesKept),
+    recordSend: recorder(sendsKept),
   });
 const send = (queue: Queue, body: string, now: number, deduplicationId = body, group = "g") =>
   queue.send({ body, group, deduplicationId, delayMs: 0 }, now);
 const receive = (queue: Queue, now: number, max = 10, more: { maxReceiveCount?: number } = {}) =>
   queue.receive({ max, visibilityMs: 30_000, ...more }, now);
 const bodies = (messages: readonly QueueMessage[]) => messages.map(({ body }) => body);
-/** What a journal would hold. */
-const kept = () => {
-  const messages = new Map<string, QueueMessage>();
-  const sends = new Map<string, RememberedSend>();
-  for (const change of changes) {
-    if (change.kind === "put") messages.set(change.message.id, change.message);
-    if (change.kind === "removed") messages.delete(change.id);
-    if (change.kind === "remembered") sends.set(change.send.deduplicationId, change.send);
-    if (change.kind === "forgotten") sends.delete(change.deduplicationId);
-  }
-  return { messages: [...messages.values()], sends: [...sends.values()] };
-};
-
 test("remembers a deduplication ID for 5 minutes from the first send, not from a duplicate", () => {
   const queue = create(true);
   const first = send(queue, "x", start, "d");

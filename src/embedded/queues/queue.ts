@@ -8,7 +8,6 @@ export interface NewMessage {
   readonly body: string;
   readonly attributes?: MessageAttributes | undefined;
   readonly group?: string | undefined;
-  /** Sends with the same ID are one message for 5 minutes. */
   readonly deduplicationId?: string | undefined;
   readonly delayMs: number;
 }
@@ -26,38 +25,27 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly deadLetterSource?: string;
 }
 
-export interface RememberedSend {
+export interface RememberedSend extends Pick<QueueMessage, "id" | "sequence" | "sentAt"> {
   readonly deduplicationId: string;
-  readonly id: string;
-  readonly sequence: number;
-  readonly sentAt: number;
 }
 
-export type QueueChange =
-  | { readonly kind: "put"; readonly message: QueueMessage }
-  | { readonly kind: "removed"; readonly id: string }
-  | { readonly kind: "remembered"; readonly send: RememberedSend }
-  | { readonly kind: "forgotten"; readonly deduplicationId: string };
+/** Receives each change; without a value, a deletion. */
+type Recorder<Value> = (id: string, value?: Value) => void;
 
 interface QueueOptions {
   readonly fifo: boolean;
-  readonly messages?: readonly QueueMessage[];
-  readonly sends?: readonly RememberedSend[];
-  createId(): string;
-  record(change: QueueChange): void;
+  readonly messages: readonly QueueMessage[];
+  readonly sends: readonly RememberedSend[];
+  readonly createId: () => string;
+  readonly recordMessage: Recorder<QueueMessage>;
+  readonly recordSend: Recorder<RememberedSend>;
 }
 
 export interface Receive {
   readonly max: number;
   readonly visibilityMs: number;
   /** After this number of receives, a message is dead. Default: never. */
-  readonly maxReceiveCount?: number;
-}
-
-export interface QueueCounts {
-  readonly visible: number;
-  readonly inFlight: number;
-  readonly delayed: number;
+  readonly maxReceiveCount?: number | undefined;
 }
 
 export type Queue = ReturnType<typeof createQueue>;
@@ -65,28 +53,16 @@ export type Queue = ReturnType<typeof createQueue>;
 /** In a FIFO queue, a hidden message blocks the later ones of its group. */
 export function createQueue({
   fifo,
-  messages: stored = [],
-  sends = [],
+  messages: stored,
+  sends,
   createId,
-  record,
+  recordMessage,
+  recordSend,
 }: QueueOptions) {
-  // A Map keeps its insertion order.
-  const messages = new Map(
-    [...stored]
-      .sort((one, other) => one.sequence - other.sequence)
-      .map((message) => [message.id, message]),
-  );
-  const remembered = rememberSends(sends, record);
+  const messages = recordedMap(stored, ({ id }) => id, recordMessage);
+  const remembered = rememberSends(sends, recordSend);
   const nextSequence = countFrom([...stored, ...sends]);
 
-  const keep = (message: QueueMessage) => {
-    messages.set(message.id, message);
-    record({ kind: "put", message });
-  };
-  const drop = (message: QueueMessage) => {
-    messages.delete(message.id);
-    record({ kind: "removed", id: message.id });
-  };
   const receivedBy = (receipt: string): QueueMessage | "missing" | "outdated" => {
     const message = messages.get(messageIdOf(receipt));
     if (message === undefined) return "missing";
@@ -100,7 +76,7 @@ export function createQueue({
       const before = remembered.find(deduplicationId, now);
       if (before !== undefined) return before;
       const sent = { id: createId(), sequence: nextSequence(now), sentAt: now };
-      keep({ ...message, ...sent, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
+      messages.put({ ...message, ...sent, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
       if (deduplicationId !== undefined) remembered.add({ deduplicationId, ...sent });
       return sent;
     },
@@ -108,20 +84,25 @@ export function createQueue({
       { receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }: QueueMessage,
       now: number,
     ) {
-      keep({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
+      messages.put({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
     },
-    /** Takes visible messages in order. Dead messages leave the queue. */
     receive({ max, visibilityMs, maxReceiveCount = Infinity }: Receive, now: number) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];
       for (const message of unblocked(messages.values(), fifo, now)) {
         if (taken.length === max) break;
         if (message.receiveCount >= maxReceiveCount) {
-          drop(message);
+          messages.drop(message);
           dead.push(message);
         } else {
-          const received = receivedOnce(message, createId(), hiddenUntil(now, visibilityMs), now);
-          keep(received);
+          const received = {
+            ...message,
+            visibleAt: hiddenUntil(now, visibilityMs),
+            receiveCount: message.receiveCount + 1,
+            firstReceivedAt: message.firstReceivedAt ?? now,
+            receipt: receiptOf(message.id, createId()),
+          };
+          messages.put(received);
           taken.push(received);
         }
       }
@@ -132,27 +113,59 @@ export function createQueue({
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
       if (fifo && message.visibleAt <= now) return "expired";
-      drop(message);
+      messages.drop(message);
       return "deleted";
     },
     changeVisibility(receipt: string, visibilityMs: number, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
       if (message.visibleAt <= now) return "visible";
-      keep({ ...message, visibleAt: hiddenUntil(now, visibilityMs) });
+      messages.put({ ...message, visibleAt: hiddenUntil(now, visibilityMs) });
       return "changed";
     },
     remove(fits: (message: QueueMessage) => boolean) {
       const removed = [...messages.values()].filter(fits);
-      for (const message of removed) drop(message);
+      for (const message of removed) messages.drop(message);
       return removed;
     },
     clear() {
-      for (const message of messages.values()) drop(message);
+      for (const message of messages.values()) messages.drop(message);
       remembered.clear();
     },
-    counts: (now: number) => countsOf([...messages.values()], now),
-    nextVisibleAt: (now: number) => nextVisible(messages.values(), now),
+    counts(now: number) {
+      const all = [...messages.values()];
+      const hidden = all.filter(({ visibleAt }) => visibleAt > now);
+      const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
+      return { visible: all.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
+    },
+    nextVisibleAt(now: number) {
+      let next = Infinity;
+      for (const { visibleAt } of messages.values())
+        if (visibleAt > now && visibleAt < next) next = visibleAt;
+      return next;
+    },
+  };
+}
+
+/** Keeps values in the order of their sequence numbers, which is that of their insertion. */
+function recordedMap<Value extends { readonly sequence: number }>(
+  stored: readonly Value[],
+  idOf: (value: Value) => string,
+  record: Recorder<Value>,
+) {
+  const inOrder = stored.toSorted((one, other) => one.sequence - other.sequence);
+  const values = new Map(inOrder.map((value) => [idOf(value), value]));
+  return {
+    get: (id: string) => values.get(id),
+    values: () => values.values(),
+    put(value: Value) {
+      values.set(idOf(value), value);
+      record(idOf(value), value);
+    },
+    drop(value: Value) {
+      values.delete(idOf(value));
+      record(idOf(value));
+    },
   };
 }
 
@@ -174,33 +187,6 @@ function* unblocked(
   }
 }
 
-function receivedOnce(
-  message: QueueMessage,
-  secret: string,
-  visibleAt: number,
-  now: number,
-): QueueMessage {
-  return {
-    ...message,
-    visibleAt,
-    receiveCount: message.receiveCount + 1,
-    firstReceivedAt: message.firstReceivedAt ?? now,
-    receipt: receiptOf(message.id, secret),
-  };
-}
-
-function countsOf(messages: readonly QueueMessage[], now: number): QueueCounts {
-  const hidden = messages.filter(({ visibleAt }) => visibleAt > now);
-  const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
-  return { visible: messages.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
-}
-
-function nextVisible(messages: Iterable<QueueMessage>, now: number): number {
-  let next = Infinity;
-  for (const { visibleAt } of messages) if (visibleAt > now && visibleAt < next) next = visibleAt;
-  return next;
-}
-
 function countFrom(before: readonly { readonly sequence: number }[]): (now: number) => number {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
   // By the clock, because after a restart an empty queue has forgotten the last one.
@@ -210,30 +196,19 @@ function countFrom(before: readonly { readonly sequence: number }[]): (now: numb
   };
 }
 
-function rememberSends(stored: readonly RememberedSend[], record: QueueOptions["record"]) {
-  const sends = new Map(
-    [...stored]
-      .sort((one, other) => one.sentAt - other.sentAt)
-      .map((send) => [send.deduplicationId, send]),
-  );
-  const forget = (deduplicationId: string) => {
-    sends.delete(deduplicationId);
-    record({ kind: "forgotten", deduplicationId });
-  };
+function rememberSends(stored: readonly RememberedSend[], record: Recorder<RememberedSend>) {
+  const sends = recordedMap(stored, ({ deduplicationId }) => deduplicationId, record);
   return {
     find(deduplicationId: string | undefined, now: number): RememberedSend | undefined {
       for (const send of sends.values()) {
         if (now - send.sentAt < deduplicationMs) break;
-        forget(send.deduplicationId);
+        sends.drop(send);
       }
       return deduplicationId === undefined ? undefined : sends.get(deduplicationId);
     },
-    add(send: RememberedSend): void {
-      sends.set(send.deduplicationId, send);
-      record({ kind: "remembered", send });
-    },
+    add: sends.put,
     clear(): void {
-      for (const deduplicationId of sends.keys()) forget(deduplicationId);
+      for (const send of sends.values()) sends.drop(send);
     },
   };
 }

@@ -1,8 +1,6 @@
 export function isReceipt(text: string): boolean {
-  return (
-    /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) &&
-    receiptOf(...partsOf(text)) === text
-  );
+  const [messageId, secret, ...more] = partsOf(text);
+  return !!messageId && !!secret && more.length === 0 && receiptOf(messageId, secret) === text;
 }
 
 export function receiptOf(messageId: string, secret: string): string {
@@ -10,10 +8,9 @@ export function receiptOf(messageId: string, secret: string): string {
 }
 
 export function messageIdOf(receipt: string): string {
-  return partsOf(receipt)[0];
+  return String(partsOf(receipt)[0]);
 }
 
-function partsOf(receipt: string): [messageId: string, secret: string] {
-  const [messageId = "", secret = ""] = Buffer.from(receipt, "base64url").toString().split(":");
-  return [messageId, secret];
+function partsOf(receipt: string): readonly string[] {
+  return Buffer.from(receipt, "base64url").toString().split(":");
 }

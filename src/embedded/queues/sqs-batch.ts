@@ -1,11 +1,33 @@
 import { isRecord } from "../../base/errors/option-table.ts";
-import type { Input } from "../service/service.ts";
+import type { Input, Operation } from "../service/service.ts";
+import { longestMessageBytes } from "./queue-settings.ts";
+import type { StoredQueue } from "./queue-store.ts";
 import { SqsError } from "./sqs-error.ts";
+import { queueOf, type SqsScope } from "./sqs-scope.ts";
 
 const most = 10;
 
-export function batchEntries(input: Input): readonly Input[] {
-  const entries = input["Entries"];
+export type EntryOperation = (
+  scope: SqsScope,
+  queue: StoredQueue,
+  entry: Input,
+  nowMs: number,
+) => object;
+
+/** Operation whose input is its only entry. */
+export function forOne(run: EntryOperation): Operation<SqsScope> {
+  return (scope, input, { nowMs }) => run(scope, queueOf(scope, input), input, nowMs);
+}
+
+/** The same operation for a batch. */
+export function forEach(run: EntryOperation): Operation<SqsScope> {
+  return (scope, input, { nowMs }) => {
+    const queue = queueOf(scope, input);
+    return answerBatch(batchEntries(input), (entry) => run(scope, queue, entry, nowMs));
+  };
+}
+
+function batchEntries({ Entries: entries }: Input): readonly Input[] {
   if (!Array.isArray(entries) || entries.length === 0) {
     throw new SqsError("EmptyBatchRequest", "There should be at least one entry in the request.");
   }
@@ -28,6 +50,14 @@ export function batchEntries(input: Input): readonly Input[] {
     throw new SqsError(
       "BatchEntryIdsNotDistinct",
       "Two or more batch entries in the request have the same Id.",
+    );
+  }
+  const bodies = entries.map(({ MessageBody }) => String(MessageBody ?? ""));
+  const bytes = Buffer.byteLength(bodies.join(""));
+  if (bytes > longestMessageBytes) {
+    throw new SqsError(
+      "BatchRequestTooLong",
+      `Batch requests cannot be longer than ${longestMessageBytes} bytes. You have sent ${bytes} bytes.`,
     );
   }
   return entries;

@@ -1,19 +1,14 @@
-import type { Input } from "../service/service.ts";
+import { type Input, textReader } from "../service/service.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 
-export function requiredText(input: Input, member: string): string {
-  const value = optionalText(input, member);
-  if (value === undefined || value === "") {
-    throw new SqsError("MissingParameter", `The request must contain the parameter ${member}.`);
-  }
-  return value;
-}
+export const { optionalText, text: requiredText } = textReader((member, wrong) =>
+  wrong === undefined
+    ? missingParameter(member)
+    : invalidParameter(member, JSON.stringify(wrong), "Must be a text."),
+);
 
-export function optionalText(input: Input, member: string): string | undefined {
-  const value = input[member] ?? undefined;
-  if (value !== undefined && typeof value !== "string")
-    throw invalidParameter(member, JSON.stringify(value), "Must be a text.");
-  return value;
+export function missingParameter(member: string): SqsError {
+  return new SqsError("MissingParameter", `The request must contain the parameter ${member}.`);
 }
 
 export function optionalWhole(
@@ -25,19 +20,15 @@ export function optionalWhole(
   const value = input[member] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most) {
-    throw invalidParameter(
-      member,
-      JSON.stringify(value),
-      `Must be between ${least} and ${most}, if provided.`,
-    );
+    const reason = `Must be between ${least} and ${most}, if provided.`;
+    throw invalidParameter(member, JSON.stringify(value), reason);
   }
   return value;
 }
 
 export function texts(input: Input, member: string): readonly string[] {
   const value = input[member] ?? [];
-  if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) {
+  if (!Array.isArray(value) || value.some((item) => typeof item !== "string"))
     throw invalidParameter(member, JSON.stringify(value), "Must be a list of texts.");
-  }
   return value;
 }

@@ -4,17 +4,14 @@ import { moveDeadLetters } from "./dead-letters.ts";
 import {
   chooseAttributes,
   digestOfAttributes,
+  nonEmpty,
   readMessageAttributes,
   sizeOfAttributes,
 } from "./message-attributes.ts";
-import type { NewMessage, QueueMessage } from "./queue.ts";
-import {
-  longestMessageBytes,
-  longestVisibilitySeconds,
-  type QueueSettings,
-} from "./queue-settings.ts";
+import type { NewMessage, QueueMessage, Receive } from "./queue.ts";
+import { longestVisibilitySeconds, type QueueSettings } from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
-import { answerBatch, batchEntries } from "./sqs-batch.ts";
+import type { EntryOperation } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
 import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
@@ -23,30 +20,22 @@ import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./s
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
 
-export function sendMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  const answer = send(queue, input, nowMs);
-  scope.polls.wake(queue.name);
-  return answer;
-}
-
-export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  const entries = batchEntries(input);
-  const bytes = entries.reduce(
-    (sum, { MessageBody }) => sum + Buffer.byteLength(String(MessageBody ?? "")),
-    0,
-  );
-  if (bytes > longestMessageBytes) {
-    throw new SqsError(
-      "BatchRequestTooLong",
-      `Batch requests cannot be longer than ${longestMessageBytes} bytes. You have sent ${bytes} bytes.`,
-    );
-  }
-  const answer = answerBatch(entries, (entry) => send(queue, entry, nowMs));
-  scope.polls.wake(queue.name);
-  return answer;
-}
+export const sendMessage: EntryOperation = (
+  { polls },
+  { name, messages, settings },
+  input,
+  now,
+) => {
+  const message = readMessage(settings, input);
+  const { id, sequence } = messages.send(message, now);
+  polls.wake(name);
+  return {
+    MessageId: id,
+    MD5OfMessageBody: digest("md5", message.body),
+    MD5OfMessageAttributes: message.attributes && digestOfAttributes(message.attributes),
+    SequenceNumber: settings.fifo ? sequenceNumber(sequence) : undefined,
+  };
+};
 
 export async function receiveMessage(
   scope: SqsScope,
@@ -57,10 +46,11 @@ export async function receiveMessage(
   const visibilitySeconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
   const waitSeconds =
     optionalWhole(input, "WaitTimeSeconds", 0, 20) ?? queueOf(scope, input).settings.waitSeconds;
-  const shape = {
-    attributes: texts(input, "MessageAttributeNames"),
-    system: [...texts(input, "AttributeNames"), ...texts(input, "MessageSystemAttributeNames")],
-  };
+  const attributes = texts(input, "MessageAttributeNames");
+  const system = [
+    ...texts(input, "AttributeNames"),
+    ...texts(input, "MessageSystemAttributeNames"),
+  ];
   const signal = AbortSignal.any([scope.closing, context.signal]);
   const startedAt = performance.now();
   const endsAt = context.nowMs + waitSeconds * 1000;
@@ -68,40 +58,14 @@ export async function receiveMessage(
     const queue = queueOf(scope, input);
     if (signal.aborted) return {};
     const now = context.nowMs + Math.floor(performance.now() - startedAt);
-    const taken = receive(
-      scope,
-      queue,
-      { max, visibilityMs: 1000 * (visibilitySeconds ?? queue.settings.visibilitySeconds) },
-      now,
-    );
-    if (taken.length > 0) return { Messages: taken.map((message) => shown(message, shape)) };
+    const visibilityMs = 1000 * (visibilitySeconds ?? queue.settings.visibilitySeconds);
+    const taken = receive(scope, queue, { max, visibilityMs }, now);
+    if (taken.length > 0)
+      return { Messages: taken.map((message) => shown(message, attributes, system)) };
     if (now >= endsAt) return {};
-    if (
-      await scope.polls.wait(
-        queue.name,
-        Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now,
-        signal,
-      )
-    )
-      return {};
+    const waitMs = Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now;
+    if (await scope.polls.wait(queue.name, waitMs, signal)) return {};
   }
-}
-
-/** The ended polls return no messages. AWS lacks this operation. */
-export function endPolls(scope: SqsScope, input: Input): object {
-  scope.polls.end(queueOf(scope, input).name);
-  return {};
-}
-
-function send({ messages, settings }: StoredQueue, input: Input, now: number): object {
-  const message = readMessage(settings, input);
-  const { id, sequence } = messages.send(message, now);
-  return {
-    MessageId: id,
-    MD5OfMessageBody: digest("md5", message.body),
-    MD5OfMessageAttributes: message.attributes && digestOfAttributes(message.attributes),
-    SequenceNumber: settings.fifo ? sequenceNumber(sequence) : undefined,
-  };
 }
 
 function readMessage(settings: QueueSettings, input: Input): NewMessage {
@@ -119,8 +83,7 @@ function readMessage(settings: QueueSettings, input: Input): NewMessage {
     );
   }
   const delaySeconds = optionalWhole(input, "DelaySeconds", 0, 900);
-  if (settings.fifo && delaySeconds !== undefined && delaySeconds > 0)
-    throw notForThisQueue("DelaySeconds", delaySeconds);
+  if (settings.fifo && delaySeconds) throw notForThisQueue("DelaySeconds", delaySeconds);
   const group = optionalIdentifier(input, "MessageGroupId");
   if (settings.fifo) requiredText(input, "MessageGroupId");
   const deduplicationId = readDeduplicationId(settings, input, body);
@@ -139,11 +102,8 @@ function readDeduplicationId(
   body: string,
 ): string | undefined {
   const given = optionalIdentifier(input, "MessageDeduplicationId");
-  if (!fifo) {
-    if (given !== undefined) throw notForThisQueue("MessageDeduplicationId", given);
-    return undefined;
-  }
-  if (given !== undefined) return given;
+  if (!fifo && given !== undefined) throw notForThisQueue("MessageDeduplicationId", given);
+  if (!fifo || given !== undefined) return given;
   if (contentBasedDeduplication) return digest("sha256", body);
   throw new SqsError(
     "InvalidParameterValue",
@@ -154,68 +114,39 @@ function readDeduplicationId(
 function optionalIdentifier(input: Input, member: string): string | undefined {
   const value = optionalText(input, member);
   if (value !== undefined && !identifier.test(value)) {
-    throw invalidParameter(
-      member,
-      value,
-      "Can only include alphanumeric and punctuation characters. 1 to 128 in length.",
-    );
+    const reason = "Can only include alphanumeric and punctuation characters. 1 to 128 in length.";
+    throw invalidParameter(member, value, reason);
   }
   return value;
 }
 
 function notForThisQueue(member: string, value: unknown): SqsError {
-  return invalidParameter(
-    member,
-    value,
-    "The request include parameter that is not valid for this queue type.",
-  );
+  const reason = "The request include parameter that is not valid for this queue type.";
+  return invalidParameter(member, value, reason);
 }
 
 function receive(
   scope: SqsScope,
   queue: StoredQueue,
-  options: { readonly max: number; readonly visibilityMs: number },
+  options: Receive,
   now: number,
 ): readonly QueueMessage[] {
   const { redrive } = queue.settings;
-  const deadLetterQueue = redrive && queueByArn(scope, redrive.deadLetterTargetArn);
+  const target = redrive && queueByArn(scope, redrive.deadLetterTargetArn);
   expire(queue, now);
-  const { taken, dead } = queue.messages.receive(
-    {
-      ...options,
-      ...(redrive && deadLetterQueue ? { maxReceiveCount: redrive.maxReceiveCount } : {}),
-    },
-    now,
-  );
-  if (deadLetterQueue) moveDeadLetters(scope, { dead, from: queue, to: deadLetterQueue }, now);
+  const maxReceiveCount = target && redrive.maxReceiveCount;
+  const { taken, dead } = queue.messages.receive({ ...options, maxReceiveCount }, now);
+  if (target) moveDeadLetters(scope, dead, { from: queue, to: target }, now);
   return taken;
 }
 
 function shown(
-  { id, body, attributes, receipt, ...message }: QueueMessage,
-  wanted: { readonly attributes: readonly string[]; readonly system: readonly string[] },
+  { id, body, attributes, receipt, deduplicationId, ...message }: QueueMessage,
+  wantedAttributes: readonly string[],
+  wantedSystem: readonly string[],
 ): object {
-  const chosen = chooseAttributes(attributes, wanted.attributes);
-  const system = Object.entries(systemAttributes(message)).filter(
-    ([name, value]) =>
-      value !== undefined && (wanted.system.includes("All") || wanted.system.includes(name)),
-  );
-  return {
-    MessageId: id,
-    ReceiptHandle: receipt,
-    Body: body,
-    MD5OfBody: digest("md5", body),
-    MessageAttributes: chosen,
-    MD5OfMessageAttributes: chosen && digestOfAttributes(chosen),
-    Attributes: system.length === 0 ? undefined : Object.fromEntries(system),
-  };
-}
-
-function systemAttributes(
-  message: Omit<QueueMessage, "id" | "body">,
-): Readonly<Record<string, string | undefined>> {
-  const { deduplicationId } = message;
-  return {
+  const chosen = chooseAttributes(attributes, wantedAttributes);
+  const system = {
     SenderId: embeddedAccount,
     SentTimestamp: String(message.sentAt),
     ApproximateReceiveCount: String(message.receiveCount),
@@ -224,6 +155,19 @@ function systemAttributes(
     MessageDeduplicationId: deduplicationId,
     SequenceNumber: deduplicationId === undefined ? undefined : sequenceNumber(message.sequence),
     DeadLetterQueueSourceArn: message.deadLetterSource,
+  };
+  const chosenSystem = Object.entries(system).filter(
+    ([name, value]) =>
+      value !== undefined && (wantedSystem.includes("All") || wantedSystem.includes(name)),
+  );
+  return {
+    MessageId: id,
+    ReceiptHandle: receipt,
+    Body: body,
+    MD5OfBody: digest("md5", body),
+    MessageAttributes: chosen,
+    MD5OfMessageAttributes: chosen && digestOfAttributes(chosen),
+    Attributes: nonEmpty(chosenSystem),
   };
 }
 

@@ -1,72 +1,29 @@
-import type { CallContext, Input } from "../service/service.ts";
+import type { Input } from "../service/service.ts";
 import { longestVisibilitySeconds } from "./queue-settings.ts";
-import type { StoredQueue } from "./queue-store.ts";
 import { isReceipt } from "./receipt-handle.ts";
-import { answerBatch, batchEntries } from "./sqs-batch.ts";
+import type { EntryOperation } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalWhole, requiredText } from "./sqs-input.ts";
-import { queueOf, type SqsScope } from "./sqs-scope.ts";
+import { missingParameter, optionalWhole, requiredText } from "./sqs-input.ts";
 
-export function deleteMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  return remove(scope, queueOf(scope, input), input, nowMs);
-}
-
-export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));
-}
-
-export function changeMessageVisibility(
-  scope: SqsScope,
-  input: Input,
-  { nowMs }: CallContext,
-): object {
-  return changeVisibility(scope, queueOf(scope, input), input, nowMs);
-}
-
-export function changeMessageVisibilityBatch(
-  scope: SqsScope,
-  input: Input,
-  { nowMs }: CallContext,
-): object {
-  const queue = queueOf(scope, input);
-  return answerBatch(batchEntries(input), (entry) => changeVisibility(scope, queue, entry, nowMs));
-}
-
-function remove(
-  scope: SqsScope,
-  { name, messages }: StoredQueue,
-  input: Input,
-  now: number,
-): object {
+export const deleteMessage: EntryOperation = ({ polls }, { name, messages }, input, now) => {
   const receipt = receiptIn(input);
-  if (messages.delete(receipt, now) === "expired") {
+  if (messages.delete(receipt, now) === "expired")
     throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
-  }
-  scope.polls.wake(name); // the next message of its group is now receivable
+  polls.wake(name); // the next message of its group is now receivable
   return {};
-}
+};
 
-function changeVisibility(
-  scope: SqsScope,
-  { name, messages }: StoredQueue,
-  input: Input,
-  now: number,
-): object {
+export const changeVisibility: EntryOperation = ({ polls }, { name, messages }, input, now) => {
   const receipt = receiptIn(input);
   const seconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
-  if (seconds === undefined)
-    throw new SqsError(
-      "MissingParameter",
-      "The request must contain the parameter VisibilityTimeout.",
-    );
+  if (seconds === undefined) throw missingParameter("VisibilityTimeout");
   const outcome = messages.changeVisibility(receipt, seconds * 1000, now);
   if (outcome === "visible")
     throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
   if (outcome !== "changed") throw invalidReceipt(receipt);
-  scope.polls.wake(name);
+  polls.wake(name);
   return {};
-}
+};
 
 function receiptIn(input: Input): string {
   const receipt = requiredText(input, "ReceiptHandle");

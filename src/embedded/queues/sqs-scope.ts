@@ -30,14 +30,11 @@ export function queueByArn({ store }: SqsScope, arn: string): StoredQueue | unde
     : undefined;
 }
 
-export function arnOf(
-  { region }: Pick<SqsScope, "region">,
-  { name }: Pick<StoredQueue, "name">,
-): string {
+export function arnOf({ region }: SqsScope, { name }: StoredQueue): string {
   return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
 }
 
-export function urlOf({ endpoint }: CallContext, { name }: Pick<StoredQueue, "name">): string {
+export function urlOf({ endpoint }: CallContext, { name }: StoredQueue): string {
   return `${endpoint}/${embeddedAccount}/${name}`;
 }
 

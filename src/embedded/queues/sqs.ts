@@ -1,81 +1,51 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
-  type CallContext,
   type Input,
+  type Operations,
+  operationOf,
   ServiceError,
-  unknownOperation,
 } from "../service/service.ts";
-import { listDeadLetterSourceQueues, startMessageMoveTask } from "./dead-letters.ts";
+import { deadLetterOperations } from "./dead-letters.ts";
 import { endPollsOperation } from "./end-polls.ts";
 import { createLongPolls } from "./long-polls.ts";
+import { nonEmpty } from "./message-attributes.ts";
 import {
   checkQueueAttributes,
   effectiveAttributes,
   isSettable,
   type QueueAttributes,
   settingsOf,
+  unknownAttribute,
 } from "./queue-settings.ts";
-import { openQueueStore, type StoredQueue } from "./queue-store.ts";
+import { openQueueStore } from "./queue-store.ts";
+import { forEach, forOne } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { optionalText, requiredText, texts } from "./sqs-input.ts";
-import { endPolls, receiveMessage, sendMessage, sendMessageBatch } from "./sqs-messages.ts";
-import {
-  changeMessageVisibility,
-  changeMessageVisibilityBatch,
-  deleteMessage,
-  deleteMessageBatch,
-} from "./sqs-receipts.ts";
+import { receiveMessage, sendMessage } from "./sqs-messages.ts";
+import { changeVisibility, deleteMessage } from "./sqs-receipts.ts";
 import { arnOf, existing, expire, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
 const queueName = /^[\w-]{1,80}$/;
 const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;
 
-type Operation = (scope: SqsScope, input: Input, context: CallContext) => object | Promise<object>;
+export type Sqs = ReturnType<typeof openSqs>;
 
-const operations: Readonly<Record<string, Operation>> = {
-  CreateQueue: createQueue,
-  GetQueueUrl: getQueueUrl,
-  GetQueueAttributes: getQueueAttributes,
-  SetQueueAttributes: setQueueAttributes,
-  ListQueues: listQueues,
-  DeleteQueue: deleteQueue,
-  PurgeQueue: purgeQueue,
-  SendMessage: sendMessage,
-  SendMessageBatch: sendMessageBatch,
-  ReceiveMessage: receiveMessage,
-  DeleteMessage: deleteMessage,
-  DeleteMessageBatch: deleteMessageBatch,
-  ChangeMessageVisibility: changeMessageVisibility,
-  ChangeMessageVisibilityBatch: changeMessageVisibilityBatch,
-  StartMessageMoveTask: startMessageMoveTask,
-  ListDeadLetterSourceQueues: listDeadLetterSourceQueues,
-  [endPollsOperation]: endPolls,
-};
-
-export interface Sqs extends AwsJsonService {
-  call(operation: string, input: Input, context: CallContext): Promise<object>;
-  close(): void;
-}
-
-interface SqsOptions {
+/** A long poll continues from its call's time by the system clock. @throws Error for a corrupt file. */
+export function openSqs({
+  path,
+  region = "us-east-1",
+}: {
   readonly path?: string | undefined;
   readonly region?: string;
-}
-
-/**
- * Opens SQS. Callers pass the time of a call, from where a long poll continues by the system clock.
- * @throws Error if the file is corrupt.
- */
-export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
+} = {}) {
   const store = openQueueStore(path);
   const closing = new AbortController();
   const scope: SqsScope = { store, polls: createLongPolls(), region, closing: closing.signal };
   return {
     targetPrefix: "AmazonSQS.",
     async call(name, input, context) {
-      const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
-      if (operation === undefined) throw unknownOperation(name);
+      const operation = operationOf(operations, name);
       if (closing.signal.aborted)
         throw new ServiceError("ServiceUnavailable", "The embedded stack closes", { status: 503 });
       try {
@@ -90,98 +60,100 @@ export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
       closing.abort();
       store.close();
     },
-  };
+  } satisfies AwsJsonService & { close(): void };
 }
 
-function createQueue(scope: SqsScope, input: Input, context: CallContext): object {
+const operations: Operations<SqsScope> = {
+  CreateQueue(scope, input, context) {
+    const { name, attributes, fifo } = readQueue(input);
+    const before = scope.store.get(name);
+    if (before === undefined) {
+      checkRedrive(scope, attributes, fifo);
+      return { QueueUrl: urlOf(context, scope.store.create(name, attributes, context.nowMs)) };
+    }
+    const current = effectiveAttributes(before.attributes);
+    const other = Object.keys(attributes).find((one) => (current[one] ?? "") !== attributes[one]);
+    if (other === undefined) return { QueueUrl: urlOf(context, before) };
+    throw new SqsError(
+      "QueueNameExists",
+      `A queue already exists with the same name and a different value for attribute ${other}`,
+    );
+  },
+  GetQueueUrl: ({ store }, input, context) => ({
+    QueueUrl: urlOf(context, existing(store.get(requiredText(input, "QueueName")))),
+  }),
+  GetQueueAttributes(scope, input, { nowMs }) {
+    const queue = queueOf(scope, input);
+    const wanted = texts(input, "AttributeNames");
+    expire(queue, nowMs);
+    const { visible, inFlight, delayed } = queue.messages.counts(nowMs);
+    const all = {
+      ...effectiveAttributes(queue.attributes),
+      QueueArn: arnOf(scope, queue),
+      ApproximateNumberOfMessages: String(visible),
+      ApproximateNumberOfMessagesNotVisible: String(inFlight),
+      ApproximateNumberOfMessagesDelayed: String(delayed),
+      CreatedTimestamp: String(Math.floor(queue.createdAt / 1000)),
+      LastModifiedTimestamp: String(Math.floor(queue.modifiedAt / 1000)),
+    };
+    const unknown = wanted.find(
+      (name) => name !== "All" && !isSettable(name) && !Object.hasOwn(all, name),
+    );
+    if (unknown !== undefined) throw unknownAttribute(unknown);
+    const isWanted = (name: string) => wanted.includes("All") || wanted.includes(name);
+    return { Attributes: nonEmpty(Object.entries(all).filter(([name]) => isWanted(name))) };
+  },
+  SetQueueAttributes(scope, input, { nowMs }) {
+    const queue = queueOf(scope, input);
+    const { fifo } = queue.settings;
+    const attributes = checkQueueAttributes(input["Attributes"], fifo);
+    checkRedrive(scope, attributes, fifo);
+    scope.store.configure(queue, { ...queue.attributes, ...attributes }, nowMs);
+    scope.polls.wake(queue.name);
+    return {};
+  },
+  ListQueues({ store }, input, context) {
+    const prefix = optionalText(input, "QueueNamePrefix") ?? "";
+    const found = store.all().filter(({ name }) => name.startsWith(prefix));
+    return found.length === 0 ? {} : { QueueUrls: found.map((queue) => urlOf(context, queue)) };
+  },
+  DeleteQueue(scope, input) {
+    const queue = queueOf(scope, input);
+    scope.store.delete(queue);
+    scope.polls.wake(queue.name);
+    return {};
+  },
+  PurgeQueue(scope, input) {
+    queueOf(scope, input).messages.remove(() => true);
+    return {};
+  },
+  SendMessage: forOne(sendMessage),
+  SendMessageBatch: forEach(sendMessage),
+  ReceiveMessage: receiveMessage,
+  DeleteMessage: forOne(deleteMessage),
+  DeleteMessageBatch: forEach(deleteMessage),
+  ChangeMessageVisibility: forOne(changeVisibility),
+  ChangeMessageVisibilityBatch: forEach(changeVisibility),
+  ...deadLetterOperations,
+  /** The ended polls return no messages. AWS lacks this operation. */
+  [endPollsOperation](scope, input) {
+    scope.polls.end(queueOf(scope, input).name);
+    return {};
+  },
+};
+
+function readQueue(input: Input) {
   const name = requiredText(input, "QueueName");
   const given = input["Attributes"];
   const fifo = isRecord(given) && given["FifoQueue"] === "true";
   if (!(fifo ? fifoName : queueName).test(name)) {
-    const rule =
-      "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length";
+    const suffix = fifo ? "The name of a FIFO queue has to end with .fifo. " : "";
     throw new SqsError(
       "InvalidParameterValue",
-      fifo ? `The name of a FIFO queue has to end with .fifo. ${rule}` : rule,
+      `${suffix}Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length`,
     );
   }
-  const attributes = checkQueueAttributes(given, fifo);
-  const before = scope.store.get(name);
-  if (before === undefined) {
-    checkRedrive(scope, attributes, fifo);
-    return { QueueUrl: urlOf(context, scope.store.create(name, attributes, context.nowMs)) };
-  }
-  const current = effectiveAttributes(before.attributes);
-  const other = Object.entries(attributes).find(
-    ([attribute, value]) => (current[attribute] ?? "") !== value,
-  );
-  if (other !== undefined) {
-    throw new SqsError(
-      "QueueNameExists",
-      `A queue already exists with the same name and a different value for attribute ${other[0]}`,
-    );
-  }
-  return { QueueUrl: urlOf(context, before) };
-}
-
-function getQueueUrl({ store }: SqsScope, input: Input, context: CallContext): object {
-  return { QueueUrl: urlOf(context, existing(store.get(requiredText(input, "QueueName")))) };
-}
-
-function getQueueAttributes(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  const wanted = texts(input, "AttributeNames");
-  const all = shownAttributes(scope, queue, nowMs);
-  const unknown = wanted.find(
-    (name) => name !== "All" && !isSettable(name) && !Object.hasOwn(all, name),
-  );
-  if (unknown !== undefined)
-    throw new SqsError("InvalidAttributeName", `Unknown Attribute ${unknown.slice(0, 200)}.`);
-  const shown = Object.entries(all).filter(
-    ([name]) => wanted.includes("All") || wanted.includes(name),
-  );
-  return shown.length === 0 ? {} : { Attributes: Object.fromEntries(shown) };
-}
-
-function setQueueAttributes(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  const attributes = checkQueueAttributes(input["Attributes"], queue.settings.fifo);
-  checkRedrive(scope, attributes, queue.settings.fifo);
-  scope.store.configure(queue, { ...queue.attributes, ...attributes }, nowMs);
-  scope.polls.wake(queue.name);
-  return {};
-}
-
-function listQueues({ store }: SqsScope, input: Input, context: CallContext): object {
-  const prefix = optionalText(input, "QueueNamePrefix") ?? "";
-  const found = store.all().filter(({ name }) => name.startsWith(prefix));
-  return found.length === 0 ? {} : { QueueUrls: found.map((queue) => urlOf(context, queue)) };
-}
-
-function deleteQueue(scope: SqsScope, input: Input): object {
-  const queue = queueOf(scope, input);
-  scope.store.delete(queue);
-  scope.polls.wake(queue.name);
-  return {};
-}
-
-function purgeQueue(scope: SqsScope, input: Input): object {
-  queueOf(scope, input).messages.remove(() => true);
-  return {};
-}
-
-function shownAttributes(scope: SqsScope, queue: StoredQueue, now: number): QueueAttributes {
-  expire(queue, now);
-  const { visible, inFlight, delayed } = queue.messages.counts(now);
-  return {
-    ...effectiveAttributes(queue.attributes),
-    QueueArn: arnOf(scope, queue),
-    ApproximateNumberOfMessages: String(visible),
-    ApproximateNumberOfMessagesNotVisible: String(inFlight),
-    ApproximateNumberOfMessagesDelayed: String(delayed),
-    CreatedTimestamp: String(Math.floor(queue.createdAt / 1000)),
-    LastModifiedTimestamp: String(Math.floor(queue.modifiedAt / 1000)),
-  };
+  return { name, attributes: checkQueueAttributes(given, fifo), fifo };
 }
 
 /** The dead-letter queue has to exist, and be of the same type. */

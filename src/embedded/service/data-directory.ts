@@ -31,10 +31,8 @@ interface SharedHolder {
 }
 
 /**
- * Creates a data directory that only its owner can read and that git ignores. Restricts an existing
- * one if it is empty or a data directory.
- * @throws Error if another user owns it or a file in it, or if others can read it and it holds
- * other files: keelson does not change their permissions.
+ * Creates a directory that only its owner can read and that git ignores, or restricts an existing
+ * one. @throws Error if that has another owner, or files whose permissions keelson must not change.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -64,8 +62,7 @@ function closeToOthers(directory: string): void {
     }
     chmodSync(directory, 0o700);
   }
-  // Another user may have planted a known secret while the directory was open. Checked now that no
-  // more can be added.
+  // Another user may have planted a known secret. Now that no more can be added:
   const foreign = readdirSync(directory).find(
     (name) => lstatSync(join(directory, name)).uid !== self,
   );
@@ -78,9 +75,8 @@ const ownNames = ["development-secret", "holder.json"];
 export const shared = Symbol("shared");
 
 /**
- * Opens a directory's database exclusively: LevelDB has a lock of the operating system, which ends
- * with its process. Returns {@link shared} if the holder shares a stack of `region`, or of any for
- * `undefined`.
+ * Opens a directory's database exclusively, by LevelDB's lock, which ends with its process. Returns
+ * {@link shared} if the holder shares a stack of `region`, or of any for `undefined`.
  * @throws Error with the holder. One that starts, ends or has lost its parent is waited for.
  */
 export async function openExclusively<Opened>(
@@ -149,7 +145,7 @@ export function readHolder(directory: string): DirectoryHolder | undefined {
     const holder = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
     return Number.isInteger(holder.pid) && Number.isInteger(holder.parentPid) ? holder : undefined;
   } catch {
-    return undefined; // the file does not exist yet
+    return undefined;
   }
 }
 
@@ -158,7 +154,6 @@ export function servedFrom(directory: string): Pick<SharedHolder, "port" | "regi
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;
 }
 
-/** Returns `undefined` if the file does not exist. */
 export function readIfPresent(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");

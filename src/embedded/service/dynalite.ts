@@ -1,18 +1,32 @@
 import { createRequire } from "node:module";
-import { ServiceError, serializationError, unknownOperation } from "./service.ts";
+import { type Input, ServiceError, serializationError, unknownOperation } from "./service.ts";
 
-export type AttributeValue = Readonly<Record<string, unknown>>;
-
-export type Item = Readonly<Record<string, AttributeValue>>;
+export type Item = Readonly<Record<string, Input>>;
 
 export interface Table {
   readonly TableName: string;
+  readonly TableArn: string;
   readonly TableStatus: string;
-  readonly GlobalSecondaryIndexes?: readonly {
-    readonly IndexName: string;
-    readonly IndexStatus?: string;
-  }[];
+  readonly KeySchema: KeySchema;
+  readonly AttributeDefinitions: readonly AttributeDefinition[];
+  readonly LocalSecondaryIndexes?: readonly TableIndex[];
+  readonly GlobalSecondaryIndexes?: readonly TableIndex[];
 }
+
+export interface TableIndex {
+  readonly IndexName: string;
+  readonly KeySchema: KeySchema;
+  readonly Projection: object;
+}
+
+export interface AttributeDefinition {
+  readonly AttributeName: string;
+  readonly AttributeType: string;
+}
+
+type KeySchema = readonly { readonly AttributeName: string }[];
+
+export type Addressed = { readonly item: Item } | { readonly key: Item };
 
 export type Change =
   | { readonly type: "put"; readonly key: string; readonly value: unknown }
@@ -36,13 +50,18 @@ export interface Store {
   getIndexDb(type: string, table: string, index: string): Section;
 }
 
+interface Range {
+  readonly gte: string;
+  readonly lt: string;
+}
+
 interface Level {
   open(): Promise<void>;
   close(): Promise<void>;
   get(key: string): Promise<unknown>;
   batch(changes: readonly Change[]): Promise<void>;
-  clear(range: { gte: string; lt: string }): Promise<void>;
-  iterator(range: { gte: string; lt: string; limit?: number }): AsyncIterable<[string, unknown]>;
+  clear(range: Range): Promise<void>;
+  iterator(range: Range & { readonly limit?: number }): AsyncIterable<[string, unknown]>;
 }
 
 type Action = (store: Store, input: object, done: Callback<Record<string, unknown>>) => void;
@@ -58,13 +77,12 @@ interface Database {
     before: undefined,
     item: Item,
     table: Table,
-  ): { puts: readonly IndexPut[] };
+  ): { puts: readonly { readonly index: string; readonly key: string; readonly item: Item }[] };
 }
 
-interface IndexPut {
-  readonly index: string;
-  readonly key: string;
-  readonly item: Item;
+interface Rules {
+  readonly types: object;
+  readonly custom?: unknown;
 }
 
 interface Validations {
@@ -81,33 +99,20 @@ const operations = {
 export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
- * Opens dynalite without its HTTP server, so that a write can run against a store that collects
- * changes (write-batch.ts). Without a path, it stays in memory.
- *
+ * Opens dynalite without its HTTP server, so that a write can run against a write batch.
  * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
   path?: string,
   load: (id: string) => unknown = createRequire(import.meta.url),
 ) {
-  // The modules are untyped. The types above describe the parts in use; the contract suite verifies
-  // them.
-  const database = requireDynalite(load, "dynalite/db") as Database;
-  const validations = requireDynalite(load, "dynalite/validations") as Validations;
-  const actionOf = (operation: string) =>
-    requireDynalite(load, `dynalite/actions/${lowerFirst(operation)}`) as Action;
-  const rulesOf = (operation: string) =>
-    requireDynalite(load, `dynalite/validations/${lowerFirst(operation)}`) as {
-      types: object;
-      custom?: unknown;
-    };
+  // The modules are untyped. The contract suite verifies the types above.
+  const part = (id: string) => requireDynalite(load, `dynalite/${id}`);
+  const database = part("db") as Database;
+  const validations = part("validations") as Validations;
 
-  const store = database.create({
-    createTableMs: 0,
-    updateTableMs: 0,
-    deleteTableMs: 0,
-    ...(path === undefined ? {} : { path }),
-  });
+  const options = { createTableMs: 0, updateTableMs: 0, deleteTableMs: 0 };
+  const store = database.create(path === undefined ? options : { ...options, path });
   await store.db.open();
   await checkLayout(store);
   const running = new Set<(error: unknown) => void>();
@@ -117,14 +122,13 @@ export async function openDynalite(
     kindOf,
     /** Validates input and parses its expressions, for one run. */
     prepare(operation: string, input: object): object {
-      const { types, custom } = rulesOf(operation);
+      const rules = part(`validations/${lowerFirst(operation)}`) as Rules;
       try {
-        const checked = validations.checkTypes({ ...input }, types);
-        validations.checkValidations(checked, types, custom, store);
+        const checked = validations.checkTypes({ ...input }, rules.types);
+        validations.checkValidations(checked, rules.types, rules.custom, store);
         return checked;
       } catch (error) {
-        // dynalite fails on a null in place of a structure, where DynamoDB reports a serialization
-        // error.
+        // Such as a null in place of a structure, on which dynalite fails.
         const translated = translate(error);
         throw translated instanceof ServiceError
           ? translated
@@ -134,7 +138,8 @@ export async function openDynalite(
     run: (operation: string, prepared: object, on = store) =>
       new Promise<Record<string, unknown>>((resolve, reject) => {
         running.add(reject);
-        actionOf(operation)(on, prepared, (error, result = {}) => {
+        const act = part(`actions/${lowerFirst(operation)}`) as Action;
+        act(on, prepared, (error, result = {}) => {
           running.delete(reject);
           if (error) reject(translate(error));
           else resolve(result);
@@ -146,7 +151,7 @@ export async function openDynalite(
           table === undefined ? reject(translate(error)) : resolve(table),
         );
       }),
-    placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string {
+    placeOf(table: Table, of: Addressed): string {
       const invalid =
         "item" in of ? database.validateItem(of.item, table) : database.validateKey(of.key, table);
       if (invalid) throw translate(invalid);
@@ -163,7 +168,6 @@ export async function openDynalite(
         key: indexPrefix("Global", table.TableName, put.index) + put.key,
         value: put.item,
       })),
-    /** Bytes that count toward DynamoDB's limits. */
     sizeOf: (item: Item) => database.itemSize(item),
     /** Rejects all operations in flight, after an exception that does not name its request. */
     abandon(error: unknown) {
@@ -181,7 +185,7 @@ export function indexPrefix(type: string, table: string, index = ""): string {
   return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
 }
 
-export function rangeOf(prefix: string): { gte: string; lt: string } {
+export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
@@ -202,19 +206,15 @@ function kindOf(operation: string): keyof typeof operations {
   return kind;
 }
 
-function lowerFirst(name: string): string {
+export function lowerFirst(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
 /** An error of dynalite has a status and an AWS error body. Any other stays unchanged. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
-  const { __type, message, Message } = error.body as {
-    __type: string;
-    message?: string;
-    Message?: string;
-  }; // set together with statusCode
-  return new ServiceError(__type, String(message ?? Message));
+  const { __type, message, Message } = error.body as Record<string, unknown>; // set together with statusCode
+  return new ServiceError(String(__type), String(message ?? Message));
 }
 
 /** Checks that dynalite finds items under the keys that write-batch.ts writes. */

@@ -1,12 +1,10 @@
 import { appendFileSync, closeSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readIfPresent } from "./data-directory.ts";
 
-/** Minimum size of a file for its compaction. */
+/** A file is compacted from this size, after this growth since the last time. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
-/** Minimum growth since the last compaction, as a factor. */
 const growth = 4;
 
-/** Without a value, deletes the key. */
 type Change<Value> = readonly [key: string, value?: Value];
 
 interface Journal<Value> {
@@ -19,10 +17,8 @@ interface Journal<Value> {
 }
 
 /**
- * Opens a file of JSON lines, one for each flush. Flushed changes survive a killed process: the
- * operating system has them, and an incomplete last line is ignored. Without a path, nothing is
- * persisted.
- * @throws Error if the file is corrupt.
+ * Opens a file of JSON lines, one for each flush. Flushed changes survive a killed process; an
+ * incomplete last line is ignored. @throws Error if the file is corrupt.
  */
 export function openJournal<Value>(
   path?: string,

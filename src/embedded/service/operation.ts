@@ -1,10 +1,10 @@
-import type { Dynalite, Item } from "./dynalite.ts";
+import type { Addressed, Dynalite, Item, Table } from "./dynalite.ts";
 import { type Input, ServiceError } from "./service.ts";
 
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
   readonly table: string;
-  readonly of: { readonly item: Item } | { readonly key: Item };
+  readonly of: Addressed;
   readonly returnsItem: boolean;
   readonly prepared: object;
 }
@@ -30,7 +30,6 @@ export function prepareOperation(
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
 }
 
-/** Returns the item that failed a condition, if the operation wants it and it exists. */
 export async function itemOnFailure(
   dynalite: Dynalite,
   { table, of, returnsItem }: ItemOperation,
@@ -38,6 +37,11 @@ export async function itemOnFailure(
   if (!returnsItem) return {};
   const item = await dynalite.itemAt(table, dynalite.placeOf(await dynalite.table(table), of));
   return item === undefined ? {} : { Item: item };
+}
+
+export async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<Table> {
+  const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // checked by prepare
+  return dynalite.table(checked.TableName);
 }
 
 export function isConditionFailure(error: unknown): error is ServiceError {
@@ -48,7 +52,6 @@ export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
-/** AWS's error for one invalid member. */
 export function detected(problem: string): ServiceError {
   return validationError(`1 validation error detected: ${problem}`);
 }

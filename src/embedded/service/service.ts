@@ -2,14 +2,10 @@
 export interface AwsJsonService {
   /** Prefix of `X-Amz-Target` with the dot: `DynamoDB_20120810.`. */
   readonly targetPrefix: string;
-  /**
-   * Throws {@link ServiceError} where AWS rejects a request. Direct callers can omit a `context`
-   * that the service does not use.
-   */
-  call(operation: string, input: Input, context?: CallContext): Promise<object>;
+  /** @throws ServiceError where AWS rejects a request. */
+  call(operation: string, input: Input, context: CallContext): Promise<object>;
 }
 
-/** Unvalidated input of an operation. */
 export type Input = Readonly<Record<string, unknown>>;
 
 export interface CallContext {
@@ -18,6 +14,35 @@ export interface CallContext {
   /** As the caller used it: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
   readonly signal: AbortSignal;
+}
+
+export type Operation<Scope> = (
+  scope: Scope,
+  input: Input,
+  context: CallContext,
+) => object | Promise<object>;
+
+export type Operations<Scope> = Readonly<Record<string, Operation<Scope>>>;
+
+export function operationOf<Run>(operations: Readonly<Record<string, Run>>, name: string): Run {
+  const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+  if (operation === undefined) throw unknownOperation(name);
+  return operation;
+}
+
+/** Reads texts of an input. `refuse` makes the error for a wrong one, or for a missing one. */
+export function textReader(refuse: (member: string, wrong?: unknown) => ServiceError) {
+  const optionalText = (input: Input, member: string): string | undefined => {
+    const value = input[member] ?? undefined;
+    if (value !== undefined && typeof value !== "string") throw refuse(member, value);
+    return value;
+  };
+  const text = (input: Input, member: string): string => {
+    const value = optionalText(input, member);
+    if (!value) throw refuse(member);
+    return value;
+  };
+  return { optionalText, text };
 }
 
 export class ServiceError extends Error {
@@ -54,4 +79,17 @@ export function unknownOperation(operation: string): ServiceError {
 
 export function serializationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
+}
+
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** For lists of what has a unique name. */
+export function byName(one: { readonly name: string }, other: { readonly name: string }): number {
+  return one.name < other.name ? -1 : 1;
 }

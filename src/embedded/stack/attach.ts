@@ -7,10 +7,7 @@ const answerMs = 2_000;
 
 export type Attachment = NonNullable<Awaited<ReturnType<typeof attach>>>;
 
-/**
- * Returns `undefined` without a usable stack of `region`, or of any for `undefined`. `write`
- * receives the errors that the stack reports.
- */
+/** Returns `undefined` without a usable stack of `region`. `write` receives the stack's errors. */
 export async function attach(
   directory: string,
   region: string | undefined,
@@ -47,9 +44,7 @@ export async function attach(
   return {
     port: shared.port,
     region: shared.region,
-    /** Resolves when the connection closes, by `detach` too. */
     ended,
-    /** The stack stops after its last user disconnects. */
     detach: async () => {
       socket.ref();
       socket.end();

@@ -7,10 +7,7 @@ export const attachmentKeyHeader = "x-keelson-key";
 
 export type Attachments = ReturnType<typeof acceptAttachments>;
 
-/**
- * Counts connections, which close with a killed client. `onIdle` stops the stack after `idleMs`
- * without users. With 0, the last client to detach waits for the process to end.
- */
+/** Calls `onIdle` after `idleMs` without users. With 0, the last client waits for the end. */
 export function acceptAttachments(
   server: Server,
   {
@@ -22,7 +19,7 @@ export function acceptAttachments(
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
-  /** Counts a user without a connection. The returned function removes it and returns the rest. */
+  /** Adds a user. The returned function removes it and returns how many are left. */
   const enter = () => {
     clearTimeout(idle);
     users += 1;
@@ -64,7 +61,6 @@ export function acceptAttachments(
   });
   return {
     enter,
-    /** Writes to the standard error of all clients. */
     tell(text: string) {
       for (const socket of attached) socket.write(text);
     },

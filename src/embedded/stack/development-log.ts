@@ -4,9 +4,8 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-/** Limits of each of the two files, in bytes, and of pending records, in characters. */
+/** Limits of each file, and of pending records. */
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
-/** Delay of a write, in milliseconds. Requests do not wait for it. */
 const delayMs = 50;
 
 export function developmentLogFiles(directory: string): readonly [before: string, current: string] {
@@ -55,7 +54,6 @@ export function openDevelopmentLog(
         process.once("exit", flush); // writes the last records of a process that exits earlier
       }
     },
-    /** Writes pending records and ignores later ones. */
     close: () => {
       flush();
       isOpen = false;

@@ -6,6 +6,7 @@ import {
   type AwsJsonService,
   type CallContext,
   type Input,
+  parsed,
   ServiceError,
   serializationError,
   unknownOperation,
@@ -14,14 +15,12 @@ import {
 /** DynamoDB accepts 16 MB; the rest allows for data that its limit does not count. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-/** Milliseconds by which a test's clock is ahead of the system clock. */
 const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
 /** Other names indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
-/** HTTP server of the AWS JSON protocol in front of the services. The caller starts listening. */
 export function createFrontServer(
   services: readonly AwsJsonService[],
   reportFault: (error: unknown) => void,
@@ -82,12 +81,8 @@ async function readBody(request: IncomingMessage): Promise<string> {
 }
 
 function parseInput(body: string): Input {
-  let input: unknown;
-  try {
-    input = JSON.parse(body);
-  } catch {
-    throw serializationError("The request body is not JSON");
-  }
+  const input = parsed(body);
+  if (input === undefined) throw serializationError("The request body is not JSON");
   if (!isRecord(input))
     throw serializationError("Start of structure or map expected in the request body");
   return input;

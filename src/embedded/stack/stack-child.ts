@@ -4,13 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { Variables } from "../../base/process/environment.ts";
 import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";
 
-/** Timeout of an unresponsive process before it is killed, in milliseconds. */
 const stopMs = 5000;
 
-/**
- * Waits until the stack listens. The child does not keep this process alive.
- * @throws Error with the reason.
- */
+/** Waits until the stack listens. The child does not keep this process alive. */
 export async function startStackChild(options: StackProcessOptions, ownRegion: string) {
   // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
@@ -66,10 +62,7 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
   });
 }
 
-/**
- * In its own session and without a parent: tools that restart a process signal its group or its
- * descendants, and wait for them.
- */
+/** Without a parent: tools that restart a process signal its descendants and wait for them. */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   const options = {
     stdio: ["ignore", "ignore", "ignore", "ipc"] as ["ignore", "ignore", "ignore", "ipc"],
@@ -107,9 +100,8 @@ const needed = new Set([
 ]);
 
 /**
- * Excludes variables of watchers, debuggers and loaders, which change Node's behavior: under `node
- * --watch`, the process would report its imports instead of its port. With Plug'n'Play, no import
- * resolves without the loader in `NODE_OPTIONS`.
+ * Excludes variables of watchers, debuggers and loaders: under `node --watch`, the process would
+ * report its imports instead of its port. Plug'n'Play needs its loader in `NODE_OPTIONS`.
  */
 export function stackVariables(
   variables: Variables,

@@ -18,17 +18,11 @@ export interface StackProcessOptions {
   readonly directory?: string | undefined;
   readonly port: number;
   readonly region?: string | undefined;
-  /**
-   * Time without users until the process exits, in milliseconds. If set, the parent has to attach
-   * to be a user.
-   */
+  /** Time without users until the process exits. If set, the parent has to attach to be one. */
   readonly idleMs?: number | undefined;
 }
 
-/**
- * First message: the port of a stack that the parent uses directly, or whether the stack to attach
- * to is this process's own.
- */
+/** The port of a stack that the parent uses directly, or whether that to attach to is its own. */
 export type StackProcessMessage =
   | { readonly port: number }
   | { readonly isOwn: boolean }
@@ -37,8 +31,7 @@ export type StackProcessMessage =
 /** Response to a parent that leaves while others use the stack. */
 const othersUse = { isStaying: true } as const;
 
-// A terminal or a supervisor signals the whole group. The parent needs its store while it drains,
-// so this process exits only after the parent has left or exited.
+// A terminal signals the whole group, but the parent needs its store while it drains.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {

@@ -11,7 +11,7 @@ import {
   stopStackChild,
 } from "./stack-child.ts";
 
-/** Time that a shared stack waits for its next user, in milliseconds. */
+/** Time that a shared stack waits for its next user. */
 const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
@@ -86,10 +86,7 @@ interface OpenedStack {
   close(): Promise<void>;
 }
 
-/**
- * Minimum attempts, and time for them in milliseconds, to attach to a stack that may be about to
- * stop: on a busy machine, others can take and leave the directory each time.
- */
+/** To attach to a stack that may be about to stop: others can take and leave the directory. */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
 async function openStack({

@@ -1,0 +1,101 @@
+import type { PutItemCommandInput, UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
+import type {
+  QueryCommandInput,
+  ScanCommandInput,
+  ScanCommandOutput,
+  TransactWriteCommandInput,
+} from "@aws-sdk/lib-dynamodb";
+import type { Database } from "../../base/types/database.ts";
+import { marshalled } from "./claim-form.ts";
+
+type Key = { readonly pk: string; readonly sk: string };
+type Input = Omit<QueryCommandInput, "TableName">;
+type Condition = Pick<PutItemCommandInput, "ConditionExpression" | "ExpressionAttributeValues">;
+
+/** Calls of a table with the keys `pk` and `sk`. Reads are consistent. */
+export function tableOf(database: Database, TableName: string) {
+  const query = async (input: Input) => {
+    const { QueryCommand } = await sdk();
+    return database.send(new QueryCommand({ TableName, ConsistentRead: true, ...input }));
+  };
+  const scan = async (input: Input) => {
+    const { ScanCommand } = await sdk();
+    return database.send(new ScanCommand({ TableName, ConsistentRead: true, ...input }));
+  };
+  return {
+    get: async (Key: Key) => {
+      const { GetCommand } = await sdk();
+      const command = new GetCommand({ TableName, Key, ConsistentRead: true });
+      return (await database.send(command)).Item;
+    },
+    /** Resolves to `false` if the condition failed. */
+    put: async (row: Parameters<typeof marshalled>[0], condition: Condition = {}) => {
+      const { PutItemCommand } = await sdk();
+      const command = new PutItemCommand({ TableName, Item: marshalled(row), ...condition });
+      return (await held(database.send(command))) !== undefined;
+    },
+    /** Resolves to `undefined` if the condition failed. */
+    update: async (key: Key, change: Omit<UpdateItemCommandInput, "TableName" | "Key">) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({ TableName, Key: marshalled(key), ...change });
+      return held(database.send(command));
+    },
+    /** Resolves to `false` if the condition failed. */
+    remove: async (key: Key, condition: Condition = {}) => {
+      const { DeleteItemCommand } = await sdk();
+      const command = new DeleteItemCommand({ TableName, Key: marshalled(key), ...condition });
+      return (await held(database.send(command))) !== undefined;
+    },
+    query,
+    queryAll: (input: Input) => pagesOf((start) => query({ ...input, ...start })),
+    scan,
+    scanAll: (input: Input) => pagesOf((start) => scan({ ...input, ...start })),
+  };
+}
+
+/** All pages of a query or a scan. */
+export async function* pagesOf(
+  read: (start: Pick<ScanCommandInput, "ExclusiveStartKey">) => Promise<ScanCommandOutput>,
+): AsyncGenerator<ScanCommandOutput> {
+  let start: ScanCommandInput["ExclusiveStartKey"];
+  do {
+    const page = await read({ ExclusiveStartKey: start });
+    yield page;
+    start = page.LastEvaluatedKey;
+  } while (start !== undefined);
+}
+
+/** Resolves to `undefined` if the condition of a write failed. */
+export async function held<Answer>(write: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await write;
+  } catch (error) {
+    if (isNamed(error, "ConditionalCheckFailedException")) return undefined;
+    throw error;
+  }
+}
+
+/** Resolves to why a transaction was cancelled, with a code per item; to `undefined` if it was not. */
+export async function transact(
+  database: Database,
+  TransactItems: NonNullable<TransactWriteCommandInput["TransactItems"]>,
+) {
+  const { TransactWriteCommand } = await sdk();
+  try {
+    await database.send(new TransactWriteCommand({ TransactItems }));
+    return undefined;
+  } catch (error) {
+    if (!isNamed(error, "TransactionCanceledException")) throw error;
+    const { CancellationReasons: reasons } = error as { readonly CancellationReasons?: unknown }; // safe: optional
+    const codes: unknown[] = Array.isArray(reasons) ? reasons.map(({ Code }) => Code) : [];
+    return { error, codes };
+  }
+}
+
+export function isNamed(error: unknown, ...names: readonly string[]): boolean {
+  return error instanceof Error && names.includes(error.name);
+}
+
+function sdk() {
+  return import("../clients/dynamodb-sdk.ts");
+}
