@@ -6,9 +6,9 @@ interface ErrorBody {
   readonly error: string;
   readonly message: string;
   readonly requestId: string;
-  /** Present only for validation errors. */
+  /** Only for validation errors. */
   readonly fields?: readonly FieldError[];
-  /** Present only in development. */
+  /** Only in development. */
   readonly stack?: string;
 }
 
@@ -31,9 +31,8 @@ const maxFields = 100;
 const maxCauses = 10;
 
 /**
- * Describes any thrown value (specification 7); never throws. From status 500 the log level is
- * `error`, with stack and causes; below it is `warn`. The message of an untyped error stays on the
- * server.
+ * Describes any thrown value (specification 7); never throws. The message of an untyped error stays
+ * on the server.
  */
 export function describeError(
   error: unknown,
@@ -80,7 +79,7 @@ interface Typed {
   readonly fields: readonly FieldError[] | undefined;
 }
 
-/** Checks the members of a typed error: the brand does not guarantee their types. */
+/** The brand does not guarantee the types of the members. */
 function typed(error: unknown): Typed | undefined {
   try {
     if (!isTypedError(error)) return undefined;

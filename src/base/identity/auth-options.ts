@@ -69,10 +69,7 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/**
- * Whether the server would accept tokens of other applications: an issuer shares a secret with one
- * application only.
- */
+/** An issuer shares a secret with one application only, a key set with all of them. */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

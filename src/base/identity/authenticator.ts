@@ -13,11 +13,9 @@ import {
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 import type { User } from "./user.ts";
 
-/** Data in a request that identifies the caller. */
 export interface Credentials {
-  /** The `Authorization` header. */
   readonly authorization: string | undefined;
-  /** Claims verified by an API Gateway authorizer. Set only by the Lambda host. */
+  /** Verified by an API Gateway authorizer. Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
@@ -30,8 +28,8 @@ export interface Authenticator {
    */
   authenticate(credentials: Credentials): Promise<Identification>;
   /**
-   * Identifies the caller of a request that is rejected in any case. Uses only keys that are
-   * already loaded, so it never fetches a key set. Never fails.
+   * Identifies the caller of a request that is rejected in any case. Never fails, and never fetches
+   * a key set.
    */
   recognize(credentials: Credentials): Promise<User | undefined>;
 }
@@ -40,8 +38,8 @@ const maxTokenLength = 8 * 1024;
 const maxHeaderLength = "Bearer ".length + maxTokenLength;
 
 /**
- * Creates the authenticator of a server. Without `auth`, only a gateway's claims identify a caller.
- * With it, they take precedence over tokens. The first token loads jose.
+ * Without `auth`, only a gateway's claims identify a caller; with it, they take precedence over
+ * tokens. The first token loads jose.
  *
  * @throws BootError if `auth` has problems.
  */
@@ -113,7 +111,6 @@ async function verified(
   return identify(claims, auth.claims);
 }
 
-/** Reads the single token of the header, after checking the header's length. */
 function bearerToken(authorization: string | undefined): string | Identification {
   if (authorization === undefined) return { user: undefined, problem: undefined };
   if (authorization.length > maxHeaderLength)
@@ -123,12 +120,9 @@ function bearerToken(authorization: string | undefined): string | Identification
 }
 
 interface TokenVerifier {
-  /** Verifies a token. @throws Errors that {@link tokenFault} explains. */
+  /** @throws Errors that {@link tokenFault} explains. */
   verify(token: string): Promise<JWTPayload>;
-  /**
-   * Verifies a token with the known keys, without a fetch. @throws Also if the token's key is not
-   * among them.
-   */
+  /** Never fetches keys. @throws Also if the token's key is not among the known ones. */
   verifyAtHand(token: string): Promise<JWTPayload>;
 }
 
@@ -139,7 +133,7 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Loads jose, imports the key once, and pins algorithms, `iss`, `aud` and a required `exp`. */
+/** Pins algorithms, `iss`, `aud` and a required `exp`. */
 async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
@@ -182,12 +176,11 @@ function importSecret(secret: string): Promise<CryptoKey> {
 }
 
 /**
- * Describes the problem with a token for the client; `undefined` if the token is not the cause. An
- * unlisted error counts as the server's: a failure of the key set must not look like a bad token.
+ * Describes the token's fault for the client; `undefined` for an unlisted error, which counts as
+ * the server's: a failure of the key set must not look like a bad token.
  */
 function tokenFault(error: unknown): string | undefined {
-  // jose's errors have `code`, and claim errors also have `claim` and `reason`. Only compared, so
-  // any type is safe.
+  // Safe: the members of jose's errors are only compared.
   const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
   switch (code) {
     case "ERR_JWT_EXPIRED":

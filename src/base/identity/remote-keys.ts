@@ -2,17 +2,17 @@ import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../process/clock.ts";
 
 export interface RemoteKeyLimits {
-  /** Timeout of one fetch. Default 2,000 ms. */
+  /** Timeout of one fetch. */
   readonly timeoutMs: number;
-  /** Maximum size of the key set. Default 256 KiB. */
+  /** Maximum size of the key set. */
   readonly maxBytes: number;
-  /** Age after which the key set is fetched again. Default 10 minutes. */
+  /** Age after which the key set is fetched again. */
   readonly maxAgeMs: number;
-  /** Maximum age for use while the endpoint is down. Default 1 hour. */
+  /** Maximum age for use while the endpoint is down. */
   readonly maxStaleMs: number;
-  /** Minimum time from a successful fetch to one for an unknown key. Default 10 s. */
+  /** Minimum time from a successful fetch to one for an unknown key. */
   readonly cooldownMs: number;
-  /** Minimum time from a failed fetch to the next one. Default 2 s. */
+  /** Minimum time from a failed fetch to the next. */
   readonly retryMs: number;
 }
 
@@ -87,7 +87,7 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /** Fetches once for all callers, within the limits. Records a failure instead of throwing it. */
+  /** Fetches once for all callers, within the limits. Never throws. */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;

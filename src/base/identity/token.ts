@@ -21,9 +21,6 @@ const maxExpirySeconds = 10 * 365 * 86_400;
  * Signs a token with HS256, for development, tests and scripts (specification 5).
  *
  * @throws TypeError if the server would reject the token.
- * @example
- * const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: ["admin"] },
- * systemClock);
  */
 export async function signToken(options: TokenOptions, clock: Clock): Promise<string> {
   const {

@@ -1,21 +1,19 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 import { isRecord } from "../errors/option-table.ts";
 
-/** Keys that open values. The active key seals. */
 export interface KeyRing {
   readonly active: string;
   readonly keys: ReadonlyMap<string, KeyObject>;
-  /** Removed keys, which verify the messages that they signed. */
+  /** Removed keys; they verify the messages that they signed, but open no values. */
   readonly retired?: ReadonlyMap<string, RetiredKey>;
 }
 
-/** Verifies message proofs but cannot open values. */
 interface RetiredKey {
   readonly proof: KeyObject;
   readonly untilMs: number;
 }
 
-/** Key ring in its parameter. Each key is 32 bytes in Base64. */
+/** A key ring in its parameter. Each key is 32 bytes in Base64. */
 export interface KeyRingText {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
@@ -97,8 +95,8 @@ export function newRingKey(): string {
 }
 
 /**
- * Key that signs messages and opens no values. Rings store it for retired keys, so its derivation
- * must never change.
+ * Signs messages and opens no values. Rings store it for retired keys: its derivation must never
+ * change.
  */
 export function proofKey(ringKey: KeyObject): KeyObject {
   return createSecretKey(

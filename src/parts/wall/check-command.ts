@@ -11,14 +11,14 @@ import {
 import { tableOf, type WalledTable } from "./walled-table.ts";
 
 export interface Refusal {
-  /** Logical name of the table, if the command concerns a table. */
+  /** Logical name. */
   readonly table: string | undefined;
   readonly reason: string;
 }
 
 /**
- * Checks the input of an operation such as `GetItem` for the tenant whose keys start with `prefix`.
- * `prefix` is `undefined` in a run without a tenant.
+ * Checks the input of an operation such as `GetItem` for the tenant whose keys start with `prefix`;
+ * `undefined` in a run without a tenant.
  */
 export type CommandCheck = (
   operation: string,
@@ -26,7 +26,6 @@ export type CommandCheck = (
   prefix: string | undefined,
 ) => Refusal | undefined;
 
-/** Creates the check for a server's walled tables, keyed by physical name. */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): CommandCheck {
   const parse = createExpressions();
   return (operation, input, prefix) => {
@@ -105,7 +104,7 @@ const actions: Readonly<Record<string, TableCheck>> = {
   ConditionCheck: deleteItem,
 };
 
-/** Operations whose input shows which rows they touch. All other operations are refused. */
+/** Operations whose input shows which rows they touch. All others are refused. */
 const operations: ReadonlyMap<string, OperationCheck> = new Map(
   Object.entries<OperationCheck>({
     GetItem: ofTable(getItem),
@@ -130,10 +129,7 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
 
 const tenantless = "the run has no tenant";
 
-/**
- * Wraps a check to refuse unknown parameters: legacy ones, and ones that DynamoDB may add in the
- * future.
- */
+/** Refuses unknown parameters: legacy ones, and ones that DynamoDB may add. */
 function within(known: readonly string[], check: TableCheck): TableCheck {
   const names = new Set(known);
   return (input, table, prefix, parse) => {
@@ -188,7 +184,6 @@ function ofTransaction(members: Readonly<Record<string, TableCheck>>): Operation
   };
 }
 
-/** Returns the single member of an item in a batch or transaction, and its check. */
 function onlyMember(
   item: unknown,
   members: Readonly<Record<string, TableCheck>>,
@@ -205,7 +200,7 @@ function onlyMember(
   return isRecord(input) && check !== undefined ? { input, check } : undefined;
 }
 
-/** Runs a check if the table is walled; `name` is the table's name or an ARN. */
+/** Runs a check if the table is walled. */
 function refusalOf(
   name: unknown,
   { tables, prefix }: Rules,

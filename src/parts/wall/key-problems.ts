@@ -14,10 +14,7 @@ export function keyProblem(
   return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
 }
 
-/**
- * Checks the led attributes of an item. A row may lack an index's attribute; a row that has the
- * attribute appears in that index.
- */
+/** A row may lack an index's attribute; with it, the row appears in that index. */
 export function itemProblem(
   item: unknown,
   { partitionKey, led }: WalledTable,
@@ -88,10 +85,7 @@ function foreign(attribute: string): string {
   return `${attribute} does not begin with the tenant`;
 }
 
-/**
- * Returns whether a string starts with the tenant: `"acme/1"` in the form of document clients, `{
- * S: "acme/1" }` in wire form.
- */
+/** Accepts `"acme/1"` of document clients, `{ S: "acme/1" }` in wire form. */
 function begins(value: unknown, prefix: string): boolean {
   if (typeof value === "string") return value.startsWith(prefix);
   if (!isRecord(value)) return false;

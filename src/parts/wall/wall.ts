@@ -8,40 +8,36 @@ import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
 import { type Stack, walledStack } from "./walled-stack.ts";
 import { tableOf, type WalledTable } from "./walled-table.ts";
 
-/** Caller whose commands are checked, with the log for refused commands. */
 export interface WallCaller {
   readonly tenantId: string | undefined;
   readonly log: Pick<Logger, "error">;
-  /** Full name of the running handler; this may be a query that another handler calls. */
+  /** Full name of the running handler, maybe a query that another handler calls. */
   readonly handler?: string | undefined;
 }
 
-/** Guard that keeps commands away from other tenants' rows. */
+/** Keeps commands away from other tenants' rows. */
 export interface Wall {
   /**
-   * Returns the middlewares of a client for one caller. A command that reaches beyond its tenant's
-   * rows fails and is never sent.
+   * Middlewares of a client for one caller: a command that reaches beyond its tenant's rows fails
+   * and is never sent.
    */
   stackFor(stack: Stack, caller: WallCaller): Stack;
   /**
-   * Checks the items of a commit and returns a copy of them, so that later changes by the handler
-   * are not committed.
+   * Checks the items of a commit. Returns a copy, so that later changes by the handler are not
+   * committed.
    *
    * @throws AccessDeniedError for an item outside the tenant's rows.
    */
   checkItems<Items>(items: Items, caller: WallCaller): Items;
-  /** Wall enforced by the AWS account; present if it is enabled. */
+  /** Present if the AWS account enforces the wall, too. */
   readonly account?: AccountWall | undefined;
 }
 
-/**
- * Middlewares of clients that sign commands on walled tables with session credentials, without a
- * check.
- */
+/** Middlewares that sign commands on walled tables with session credentials, unchecked. */
 export interface AccountWall {
-  /** Returns the middlewares for the rows of all tenants. */
+  /** For the rows of all tenants. */
   stackAcross(stack: Stack): Stack;
-  /** Returns the middlewares for the commits of a tenant's run. */
+  /** For the commits of a tenant's run. */
   stackOf(stack: Stack, tenantId: string): Stack;
 }
 
@@ -53,9 +49,7 @@ export interface DeclaredTenantTable {
   readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
 }
 
-/**
- * Creates the {@link Wall} of a server. With `isolation`, the account enforces the wall as well.
- */
+/** With `isolation`, the account enforces the wall as well. */
 export function createWall(
   declared: readonly DeclaredTenantTable[],
   isolation?: Isolation,
@@ -83,7 +77,7 @@ export function createWall(
       });
     },
     checkItems: (items, caller) => {
-      // The commit itself refuses anything but a list of items, with its own message.
+      // The commit itself refuses anything but a list, with its own message.
       if (!Array.isArray(items)) return items;
       const copies = items.map(copyOfItem);
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
@@ -100,10 +94,7 @@ export function createWall(
 
 const unchecked = () => undefined;
 
-/**
- * Indexes the tables by physical name. Two declared tables may share one physical table, which then
- * has the indexes of both.
- */
+/** Two declared tables may share one physical table, which then has the indexes of both. */
 function byPhysicalName(
   declared: readonly DeclaredTenantTable[],
 ): ReadonlyMap<string, WalledTable> {
@@ -137,10 +128,7 @@ function refused(
   return new AccessDeniedError("tenant.wall", { cause });
 }
 
-/**
- * Copies the parts that the check reads: an item, its action, and the maps of the action. The
- * strings in them are immutable.
- */
+/** Copies what the check reads: an item, its action, and the maps of the action. */
 function copyOfItem(item: unknown): unknown {
   return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
 }

@@ -7,18 +7,18 @@ export interface CacheOptions {
   readonly ttlMs?: number;
   /**
    * Age up to which rows are served while a background refresh runs, in milliseconds. Default
-   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`, because a frozen process cannot
+   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`: a frozen process cannot
    * refresh.
    */
   readonly maxStaleMs?: number;
   /**
-   * Maximum number of tenants whose rows are cached; four times as many users are cached. The least
-   * recently used are evicted first. Default 2,000.
+   * Tenants whose rows are cached, and four times as many users; the least recently used are
+   * evicted first. Default 2,000.
    */
   readonly maxTenants?: number;
 }
 
-/** Fills in the defaults. The options must have passed {@link cacheChecks}. */
+/** The options must have passed {@link cacheChecks}. */
 export function cacheSettings(
   { ttlMs = 5_000, maxStaleMs = Math.max(30_000, ttlMs), maxTenants = 2_000 }: CacheOptions = {},
   isFrozenBetweenEvents: boolean,
@@ -26,10 +26,7 @@ export function cacheSettings(
   return { ttlMs, maxStaleMs: isFrozenBetweenEvents ? ttlMs : maxStaleMs, maxTenants };
 }
 
-/**
- * Returns a check for each option. A check describes the expected value if the given one is
- * invalid.
- */
+/** Each check returns the expected value if the given one is invalid. */
 export function cacheChecks(
   options: CacheOptions | undefined,
 ): Readonly<Record<string, (value: unknown) => string | undefined>> {

@@ -23,15 +23,14 @@ import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
   readonly reader: ConfigRowReader;
-  /** Keys that are fetched together. Reads of any other key bypass the cache. */
+  /** Reads of any other key bypass the cache. */
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
-  /** Counts reads. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
 }
 
-/** Report of a read that returned a stale row because the store fails. */
+/** A read that returned a stale row because the store fails. */
 export interface StaleRead {
   readonly key: string;
   readonly ageMs: number;
@@ -40,36 +39,27 @@ export interface StaleRead {
 
 export interface CachedRows {
   /**
-   * Returns the rows that one caller sees. While the store fails, `onStale` is called at most once
-   * per minute and page.
+   * Rows that one caller sees. While the store fails, `onStale` is called at most once per minute
+   * and page.
    */
   view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
-  /**
-   * Caches a row that this process has written, so that its next read returns it. Ignores an older
-   * version that arrives later.
-   */
+  /** Caches a row that this process has written; ignores an older version. */
   noteWrite(partition: string, key: string, row: ConfigRow): void;
   /** Caches a row regardless of its version, for rows that a test has put. */
   notePut(partition: string, key: string, row: ConfigRow): void;
-  /** Makes the next read of a row ask the store. Used after a write with an unknown outcome. */
+  /** Makes the next read ask the store, after a write with an unknown outcome. */
   invalidate(partition: string, key: string): void;
-  /**
-   * Returns the age of a cached row, measured from its request, in milliseconds; `undefined` if the
-   * row is not cached.
-   */
+  /** Age of a cached row since its request; `undefined` if it is not cached. */
   ageMs(partition: string, key: string): number | undefined;
   size(): { readonly tenants: number; readonly users: number };
 }
 
-/** Minimum time between two reports about a page whose store fails, in milliseconds. */
 const reportEveryMs = 60_000;
 
-/** Rows of a key and the pages that contain them. */
 interface CachedKeyRows extends KeyRows {
   readonly pages: readonly Page[];
 }
 
-/** Puts a cache in front of a store of rows. */
 export function createCachedRows(options: CachedRowsOptions): CachedRows {
   const {
     reader,
@@ -116,8 +106,8 @@ interface ViewParts {
 }
 
 /**
- * Class because each request creates one: closures would cost four times as much (`wrapped-no-log`
- * in `bench/results.json`).
+ * A class because each request creates one: closures would cost four times as much
+ * (`wrapped-no-log` in `bench/results.json`).
  */
 class View implements RowView {
   readonly #given: ViewParts;
@@ -138,7 +128,7 @@ class View implements RowView {
     const declared = keyGroups.get(key);
     if (declared === undefined || declared.scope !== scope)
       return uncachedRows(reader, this.#owner).rowsOf(key, scope);
-    // Evicting a tenant also evicts its users, so checking the narrowest partition is enough.
+    // Evicting a tenant also evicts its users, so the narrowest partition is enough.
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted)
       this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
@@ -149,8 +139,8 @@ class View implements RowView {
   }
 
   /**
-   * Kept separate from `rowsOf`: a function that creates closures moves the variables they capture
-   * from the stack to the heap, and most reads return before they need any closure.
+   * Apart from `rowsOf`: creating closures moves the variables they capture to the heap, and most
+   * reads return before they need any.
    */
   #rowsOfPages(
     key: string,
@@ -167,7 +157,6 @@ class View implements RowView {
     return this.#compose(key, scope, pages);
   }
 
-  /** Returns the index of the narrowest level that counts for a key of the scope. */
   #narrowest(scope: ConfigScope): number {
     const { length } = this.#levels;
     if (scope === "user") return 0;
@@ -178,10 +167,7 @@ class View implements RowView {
     return this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
   }
 
-  /**
-   * Fetches every page of the group that is not fresh: the next read is likely to need its keys of
-   * other scopes.
-   */
+  /** Fetches the whole group: the next read is likely to need its keys of other scopes. */
   #refresh(group: KeyGroup, nowMs: number): void {
     for (const part of this.#parts) {
       const page = groupPage(part, group);
@@ -254,10 +240,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/**
- * Returns the page of a feature in one partition. The page includes keys of narrower scopes, which
- * may have rows there too.
- */
+/** The page includes keys of narrower scopes, which may have rows there too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
@@ -271,9 +254,7 @@ function isBefore(askedMs: number | undefined, otherMs: number): boolean {
   return askedMs === undefined || askedMs < otherMs;
 }
 
-/**
- * Returns a function that reports whether the pages are unchanged and none is due for a refresh.
- */
+/** Reports whether the pages are unchanged and none is due for a refresh. */
 function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   const stamp = stampOf(pages);
   const fromMs = Math.max(...pages.map(({ askedMs = 0 }) => askedMs));
@@ -281,7 +262,7 @@ function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
 }
 
-/** Sums the stamps. Each stamp only grows, so an equal sum means that no stamp has changed. */
+/** Stamps only grow, so an equal sum means that none has changed. */
 function stampOf(pages: readonly Page[]): number {
   let sum = 0;
   for (const page of pages) sum += page.stamp;

@@ -2,19 +2,17 @@ import type { Clock } from "../../../base/process/clock.ts";
 import type { ConfigRowReader, RowAddress } from "../read/rows.ts";
 import { type Ages, land, type Page } from "./row-page.ts";
 
-/** Timing and randomness of flights. Tests pass their own. */
 export interface FlightSchedule {
   /**
-   * Runs `work` after the current phase of the event loop. All misses until then share one fetch.
+   * Runs `work` after the current phase of the event loop; all misses until then share one fetch.
    */
   readonly soon: (work: () => void) => void;
-  /** Runs `work` after `ms` milliseconds, unless the returned function is called first. */
+  /** Runs `work` after `ms`, unless the returned function is called first. */
   readonly later: (work: () => void, ms: number) => () => void;
-  /** Returns a number from 0 to 1. */
+  /** From 0 to 1. */
   readonly random: () => number;
 }
 
-/** Event loop, timers and randomness of the process. */
 export const processSchedule: FlightSchedule = Object.freeze({
   soon: (work: () => void) => void setImmediate(work),
   later: (work: () => void, ms: number) => {
@@ -24,32 +22,32 @@ export const processSchedule: FlightSchedule = Object.freeze({
   random: () => Math.random(),
 });
 
-/** Single call to the store that fetches all pages missed at the same moment. */
+/** One call to the store, for all pages missed at the same moment. */
 export interface Flight {
   readonly askedMs: number;
-  /** Resolves when the flight succeeds, fails or is abandoned. Never rejects. */
+  /** Never rejects, even if the flight fails or is abandoned. */
   readonly done: Promise<void>;
-  /** Reason of a failure, set before `done` resolves. */
+  /** Set before `done` resolves. */
   failure: { readonly error: unknown } | undefined;
 }
 
 export interface Flights {
   /**
-   * Returns the flight that fetches the page: the one in flight, otherwise one about to start.
-   * Returns `undefined` during the pause after a slow failure.
+   * The flight in progress, otherwise one about to start; `undefined` during the pause after a slow
+   * failure.
    */
   fetch(page: Page, nowMs: number): Flight | undefined;
 }
 
-/** Timeout of a flight, in milliseconds. A response that arrives later is dropped. */
+/** A response that arrives later is dropped. */
 export const abandonMs = 2_000;
 
-/** Maximum number of rows in one BatchGetItem call. */
+/** Limit of BatchGetItem. */
 const rowsPerFlight = 100;
 
 /**
- * Duration from which a failure counts as slow, in milliseconds. A pause of the same length as the
- * failed call follows, so that an outage does not slow down every read.
+ * From this duration a failure is followed by a pause of the same length, so that an outage does
+ * not slow down every read.
  */
 const slowFailureMs = 250;
 
@@ -63,10 +61,7 @@ interface PreparedFlight extends Flight {
   ) => void;
 }
 
-/**
- * Creates the flights of one cache. Pages missed at the same moment share a flight, and each page
- * has at most one flight at a time.
- */
+/** Pages missed at the same moment share a flight; each page has at most one at a time. */
 export function createFlights(
   reader: ConfigRowReader,
   ages: Ages,
@@ -88,7 +83,7 @@ export function createFlights(
       cancel();
       flight.settle(outcome);
     };
-    // `async`, so that a reader that throws synchronously also counts as a failed flight.
+    // `async`: a reader that throws synchronously also counts as a failed flight.
     (async () => reader.read(flight.addresses, { consistent: false }))().then(
       (rows) => arrive({ rows }),
       (error: unknown) => arrive({ error }),
@@ -133,8 +128,7 @@ export function createFlights(
     const flight = page.flight as PreparedFlight | undefined;
     if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
       return flight;
-    // The timer did not run because the process was frozen. The page gets a new flight without a
-    // pause.
+    // The process was frozen, so the timer did not run. The page gets a new flight without a pause.
     page.flight = undefined;
     return undefined;
   };
@@ -165,7 +159,7 @@ function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
   if (page.flight !== flight) return;
   page.flight = undefined;
   const tookMs = nowMs - flight.askedMs;
-  // A longer duration means that the process was frozen. It does not indicate a slow store.
+  // Longer means that the process was frozen, not that the store is slow.
   const isSlow = tookMs >= slowFailureMs && tookMs < 2 * abandonMs;
   page.failure = {
     error,

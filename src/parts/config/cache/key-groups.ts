@@ -1,8 +1,7 @@
 import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 
 /**
- * Keys of one feature, which are fetched together, by the scope of the partitions that may contain
- * their rows.
+ * Keys of one feature, fetched together, by the scope of the partitions that may have their rows.
  */
 export interface KeyGroup {
   readonly feature: string;
@@ -14,7 +13,6 @@ export interface GroupedKey {
   readonly group: KeyGroup;
 }
 
-/** Returns the group of every declared key, by key identifier. */
 export function groupKeys(
   registered: Iterable<RegisteredConfigKey>,
 ): ReadonlyMap<string, GroupedKey> {

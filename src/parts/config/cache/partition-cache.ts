@@ -4,42 +4,33 @@ import { createPage, type Page } from "./row-page.ts";
 export interface CachedPartition<Value> {
   readonly partition: string;
   readonly pages: Map<string, Page>;
-  /**
-   * Values composed from pages, by key. This partition is the narrowest of the pages' partitions.
-   */
+  /** Values composed from pages, of which this partition is the narrowest, by key. */
   readonly values: Map<string, Value>;
-  /** Tenant of a user; `undefined` for other partitions. */
+  /** Tenant of a user. */
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** Whether the cache has evicted the partition. A holder must then get a new one. */
+  /** A holder must then get a new one. */
   isEvicted: boolean;
 }
 
-/**
- * Bounded cache of partitions by name. It evicts the least recently used tenants, together with
- * their users.
- */
+/** Evicts the least recently used tenants, together with their users. */
 export interface PartitionCache<Value> {
-  /**
-   * Returns the entry of each partition of a path and creates missing ones. Marks the tenant and
-   * user as most recently used.
-   */
+  /** Returns the entries of a path and marks tenant and user as most recently used. */
   use(
     path: PartitionPath,
   ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
   size(): { readonly tenants: number; readonly users: number };
 }
 
-/** Average number of cached users per tenant. A single tenant may use the whole budget. */
+/** On average; a single tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
-/** Creates an empty cache for up to `maxTenants` tenants and four times as many users. */
 export function createPartitionCache<Value>(maxTenants: number): PartitionCache<Value> {
   const system = createPartition<Value>(systemPartition());
   const tenants = new Map<string, CachedPartition<Value>>();
   const users = new Map<string, CachedPartition<Value>>();
-  // An entry that is already last stays in place. A Map whose entries are deleted and reinserted
-  // leaves garbage that survives young collections, and most reads repeat the last owner.
+  // The last entry stays in place: reinserting leaves garbage in a Map that survives young
+  // collections, and most reads repeat the last owner.
   let [lastTenant, lastUser] = [system, system];
 
   const useTenant = (partition: string) => {
@@ -77,7 +68,6 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
   };
 }
 
-/** Returns the page of a feature in a partition and creates it if it is missing. */
 export function pageOf(
   part: CachedPartition<unknown>,
   feature: string,
@@ -104,10 +94,7 @@ function createPartition<Value>(
   };
 }
 
-/**
- * Moves an entry to the end. A Map keeps the order of insertion, so the most recently used entry is
- * last.
- */
+/** A Map keeps the order of insertion: the last entry is the most recently used. */
 function moveToEnd<Value>(
   parts: Map<string, CachedPartition<Value>>,
   partition: string,
@@ -119,7 +106,6 @@ function moveToEnd<Value>(
   return part;
 }
 
-/** Evicts the oldest entry. The map must not be empty. */
 function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedPartition<Value> {
   // Safe: the map is not empty.
   const oldest = parts.values().next().value as CachedPartition<Value>;
@@ -132,7 +118,7 @@ function evict<Value>(
   part: CachedPartition<Value>,
 ): void {
   part.isEvicted = true;
-  // Writes no longer reach these pages, so the new stamp makes all holders drop their rows.
+  // Writes no longer reach these pages: with the new stamp all holders drop their rows.
   for (const page of part.pages.values()) page.stamp += 1;
   parts.delete(part.partition);
 }

@@ -10,9 +10,9 @@ import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 export type AppOverrides = Readonly<Record<string, unknown>>;
 
 /**
- * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4). Rejects
- * unknown keys, values of the wrong type, numbers out of bounds, unknown options and computed keys.
- * Encrypted keys may be overridden; error messages never contain their values.
+ * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4): unknown
+ * and computed keys, wrong types, unknown options, numbers out of bounds. Messages never contain
+ * the value of an encrypted key.
  *
  * @throws BootError with every problem.
  * @example
@@ -94,18 +94,12 @@ function overrideProblems(
   return problems;
 }
 
-/**
- * Returns an identifier unchanged and quotes any other string, so that it can neither flood nor
- * forge a message.
- */
+/** Quotes anything but an identifier, so that it can neither flood nor forge a message. */
 function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
 
-/**
- * Returns whether `value` is a plain object of any realm, not an array, a Map or an instance of a
- * class.
- */
+/** Accepts objects of any realm, but no arrays, Maps or instances of classes. */
 function isPlainObject(value: unknown): value is AppOverrides {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,10 +1,8 @@
 import { type AccessRule, access, isAccessRule } from "../../../base/identity/access.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./key.ts";
 
-/** Object with unchecked members, because plain JavaScript may pass anything. */
 type Unchecked = Readonly<Record<string, unknown>>;
 
-/** Default `write` rule by scope. */
 const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
   system: access.systemAdmin,
   tenant: access.admin,
@@ -12,8 +10,8 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
 });
 
 /**
- * Creates the definition of a key from its declaration. An invalid option is dropped or replaced by
- * the safer choice. `declared` keeps the original for the validators.
+ * Drops an invalid option or replaces it by the safer choice. `declared` keeps the original for the
+ * validators.
  */
 export function definitionOf(
   scope: ConfigScope,
@@ -42,20 +40,15 @@ export function definitionOf(
   });
 }
 
-/**
- * Returns whether {@link definitionOf} created `value`. Plain JavaScript may pass anything as a
- * declaration.
- */
+/** Plain JavaScript may pass anything as a declaration. */
 export function isDefinition(value: unknown): value is ConfigKeyDefinition {
   return isObject(value) && isObject(value["declared"]);
 }
 
-/** Returns whether `value` is an object that is neither an array nor a function. */
 export function isObject(value: unknown): value is Unchecked {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns whether `value` has finite numbers `min` and `max`, in any order. */
 export function isBounds(value: unknown): value is Bounds {
   return isObject(value) && Number.isFinite(value["min"]) && Number.isFinite(value["max"]);
 }

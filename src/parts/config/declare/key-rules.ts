@@ -5,7 +5,6 @@ import type { ConfigKeyDefinition, ConfigType, RegisteredConfigKey } from "./key
 import { hasKebabCase, isKeyId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
-/** Key to check: its definition, and its options as declared. */
 export interface Subject {
   readonly id: string;
   readonly name: string;
@@ -13,10 +12,8 @@ export interface Subject {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Receives the broken rule, the problem and the fix. */
 export type Report = (rule: string, message: string, fix: string) => void;
 
-/** Checks one aspect of a key; `keys` are all declared keys. */
 export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
 
 const types: readonly unknown[] = [
@@ -38,13 +35,9 @@ const known = [
   "formerly",
 ];
 
-/**
- * Maximum length of an identifier. DynamoDB allows sort keys of up to 1,024 bytes, and SSM names of
- * up to 1,011 characters including their path.
- */
+/** DynamoDB allows sort keys of 1,024 bytes, SSM names of 1,011 characters with their path. */
 const longestId = 256;
 
-/** Checks that the name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
 export function nameProblems({ id, name }: Subject, report: Report): void {
   if (!hasKebabCase(name)) {
     report(
@@ -62,9 +55,6 @@ export function nameProblems({ id, name }: Subject, report: Report): void {
   }
 }
 
-/**
- * Checks the type, the names of the options, the boolean options, and the options of a select key.
- */
 export function optionsProblems(key: Subject, report: Report): void {
   const { options, definition } = key;
   if (!hasType(key)) {
@@ -123,9 +113,6 @@ function selectProblems({ definition, options: { options } }: Subject, report: R
   }
 }
 
-/**
- * Checks that only a number has bounds, that they form a range, and that they include the default.
- */
 export function boundsProblems(key: Subject, report: Report): void {
   const { definition, options } = key;
   const { bounds } = options;
@@ -163,7 +150,6 @@ export function boundsProblems(key: Subject, report: Report): void {
   }
 }
 
-/** Checks that the default has the key's type. */
 export function defaultProblems(key: Subject, report: Report): void {
   const { definition } = key;
   if (definition.default === undefined || !hasType(key)) return;
@@ -177,7 +163,6 @@ export function defaultProblems(key: Subject, report: Report): void {
   }
 }
 
-/** Checks that `computed` is a function and that the key is not encrypted. */
 export function computedProblems(
   { definition, options: { computed } }: Subject,
   report: Report,
@@ -199,10 +184,6 @@ export function computedProblems(
   }
 }
 
-/**
- * Checks that a key with `allowPerRequest` is neither a text key nor encrypted, and that a number
- * has bounds.
- */
 export function allowPerRequestProblems({ definition, options }: Subject, report: Report): void {
   if (!definition.allowPerRequest) return;
   const fix = "remove allowPerRequest";
@@ -218,7 +199,6 @@ export function allowPerRequestProblems({ definition, options }: Subject, report
   }
 }
 
-/** Checks that no other key has or had one of the former identifiers. */
 export function formerlyProblems(
   { id, options: { formerly } }: Subject,
   report: Report,
@@ -235,7 +215,6 @@ export function formerlyProblems(
   }
 }
 
-/** Checks that access is declared in one place only and consists of access rules. */
 export function accessProblems({ options }: Subject, report: Report): void {
   const { access } = options;
   const rules = access === undefined ? options : access;

@@ -22,12 +22,11 @@ export interface ParameterOverrides {
 }
 
 /**
- * Turns the parameters below `path` into app-boot overrides. The form of a name is
- * `<path>/<feature>/<key name>`, with the key name from the identifier or from the declaration.
- * Each value is parsed to the type of its key and checked like in `validateAppOverrides`. A
- * parameter named after a former key counts if no parameter has the current name. Parameters can
- * therefore be renamed while processes of both versions start. Never throws: every problem is
- * reported under the parameter's name, without the value of an encrypted key or a SecureString.
+ * Turns the parameters below `path` into app-boot overrides. They are named `<path>/<feature>/<key
+ * name>`, with the key name from the identifier or the declaration. A parameter named after a
+ * former key counts if none has the current name, so that parameters can be renamed while processes
+ * of both versions start. Never throws: problems name the parameter, but never the value of an
+ * encrypted key or a SecureString.
  */
 export function parameterOverrides(
   registry: ConfigKeyRegistry,
@@ -76,7 +75,7 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-/** Returns the parameters named after a former key, with the current name of each. */
+/** Returns the parameters named after a former key, with their current names. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,
@@ -98,7 +97,6 @@ export function formerParameters(
   });
 }
 
-/** Key of a parameter, and whether the parameter uses a former name. */
 interface NamedKey {
   readonly key?: RegisteredConfigKey | undefined;
   readonly isFormer?: boolean;
@@ -129,19 +127,13 @@ function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
   return id.slice(configKeyId(feature, "").length);
 }
 
-/**
- * Returns a registry with a single key. The value of a SecureString is a secret even if the key is
- * not encrypted.
- */
+/** The value of a SecureString is a secret even if its key is not encrypted. */
 function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
   const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
   return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
-/**
- * Parses the value to the key's type. An invalid value stays a string, which the check then
- * refuses.
- */
+/** Parses the value to the key's type. An invalid value stays a string, for the check to refuse. */
 function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
   const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {

@@ -24,7 +24,6 @@ const everyRule: readonly Rule[] = [
   formerlyProblems,
 ];
 
-/** Returns all problems of one key; `keys` are all declared keys. */
 export function configKeyProblems(
   key: RegisteredConfigKey,
   keys: readonly RegisteredConfigKey[] = [],
@@ -33,8 +32,8 @@ export function configKeyProblems(
 }
 
 /**
- * Checks the bounds of every key (specification 2.2). Rejects bounds on a key that is not a number,
- * bounds that are not a range, and a default out of bounds.
+ * Checks the bounds of every key (specification 2.2): that only numbers have them, that they are a
+ * range, and that they include the default.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -43,8 +42,8 @@ export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the computed keys (specification 2.2). Rejects a `computed` that is not a function, and
- * one on an encrypted key.
+ * Checks the computed keys (specification 2.2): that `computed` is a function and the key is not
+ * encrypted.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -53,8 +52,8 @@ export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the keys that a request may override (specification 2.2). Rejects text and encrypted keys,
- * and numbers without bounds.
+ * Checks the keys that a request may override (specification 2.2): no text, no encrypted key, and
+ * no number without bounds.
  *
  * @throws BootError with the problems of all keys.
  */

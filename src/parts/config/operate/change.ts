@@ -29,8 +29,7 @@ import {
  * Restores an earlier version of a row as a new version; another undo reverts it. The restored
  * value must be valid under the current declaration.
  *
- * @throws NotFoundError if the history does not have the version; otherwise the errors of
- * `setConfig`.
+ * @throws NotFoundError if the history lacks the version; otherwise the errors of `setConfig`.
  * @example
  * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
  */
@@ -70,11 +69,8 @@ export interface ConfigWriteResult {
 const maxAttempts = 5;
 
 /**
- * Makes a change as the write of the caller's handler. It uses `ctx.commit`, so the change happens
- * exactly once (specification 6.6) and its outcome is the response. The handler cannot commit
- * anything else.
- *
- * @throws the errors of `setConfig`.
+ * Makes a change as the write of the caller's handler, through `ctx.commit`: it happens exactly
+ * once (specification 6.6), and the handler cannot commit anything else.
  */
 export function commitChange(
   ctx: CommittingContext,
@@ -92,7 +88,7 @@ export function commitChange(
   });
 }
 
-/** Makes a change immediately. @throws the errors of `setConfig`. */
+/** Makes a change immediately. */
 export function storeChange(
   ctx: OperatorContext,
   handle: TargetKey,
@@ -108,7 +104,7 @@ export interface CommittingContext extends OperatorContext {
 export interface ConfigChange {
   readonly target: ConfigTarget & ChangeOptions;
   readonly action: WriteAction;
-  /** Returns the row to write; `undefined` if the change requires no write. */
+  /** Returns `undefined` if the change requires no write. */
   readonly decide: (
     current: ConfigRow | undefined,
     situation: ChangeSituation,
@@ -148,14 +144,13 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   };
 }
 
-/** Writes a row. Resolves to `false` if the stored version is no longer the one that was read. */
+/** Resolves to `false` if the stored version is no longer the one that was read. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,
   result: ConfigWriteResult,
 ) => Promise<boolean>;
 
-/** Input to the decision about a change, in addition to the current row. */
 export interface ChangeSituation {
   readonly store: ConfigStore;
   readonly address: RowAddress;
@@ -164,8 +159,8 @@ export interface ChangeSituation {
 }
 
 /**
- * Reads, decides and writes, and retries if another write intervenes. With an expected version, the
- * retry detects the conflict. Without one, the change is applied on top of the other write.
+ * With an expected version, a retry detects the conflict with another write; without one, the
+ * change is applied on top of it.
  */
 async function change(
   ctx: OperatorContext,
@@ -180,7 +175,7 @@ async function change(
   }
 }
 
-/** Adds the key and the fields to the message, for callers who see only the message. */
+/** For callers who see only the message. */
 function namingKey(id: string, { fields }: ValidationError): ValidationError {
   return new ValidationError(
     fields,
@@ -239,7 +234,6 @@ async function attempt(
   throw new ConflictError("version_conflict");
 }
 
-/** Returns the row in its stored form, with a secret sealed. */
 async function sealed(
   { cipher }: OperatorSession,
   { encrypted }: ConfigKeyDefinition,
@@ -251,10 +245,7 @@ async function sealed(
     : row;
 }
 
-/**
- * Returns the history entry. For a secret, history records only that it was set, so that a revoked
- * secret does not survive there.
- */
+/** For a secret, history records only that it was set: a revoked secret must not survive there. */
 function entryFor(
   { encrypted }: ConfigKeyDefinition,
   row: ConfigRow,

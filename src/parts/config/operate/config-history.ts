@@ -42,7 +42,7 @@ export async function configHistory(
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, "history", id, authorized);
   const { store } = openOperatorSession(ctx, authorized.owner);
-  // Requests one extra entry to detect whether there is a next page.
+  // One more entry than asked for, to detect whether there is a next page.
   const entries = await callStore("read", () =>
     store.history({ partition, key: id }, { before, limit: limit + 1 }),
   );
@@ -57,7 +57,7 @@ export async function configHistory(
 
 /** Options of {@link configHistory}. */
 export interface ConfigHistoryOptions extends ConfigTarget {
-  /** Restricts the page to versions below this one; pass the `next` of the previous page. */
+  /** Only versions below this one; the `next` of the previous page. */
   readonly before?: number | undefined;
   /** Maximum number of entries, 1 to 100. Default 50. */
   readonly limit?: number | undefined;

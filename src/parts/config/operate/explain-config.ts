@@ -28,8 +28,8 @@ import {
 } from "./target.ts";
 
 /**
- * Explains the source of a key's value. Returns every level with its value, its last writer, the
- * time and reason of the write, and the level that wins. Reads consistently and bypasses the cache.
+ * Explains where a key's value comes from: every level with its value, writer, time and reason, and
+ * the one that wins. Reads consistently and bypasses the cache.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
@@ -80,13 +80,12 @@ export interface ConfigExplanation extends ConfigItem {
   readonly levels: readonly ConfigLevel[];
   readonly declaration: DeclarationView;
   /**
-   * Time since the cache fetched the key's rows, in milliseconds; absent if the rows are not
-   * cached.
+   * Time since the cache fetched the key's rows, in milliseconds; absent if they are not cached.
    */
   readonly cacheAgeMs?: number;
 }
 
-/** Removes the writer and the reason from a system row, for callers who may not write it. */
+/** For callers who may not write the system row. */
 function withoutWriter(level: ConfigLevel): ConfigLevel {
   if (level.source !== "system-row") return level;
   const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
@@ -94,8 +93,7 @@ function withoutWriter(level: ConfigLevel): ConfigLevel {
 }
 
 /**
- * Lists the keys that the caller may read, with their values. Reads all rows at the same time and
- * consistently.
+ * Lists the keys that the caller may read, with their values, all read at once and consistently.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.

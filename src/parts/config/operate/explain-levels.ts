@@ -16,8 +16,8 @@ export interface ConfigLevel {
   /** Stored value; absent for a secret, and if the computed function was not called. */
   readonly value?: unknown;
   /**
-   * Former identifier of the key, if the row is still stored under it. Such a row has not been
-   * rewritten since the rename.
+   * Former identifier of the key under which the row is still stored, not rewritten since the
+   * rename.
    */
   readonly formerKey?: string;
   /** Version of a row or tombstone; absent if no row was ever written. */
@@ -48,15 +48,13 @@ export interface DeclarationView {
 
 export interface ExplainedFacts {
   readonly definition: ConfigKeyDefinition;
-  /** Stored rows, the narrowest level first. */
+  /** The narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
   readonly override: unknown;
   readonly frameworkDefault: unknown;
   readonly nowMs: number;
-  /**
-   * Evaluates the computed level. Called only if neither a row nor an override supplies a value.
-   */
+  /** Called only if neither a row nor an override supplies a value. */
   readonly compute: () => Promise<unknown>;
 }
 
@@ -70,10 +68,7 @@ interface Candidate {
   readonly note: string | undefined;
 }
 
-/**
- * Explains a key: returns every level in the order of the cascade, and the resolved value
- * (specification 4.1).
- */
+/** Returns every level in the order of the cascade, and the resolved value (specification 4.1). */
 export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLevels> {
   const { definition, override, frameworkDefault } = facts;
   const candidates: Candidate[] = facts.rows.map(({ level, row }) =>
@@ -100,10 +95,7 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
   };
 }
 
-/**
- * Returns the parts of a declaration that may be shown. It omits the default, which may be a
- * secret.
- */
+/** Omits the default, which may be a secret. */
 export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
   const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
     definition;
@@ -147,7 +139,7 @@ function rowCandidate(
   }
   const opened = openRow(row, level);
   if ("locked" in opened) {
-    // Lower levels do not count: the read fails here instead of using another level's secret.
+    // The read fails here instead of using another level's secret.
     const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
     return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
   }
@@ -173,8 +165,7 @@ async function computedCandidate(
       suppliedByComputed(definition, value, note),
     );
   } catch {
-    // Operators need the other levels even more in this case. `compute` has already logged the
-    // failure.
+    // Operators need the other levels even more then. `compute` has logged the failure.
     return {
       facts: { source, isSet: true },
       supplied: { value: undefined, source },

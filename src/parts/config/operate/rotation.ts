@@ -17,11 +17,9 @@ export interface RotationProgress {
   readonly scanned: number;
   /** Number of re-encrypted rows. */
   readonly resealed: number;
-  /**
-   * Number of rows that another write changed during the run. Run the rotation again to cover them.
-   */
+  /** Rows that another write changed meanwhile; another run covers them. */
   readonly overtaken: number;
-  /** Number of rows that no key of the ring decrypts; each is logged as `config.secret_locked`. */
+  /** Rows that no key of the ring decrypts, each logged as `config.secret_locked`. */
   readonly locked: number;
   /** Value for `from` to continue; absent at the end of the table. */
   readonly next?: string;
@@ -36,10 +34,10 @@ export interface RotationOptions {
 }
 
 /**
- * Re-encrypts every stored secret of all tenants with the active key of the ring, and binds it to
- * the version of its row if `keyRing.bindVersion` is on. You may interrupt a run and start it again
- * at any time. It skips rows that are done and does not replace a row that was written during the
- * run. Every row stays readable. Values, versions and history do not change.
+ * Re-encrypts every stored secret of all tenants with the active key, and binds it to the version
+ * of its row if `keyRing.bindVersion` is on. A run may be interrupted and started again at any
+ * time: it skips rows that are done and never replaces a row written meanwhile. Every row stays
+ * readable; values, versions and history do not change.
  *
  * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
  * key changed, returns 0 for `resealed`, `overtaken` and `locked`.
@@ -70,10 +68,7 @@ export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
   readonly log: Pick<Logger, "warn">;
 };
 
-/**
- * Rotates keys like {@link rotateConfigKeys}, without a caller to authorize. @throws the errors of
- * {@link rotateConfigKeys}.
- */
+/** Rotates keys without a caller to authorize. */
 export async function rotateRows(
   rotation: Rotation,
   { from, onProgress }: RotationOptions,
@@ -81,7 +76,7 @@ export async function rotateRows(
   const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
-  // Without the refresh, a key that was activated a moment ago would be unknown.
+  // A key that was activated a moment ago would be unknown.
   await cipher.refresh();
   for (;;) {
     const activeKey = await cipher.active();

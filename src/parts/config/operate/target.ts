@@ -22,7 +22,6 @@ export interface ConfigTarget {
   readonly userId?: string | undefined;
 }
 
-/** Common part of a handle and a registered key. */
 export interface TargetKey {
   readonly id: string;
   readonly definition: ConfigKeyDefinition;
@@ -31,18 +30,14 @@ export interface TargetKey {
 export interface AuthorizedTarget {
   readonly owner: RowOwner;
   readonly scope: ConfigScope;
-  /** Whether the target is another tenant or user than the caller. */
   readonly isOther: boolean;
 }
 
 const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, system: 2 };
 
 /**
- * Checks that `user` may read the key at the target.
- *
  * @throws NotFoundError if the caller may not read the key, which hides that it exists;
- * AccessDeniedError for another tenant or user without `access.systemAdmin`; ValidationError for a
- * level that the key does not have.
+ * ValidationError for a level that the key does not have; the errors of {@link authorizeTarget}.
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
@@ -56,11 +51,11 @@ export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget):
 }
 
 /**
- * Checks that `user` may write the key at the target. Requires read access and the key's write
- * rule. A scope broader than the key's requires `access.systemAdmin`.
+ * Requires read access and the key's write rule. A scope broader than the key's requires
+ * `access.systemAdmin`.
  *
  * @throws FrameworkError `unauthenticated` for a caller that is not signed in; AccessDeniedError if
- * the caller may not write there; also the errors of `authorizeRead`.
+ * the caller may not write there; the errors of {@link authorizeRead}.
  */
 export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   const { id, definition } = key;
@@ -79,7 +74,7 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
 }
 
 /**
- * Checks which tenant's and user's rows `user` may access, regardless of the key.
+ * Checks whose rows `user` may access, regardless of the key.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target.
@@ -93,8 +88,7 @@ export function authorizeTarget(
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
     .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
-  // The scope may come from a request body and have any type, even one that cannot be converted to
-  // a string.
+  // From a request body the scope may have any type, even one that cannot become a string.
   if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {
     fields.push({ field: "scope", error: "must be system, tenant or user" });
   }
@@ -109,11 +103,7 @@ export function authorizeTarget(
   return { owner, scope: scope ?? keyScope, isOther };
 }
 
-/**
- * Returns the row level of a target.
- *
- * @throws ValidationError if the target names no tenant or user for such a row.
- */
+/** @throws ValidationError if the target names no tenant or user for such a row. */
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
@@ -122,10 +112,7 @@ export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   ]);
 }
 
-/**
- * Returns the owner whose rows count for a reader at `scope`. A broader scope excludes the narrower
- * rows.
- */
+/** The owner whose rows count at `scope`: a broader scope excludes the narrower rows. */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
@@ -133,15 +120,11 @@ export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget
   };
 }
 
-/** Returns whether `user` may read the key through the operators' API. */
 export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/**
- * Returns whether `user` may write the key's system row, and may therefore see its writer and
- * reason.
- */
+/** Whether `user` may write the key's system row, and therefore see its writer and reason. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

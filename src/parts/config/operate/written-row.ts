@@ -17,18 +17,15 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** Maximum size of a value, in bytes of UTF-8 (design: at most 16 KB). */
+/** In bytes of UTF-8 (design: at most 16 KB). */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
-/**
- * DynamoDB numbers have 38 digits and a smallest magnitude of 1e-130. The SDK refuses to write
- * numbers above 2^53 - 1.
- */
+/** DynamoDB's smallest magnitude. The SDK refuses to write numbers above 2^53 - 1. */
 const smallestNumber = 1e-130;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
- * Returns the row that a `set` stores. Pure: `current` is the stored row, which may be invalid.
+ * Returns the row that a `set` stores.
  *
  * @throws ValidationError with every invalid field; ConflictError `version_conflict`.
  */
@@ -56,11 +53,7 @@ export function rowToSet(
   };
 }
 
-/**
- * Returns the tombstone that a `reset` stores; `undefined` if there is no value to reset.
- *
- * @throws the errors of {@link rowToSet}.
- */
+/** Returns the tombstone that a `reset` stores; `undefined` if there is no value to reset. */
 export function rowToReset(
   options: ChangeOptions,
   current: ConfigRow | undefined,
@@ -78,7 +71,7 @@ export function rowToReset(
  * Returns the version that an undo restores: the requested one, otherwise the one before the
  * current. 0 is the state before the first write.
  *
- * @throws ValidationError and ConflictError like {@link rowToSet}; ConflictError `nothing_to_undo`.
+ * @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}.
  */
 export function versionToRestore(
   { version, ...options }: ChangeOptions & { readonly version?: number | undefined },
@@ -93,11 +86,9 @@ export function versionToRestore(
 }
 
 /**
- * Returns the row that an `undo` stores: the value of `past` under a new version. `past` is
- * `undefined` for version 0, when no row existed.
+ * Returns the value of `past` under a new version. `past` is `undefined` for version 0.
  *
- * @throws ValidationError if the old value is no longer valid, or if it was a secret, which history
- * does not keep.
+ * @throws ValidationError if the old value is no longer valid, or was a secret.
  */
 export function rowToRestore(
   definition: ConfigKeyDefinition,
@@ -126,7 +117,7 @@ export function rowToRestore(
   };
 }
 
-/** Returns the version of a row; 0 if there is no row or its version is invalid. */
+/** Returns 0 if there is no row or its version is invalid. */
 export function versionOf(row: ConfigRow | undefined): number {
   return isVersion(row?.version) ? row.version : 0;
 }
@@ -156,10 +147,7 @@ function stamp(
   };
 }
 
-/**
- * Returns the reason why a value cannot be written. It never contains the value, which may be a
- * secret.
- */
+/** Never contains the value, which may be a secret. */
 function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
@@ -174,12 +162,10 @@ function valueProblem(definition: ConfigKeyDefinition, value: unknown): string |
   return typeof value === "string" ? textProblem(value) : undefined;
 }
 
-/** Returns the allowed range, which the message about the broken rule lacks. */
 function allowed({ bounds }: ConfigKeyDefinition): string {
   return bounds === undefined ? "" : `; allowed is a number from ${bounds.min} to ${bounds.max}`;
 }
 
-/** Returns the kind of a refused value. The value itself may be a secret. */
 function classOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
@@ -203,7 +189,7 @@ function textProblem(text: string): string | undefined {
   return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
 }
 
-/** Returns the expiry in seconds since the epoch, or a message if it is invalid. */
+/** In seconds since the epoch, or a message if it is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
   const time =
@@ -216,7 +202,7 @@ function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefine
 function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
   const fields: FieldError[] = [];
   if (reason !== undefined) {
-    // Treated as unknown until checked: the API passes on the request's value.
+    // Unknown: the API passes on the request's value.
     const text: unknown = reason;
     if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed()) {
       fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });

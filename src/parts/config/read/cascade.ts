@@ -21,21 +21,18 @@ export interface Misfit {
 }
 
 /**
- * Values of one key on all levels. `undefined` means that the level has no value. `null` is a
- * value, but matches no key type.
+ * Values of one key on all levels; `undefined` for none. `null` is a value that matches no type.
  */
 export interface Levels {
   /** Rows that count, the narrowest first. */
   readonly rows: readonly { readonly source: RowSource; readonly row: RowValue }[];
   readonly override: unknown;
-  /** Default that keelson itself has for the key; the last level. */
   readonly frameworkDefault: unknown;
 }
 
-/** Error for a secret that cannot be opened: 503 `config_unavailable`. */
 export class LockedValueError extends FrameworkError {
   static override readonly name = "LockedValueError";
-  /** Key in the key ring that sealed the secret. */
+  /** Key of the ring that sealed the secret. */
   readonly ringKey: string;
 
   constructor(
@@ -51,10 +48,10 @@ export class LockedValueError extends FrameworkError {
 
 /**
  * Finds the first level that supplies a value (specification 4.1): rows, app-boot override,
- * computed, default. Returns `"ask-computed"` if the computed level comes next. The caller then
- * computes the value and passes it to {@link cascadeFromComputed}.
+ * computed, default. For `"ask-computed"` the caller computes the value and passes it to {@link
+ * cascadeFromComputed}.
  *
- * @throws LockedValueError if the next level is a row whose secret cannot be opened.
+ * @throws LockedValueError if the next level is a secret that cannot be opened.
  */
 export function cascade(
   definition: ConfigKeyDefinition,
@@ -76,7 +73,6 @@ export function cascade(
   return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
 }
 
-/** Finishes the cascade with the result of `computed`. */
 export function cascadeFromComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,

@@ -1,13 +1,9 @@
-/** Detects names that were not seen before. */
 export interface FirstSeen {
-  /** Returns whether `name` is not among the names still remembered, and remembers it. */
+  /** Whether `name` is not among the names remembered; remembers it. */
   isNew(name: string): boolean;
 }
 
-/**
- * Remembers up to `limit` names. Beyond the limit it forgets the oldest name, which then counts as
- * new again.
- */
+/** Remembers up to `limit` names; beyond that it forgets the oldest, which then counts as new. */
 export function createFirstSeen(limit: number): FirstSeen {
   const names = new Set<string>();
   return {

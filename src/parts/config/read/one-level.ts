@@ -7,10 +7,7 @@ import {
   type Resolved,
 } from "./cascade.ts";
 
-/**
- * Returns the value that the rows or the app-boot override supply by themselves; `undefined` if a
- * lower level would decide.
- */
+/** Returns what the rows or the app-boot override supply by themselves. */
 export function suppliedBy(
   definition: ConfigKeyDefinition,
   levels: Pick<Levels, "rows" | "override">,
@@ -19,10 +16,7 @@ export function suppliedBy(
   return supplied(cascade(bare(definition), { ...levels, frameworkDefault: undefined }, onMisfit));
 }
 
-/**
- * Returns the value that a computed result supplies by itself; `undefined` if a lower level would
- * decide.
- */
+/** Returns what a computed result supplies by itself. */
 export function suppliedByComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,
@@ -33,10 +27,7 @@ export function suppliedByComputed(
   );
 }
 
-/**
- * Removes the lower levels from the declaration, so that the cascade's result comes from the given
- * level.
- */
+/** Without its lower levels, so that the result comes from the given one. */
 function bare({
   default: _default,
   computed: _computed,

@@ -18,7 +18,7 @@ import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** Dependencies of configuration reads for one caller; one session per request. */
+/** Dependencies of reads for one caller; one session per request. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
@@ -26,16 +26,15 @@ export interface ConfigSession extends RowOwner {
   readonly computed: ComputedValues;
   readonly held: HeldDecisions;
   readonly cipher: RowCipher;
-  /** Records the reads, if a caller needs them. */
   readonly reads?: ConfigReads | undefined;
-  /** Returns the `ctx` for a computed function. Reads through it belong to `node`. */
+  /** Reads through this `ctx` belong to `node`. */
   contextFor(node: ComputedNode): ComputedContext;
 }
 
 /** Member of a `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
 export const configSession: unique symbol = Symbol("keelson.configSession");
 
-/** Database that can read configuration. Every `ctx.db` is one. */
+/** Every `ctx.db` is one. */
 export interface ConfigDatabase {
   [configSession](caller: RowOwner): ConfigSession;
 }
@@ -43,12 +42,11 @@ export interface ConfigDatabase {
 /** Resolves configuration keys to values (specification 4.1). */
 export interface ConfigResolver {
   /**
-   * Reads a key for the caller of `session`, like `ctx.config`. Returns the value synchronously if
-   * no I/O is needed, otherwise a promise.
+   * Reads a key for the caller of `session`, like `ctx.config`; synchronously if no I/O is needed.
+   * Errors of the key's `computed` function are rethrown.
    *
    * @param from - the computed key whose function reads, if any.
-   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read. Errors of the
-   * key's `computed` function are rethrown.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read.
    * @internal
    */
   resolve(
@@ -59,13 +57,15 @@ export interface ConfigResolver {
   ): Resolved | Promise<Resolved>;
   /**
    * Reads a key for any tenant and user and returns the level that supplied the value
-   * (specification 2.2). Intended for support and debugging, not for handlers under load.
+   * (specification 2.2), for support and debugging. Errors of the key's `computed` function are
+   * rethrown.
    *
    * @param db - a `ctx.db`.
    * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the
-   * rows cannot be read. Errors of the key's `computed` function are rethrown.
+   * rows cannot be read.
    * @example
-   * const { value, source } = await resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
+   * const { id, definition } = handle;
+   * const { source } = await resolver.getWithSource(id, definition, "acme", "ann", ctx.db);
    */
   getWithSource(
     id: string,
@@ -74,19 +74,19 @@ export interface ConfigResolver {
     userId: string | undefined,
     db: object,
   ): Promise<Resolved>;
-  /** Returns the app-boot override of a key, or `undefined` if it has no override. */
+  /** Returns the app-boot override of a key; `undefined` if it has no override. */
   override(id: string): unknown;
 }
 
-/** Number of reported misfits to remember. Each remembered misfit is reported once. */
+/** Misfits to remember, each reported once. */
 const rememberedMisfits = 10_000;
 
 /**
- * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides` first.
- * Default: no overrides.
+ * Creates a resolver (specification 2.2). Check `appOverrides`, by default none, with
+ * `validateAppOverrides` first.
  *
  * @example
- * const resolver = createConfigResolver({ appOverrides: { "files:config:max-upload-size-mb": 50 } });
+ * const resolver = createConfigResolver({ appOverrides: { "files:config:max-size-mb": 50 } });
  */
 export function createConfigResolver({
   appOverrides = {},
@@ -122,17 +122,14 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /**
-   * Resolves like `resolveWith`. If the next level is a secret sealed with an unknown key, it reads
-   * the key ring again first.
-   */
+  /** For a secret sealed with an unknown key, reads the key ring again first. */
   const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
     try {
       return resolveWith(session, id, definition, from, rows);
     } catch (error) {
       // Safe: `resolveWith` throws no other error synchronously.
       const waiting = session.cipher.prepare((error as LockedValueError).ringKey);
-      // Reads always fail through the promise, even if they did not wait.
+      // Reads fail through the promise, even if they did not wait.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(session, id, definition, from, rows));
     }
@@ -186,11 +183,11 @@ interface Facts {
 }
 
 interface Reports {
-  /** Reports a row's misfit once per version, and any other misfit once per caller and reason. */
+  /** Reports a row's misfit once per version, any other once per caller and reason. */
   misfit(session: ConfigSession, id: string, misfit: Misfit, origin: string | undefined): void;
   /**
-   * Reports a secret that opens under any version of its row. It reports once per version, so that
-   * operators see when the last such row disappears and when one reappears.
+   * Reports a secret that opens under any version of its row, once per version: operators see when
+   * the last such row disappears and when one reappears.
    */
   unbound(session: ConfigSession, id: string, source: RowSource, origin: string): void;
 }
@@ -209,7 +206,7 @@ function createReports(): Reports {
   };
 }
 
-/** Decides a key from its rows. The rows keep the decision until one of them expires. */
+/** The rows keep the decision until one of them expires. */
 function decide(
   { overrides, reports }: Facts,
   session: ConfigSession,

@@ -4,57 +4,52 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Value of a row, or the reason why it has no value. With `unreadable`, the next level decides.
- * With `locked`, the read fails, because a broader level must never replace a tenant's secret.
+ * With `unreadable`, the next level decides. With `locked`, the read fails, because a broader level
+ * must never replace a tenant's secret.
  */
 export type RowValue =
   | {
-      readonly value: unknown /** `isUnbound`: it opens under any version, but must not. */;
+      readonly value: unknown /** It opens under any version, but must not. */;
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }
   | { readonly locked: string; readonly ringKey: string };
 
 export interface RowCipher {
-  /** Works like `Secrets.prepare`. */
   prepare(ringKey: string): Promise<void> | undefined;
   /**
-   * Reads the value of a row. A secret counts only if it is sealed. A plain-text row of an
-   * encrypted key is never used, so that it cannot survive unnoticed.
+   * Reads the value of a row. A plain-text row of an encrypted key is never used, so that it cannot
+   * survive unnoticed.
    */
   openRow(
     row: ConfigRow,
     definition: Pick<ConfigKeyDefinition, "encrypted">,
     address: RowAddress,
   ): RowValue;
-  /** Seals a value for the version that its row will have. @throws the errors of `Secrets.seal`. */
+  /** Seals a value for the version that its row will have. */
   seal(value: unknown, address: RowAddress, version: number): Promise<Sealed>;
-  /** Returns whether the cipher would seal the value differently today. */
+  /** Whether the value would be sealed differently today. */
   isOutdated(value: Sealed, activeKey: string): boolean;
   /**
-   * Seals a value again with the active key; `undefined` if the value cannot be opened. A value
-   * bound to its version stays bound.
-   *
-   * @throws the errors of `Secrets.seal`.
+   * Seals a value again with the active key; `undefined` if it cannot be opened. A value bound to
+   * its version stays bound.
    */
   reseal(row: SealedRow): Promise<Sealed | undefined>;
-  /** Returns the key that seals. @throws the errors of `Secrets.active`. */
   active(): Promise<string>;
-  /** @throws the errors of `Secrets.refresh`. */
   refresh(): Promise<void>;
 }
 
 export interface SealedRow {
   readonly address: RowAddress;
-  /** Stored version. Rows that were written by hand may lack it. */
+  /** Rows written by hand may lack it. */
   readonly version: number | undefined;
   readonly value: Sealed;
 }
 
 export interface RowCipherOptions {
   /**
-   * Whether sealed values open only under the version of their row. Default `false`, which matches
-   * the format of earlier versions.
+   * Whether sealed values open only under the version of their row. Default `false`, the format of
+   * earlier versions.
    */
   readonly bindVersion?: boolean | undefined;
 }
@@ -66,7 +61,7 @@ export function createRowCipher(
 ): RowCipher {
   const placeOf = ({ partition, key }: RowAddress) => [tableName(), partition, key];
 
-  /** Adds one part to the unbound form, so that neither form opens as the other. */
+  /** One part more than the unbound form, so that neither opens as the other. */
   const boundPlaceOf = (address: RowAddress, version: unknown) => [
     ...placeOf(address),
     versionText(version),
@@ -131,10 +126,7 @@ export function createRowCipher(
   };
 }
 
-/**
- * Returns a version in its authenticated form. Rows that were written by hand may have no version
- * or one that is not a number.
- */
+/** Rows written by hand may have no version, or one that is not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }
