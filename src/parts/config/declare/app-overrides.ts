@@ -45,52 +45,26 @@ function overrideProblems(
     const meant = successorOf(id, { configKeys })?.id ?? nearest(id, configKeys.keys());
     const fix =
       meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
-    return [
-      {
-        feature: "",
-        key: printable(id),
-        rule: "override-unknown",
-        message: "the override is for a key that no feature declares",
-        fix,
-      },
-    ];
+    const message = "the override is for a key that no feature declares";
+    return [{ feature: "", key: printable(id), rule: "override-unknown", message, fix }];
   }
   const { feature, definition } = key;
   // The validators report an invalid declaration.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
+  const report = (rule: string, message: string, fix: string) =>
+    problems.push({ feature, key: id, rule, message, fix });
   if (definition.computed !== undefined) {
     const message = "a computed key cannot be overridden at boot";
-    problems.push({
-      feature,
-      key: id,
-      rule: "override-computed",
-      message,
-      fix: "remove the override or computed",
-    });
+    report("override-computed", message, "remove the override or computed");
   }
+  const given = `override ${named(definition, value)}`;
   const mismatch = typeMismatch(definition, value);
-  if (mismatch !== undefined) {
-    const message = `override ${named(definition, value)} ${mismatch}`;
-    problems.push({
-      feature,
-      key: id,
-      rule: "override-type",
-      message,
-      fix: `pass a ${definition.type} value`,
-    });
-  }
+  if (mismatch !== undefined)
+    report("override-type", `${given} ${mismatch}`, `pass a ${definition.type} value`);
   const outside = outOfBounds(definition.bounds, value);
-  if (outside !== undefined) {
-    const message = `override ${named(definition, value)} ${outside}`;
-    problems.push({
-      feature,
-      key: id,
-      rule: "override-bounds",
-      message,
-      fix: "change the override or the bounds",
-    });
-  }
+  if (outside !== undefined)
+    report("override-bounds", `${given} ${outside}`, "change the override or the bounds");
   return problems;
 }
 

@@ -1,4 +1,5 @@
 import { isSealed } from "../../../base/secrets/sealed.ts";
+import { defined } from "../../../base/types/defined.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
@@ -117,14 +118,10 @@ export async function listConfig(
   let taken = 0;
   const items: ConfigItem[] = [];
   for (const { key, levels } of readable) {
-    const { levels: _levels, ...item } = await explainRows(
-      session,
-      key,
-      levels,
-      rows.slice(taken, taken + levels.length),
-    );
-    items.push(item);
+    const own = rows.slice(taken, taken + levels.length);
     taken += levels.length;
+    const { levels: _levels, ...item } = await explainRows(session, key, levels, own);
+    items.push(item);
   }
   return items;
 }
@@ -151,26 +148,23 @@ export async function explainRows(
           definition.computed?.(session.contextFor(node)),
         );
       } catch (error) {
-        session.log.warn("config.computed_failed", {
-          key: id,
-          message: error instanceof Error ? error.message : String(error),
-        });
+        const message = error instanceof Error ? error.message : String(error);
+        session.log.warn("config.computed_failed", { key: id, message });
         throw error;
       }
     },
   });
-  const { value, source } = explanation;
-  const version = explanation.levels.find(({ active }) => active)?.version;
+  const { value, source, levels: explained } = explanation;
+  const winner = explained.find(({ active }) => active);
+  const { type, scope, encrypted } = definition;
   return {
     key: id,
-    type: definition.type,
-    scope: definition.scope,
-    ...(definition.encrypted || value === undefined ? {} : { value }),
+    type,
+    scope,
+    ...defined({ value: encrypted ? undefined : value }),
     source,
-    ...(definition.encrypted
-      ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) }
-      : {}),
-    ...(version === undefined ? {} : { version }),
-    levels: explanation.levels,
+    ...(encrypted ? { isSet: winner?.isSet === true } : {}),
+    ...defined({ version: winner?.version }),
+    levels: explained,
   };
 }

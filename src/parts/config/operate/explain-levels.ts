@@ -1,8 +1,15 @@
 import { describeRule } from "../../../base/identity/access.ts";
 import { isSealed } from "../../../base/secrets/sealed.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
-import type { ConfigSource, Misfit, Resolved } from "../read/cascade.ts";
-import { suppliedBy, suppliedByComputed } from "../read/one-level.ts";
+import {
+  type ConfigSource,
+  type Levels,
+  type OnMisfit,
+  type Resolved,
+  suppliedBy,
+  suppliedByComputed,
+} from "../read/cascade.ts";
 import type { RowValue } from "../read/row-cipher.ts";
 import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
 
@@ -46,34 +53,29 @@ export interface DeclarationView {
   readonly write: string;
 }
 
-export interface ExplainedFacts {
+/** Facts of one key that explain its value. */
+interface ExplainedFacts extends Omit<Levels, "rows"> {
   readonly definition: ConfigKeyDefinition;
-  /** The narrowest level first. */
+  /** Stored rows, the narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
-  readonly override: unknown;
-  readonly frameworkDefault: unknown;
   readonly nowMs: number;
   /** Called only if neither a row nor an override supplies a value. */
   readonly compute: () => Promise<unknown>;
 }
 
-export interface ExplainedLevels extends Resolved {
-  readonly levels: readonly ConfigLevel[];
-}
-
 interface Candidate {
   readonly facts: Omit<ConfigLevel, "active" | "note">;
-  readonly supplied: Resolved | undefined;
-  readonly note: string | undefined;
+  readonly supplied?: Resolved | undefined;
+  readonly note?: string | undefined;
 }
 
 /** Returns every level in the order of the cascade, and the resolved value (specification 4.1). */
-export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLevels> {
+export async function explainLevels(
+  facts: ExplainedFacts,
+): Promise<Resolved & { readonly levels: readonly ConfigLevel[] }> {
   const { definition, override, frameworkDefault } = facts;
-  const candidates: Candidate[] = facts.rows.map(({ level, row }) =>
-    rowCandidate(facts, level, row),
-  );
+  const candidates = facts.rows.map(({ level, row }) => rowCandidate(facts, level, row));
   candidates.push(
     candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
       suppliedBy(definition, { rows: [], override }, note),
@@ -82,11 +84,11 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
   const isDecided = candidates.some((one) => one.supplied !== undefined);
   if (definition.computed !== undefined) candidates.push(await computedCandidate(facts, isDecided));
   const value = definition.default ?? frameworkDefault;
-  const isDefault = value !== undefined;
+  const isSet = value !== undefined;
+  const source = "default";
   candidates.push({
-    facts: { source: "default", isSet: isDefault, value },
-    supplied: isDefault ? { value, source: "default" } : undefined,
-    note: undefined,
+    facts: { source, isSet, value },
+    supplied: isSet ? { value, source } : undefined,
   });
   const winner = candidates.find((one) => one.supplied !== undefined);
   return {
@@ -102,8 +104,7 @@ export function declarationView(definition: ConfigKeyDefinition): DeclarationVie
   return {
     type,
     scope,
-    ...(bounds === undefined ? {} : { bounds }),
-    ...(options === undefined ? {} : { options }),
+    ...defined({ bounds, options }),
     computed: computed !== undefined,
     encrypted,
     allowPerRequest,
@@ -118,24 +119,18 @@ function rowCandidate(
   row: ConfigRow | undefined,
 ): Candidate {
   const { source } = level;
-  if (row === undefined)
-    return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
-  const { version, updatedAt, updatedBy, reason, expiresAt, deleted, [formerPlace]: place } = row;
+  if (row === undefined) return { facts: { source, isSet: false } };
+  const { version, updatedAt, updatedBy, reason, deleted, [formerPlace]: place } = row;
+  const expiresAt = row.expiresAt === undefined ? undefined : isoTime(row.expiresAt);
   const facts = {
     source,
-    ...(place === undefined ? {} : { formerKey: place.key }),
+    ...defined({ formerKey: place?.key }),
     version,
-    ...(updatedAt === undefined ? {} : { updatedAt }),
-    ...(updatedBy === undefined ? {} : { updatedBy }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
+    ...defined({ updatedAt, updatedBy, reason, expiresAt }),
   };
   if (!isCurrent(row, nowMs)) {
-    return {
-      facts: { ...facts, isSet: false },
-      supplied: undefined,
-      note: deleted === true ? "it was reset" : "it has expired",
-    };
+    const note = deleted === true ? "it was reset" : "it has expired";
+    return { facts: { ...facts, isSet: false }, note };
   }
   const opened = openRow(row, level);
   if ("locked" in opened) {
@@ -153,12 +148,8 @@ async function computedCandidate(
   isDecided: boolean,
 ): Promise<Candidate> {
   const source = "computed";
-  if (isDecided)
-    return {
-      facts: { source, isSet: true },
-      supplied: undefined,
-      note: "a level above decides; it was not asked",
-    };
+  const facts = { source, isSet: true } as const;
+  if (isDecided) return { facts, note: "a level above decides; it was not asked" };
   try {
     const value = await compute();
     return candidate({ source, isSet: value !== undefined, value }, (note) =>
@@ -166,23 +157,20 @@ async function computedCandidate(
     );
   } catch {
     // Operators need the other levels even more then. `compute` has logged the failure.
-    return {
-      facts: { source, isSet: true },
-      supplied: { value: undefined, source },
-      note: "the computed function failed",
-    };
+    const note = "the computed function failed";
+    return { facts, supplied: { value: undefined, source }, note };
   }
 }
 
 function candidate(
   facts: Candidate["facts"],
-  supply: (onMisfit: (misfit: Misfit) => void) => Resolved | undefined,
+  supply: (onMisfit: OnMisfit) => Resolved | undefined,
 ): Candidate {
   let note: string | undefined;
-  const given = supply((misfit) => {
-    note = misfit.reason;
+  const supplied = supply(({ reason }) => {
+    note = reason;
   });
-  return { facts, supplied: given, note };
+  return { facts, supplied, note };
 }
 
 function level(
@@ -197,7 +185,7 @@ function level(
     active,
     ...(encrypted || value === undefined || isSealed(value) ? {} : { value }),
     ...stored,
-    ...(note === undefined ? {} : { note }),
+    ...defined({ note }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { ConflictError, type FieldError, ValidationError } from "../../../base/errors/errors.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
@@ -98,23 +99,25 @@ export function rowToRestore(
   writer: Writer,
 ): ConfigRow {
   if (past === undefined || past.deleted === true) return tombstone(options, current, writer);
-  if (definition.encrypted) {
-    throw new ValidationError([
-      { field: "version", error: "was a secret, which history does not keep; set it again" },
-    ]);
-  }
-  const problem = valueProblem(definition, past.value);
-  if (problem !== undefined)
-    throw new ValidationError([{ field: "version", error: `its value ${problem}` }]);
-  const { expiresAt } = past;
-  if (expiresAt !== undefined && expiresAt * 1000 <= writer.nowMs) {
-    throw new ValidationError([{ field: "version", error: "its value has expired" }]);
-  }
+  const { value, expiresAt } = past;
+  const error = restoringProblem(definition, past, writer.nowMs);
+  if (error !== undefined) throw new ValidationError([{ field: "version", error }]);
   return {
-    value: past.value,
+    value,
     ...stamp(options, current, writer),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...defined({ expiresAt }),
   };
+}
+
+function restoringProblem(
+  definition: ConfigKeyDefinition,
+  { value, expiresAt }: HistoryEntry,
+  nowMs: number,
+): string | undefined {
+  if (definition.encrypted) return "was a secret, which history does not keep; set it again";
+  const problem = valueProblem(definition, value);
+  if (problem !== undefined) return `its value ${problem}`;
+  return expiresAt !== undefined && expiresAt * 1000 <= nowMs ? "its value has expired" : undefined;
 }
 
 /** Returns 0 if there is no row or its version is invalid. */
@@ -142,8 +145,7 @@ function stamp(
   return {
     version: versionOf(current) + 1,
     updatedAt: new Date(nowMs).toISOString(),
-    ...(userId === undefined ? {} : { updatedBy: userId }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ updatedBy: userId, reason }),
   };
 }
 
@@ -214,7 +216,7 @@ function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[
   return fields;
 }
 
-function wholeNumber(field: string): FieldError {
+export function wholeNumber(field: string): FieldError {
   return { field, error: "must be a whole number, 0 or more" };
 }
 

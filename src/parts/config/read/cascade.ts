@@ -20,6 +20,8 @@ export interface Misfit {
   readonly reason: string;
 }
 
+export type OnMisfit = (misfit: Misfit) => void;
+
 /**
  * Values of one key on all levels; `undefined` for none. `null` is a value that matches no type.
  */
@@ -35,10 +37,7 @@ export class LockedValueError extends FrameworkError {
   /** Key of the ring that sealed the secret. */
   readonly ringKey: string;
 
-  constructor(
-    source: RowSource,
-    { locked, ringKey }: { readonly locked: string; readonly ringKey: string },
-  ) {
+  constructor(source: RowSource, { locked, ringKey }: Extract<RowValue, { locked: string }>) {
     super("config_unavailable", "Configuration cannot be read at the moment", {
       cause: new Error(`the ${source} of an encrypted key cannot be opened: ${locked}`),
     });
@@ -56,20 +55,10 @@ export class LockedValueError extends FrameworkError {
 export function cascade(
   definition: ConfigKeyDefinition,
   levels: Levels,
-  onMisfit: (misfit: Misfit) => void,
+  onMisfit: OnMisfit,
 ): Resolved | "ask-computed" {
-  for (const { source, row } of levels.rows) {
-    if ("locked" in row) throw new LockedValueError(source, row);
-    const fitted =
-      "value" in row
-        ? accept(definition, source, row.value, onMisfit)
-        : refuse(source, row.unreadable, onMisfit);
-    if (fitted !== undefined) return fitted;
-  }
-  if (levels.override !== undefined) {
-    const fitted = accept(definition, "app-override", levels.override, onMisfit);
-    if (fitted !== undefined) return fitted;
-  }
+  const supplied = suppliedBy(definition, levels, onMisfit);
+  if (supplied !== undefined) return supplied;
   return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
 }
 
@@ -77,11 +66,36 @@ export function cascadeFromComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,
   levels: Pick<Levels, "frameworkDefault">,
-  onMisfit: (misfit: Misfit) => void,
+  onMisfit: OnMisfit,
 ): Resolved {
-  const fitted =
-    computed === undefined ? undefined : accept(definition, "computed", computed, onMisfit);
-  return fitted ?? lastLevel(definition, levels);
+  return suppliedByComputed(definition, computed, onMisfit) ?? lastLevel(definition, levels);
+}
+
+/** Returns what the rows or the app-boot override supply by themselves. */
+export function suppliedBy(
+  definition: ConfigKeyDefinition,
+  { rows, override }: Pick<Levels, "rows" | "override">,
+  onMisfit: OnMisfit,
+): Resolved | undefined {
+  for (const { source, row } of rows) {
+    if ("locked" in row) throw new LockedValueError(source, row);
+    const fitted =
+      "value" in row
+        ? accept(definition, source, row.value, onMisfit)
+        : refuse(source, row.unreadable, onMisfit);
+    if (fitted !== undefined) return fitted;
+  }
+  if (override === undefined) return undefined;
+  return accept(definition, "app-override", override, onMisfit);
+}
+
+/** Returns what a computed result supplies by itself. */
+export function suppliedByComputed(
+  definition: ConfigKeyDefinition,
+  computed: unknown,
+  onMisfit: OnMisfit,
+): Resolved | undefined {
+  return computed === undefined ? undefined : accept(definition, "computed", computed, onMisfit);
 }
 
 function lastLevel(
@@ -107,33 +121,24 @@ function accept(
   definition: ConfigKeyDefinition,
   source: ConfigSource,
   value: unknown,
-  onMisfit: (misfit: Misfit) => void,
+  onMisfit: OnMisfit,
 ): Resolved | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) {
-    return refuse(
-      source,
-      `${named(definition, value)} ${mismatch}; the next level decides`,
-      onMisfit,
-    );
+    const reason = `${named(definition, value)} ${mismatch}; the next level decides`;
+    return refuse(source, reason, onMisfit);
   }
   const { bounds, scope } = definition;
   const outside = outOfBounds(bounds, value);
   if (bounds === undefined || outside === undefined || source === "app-override")
     return { value, source };
   const asItIs = source === "system-row" || (source === "computed" && scope === "system");
-  onMisfit({
-    source,
-    reason: `${named(definition, value)} ${outside}; ${asItIs ? "it is used as it is" : "it is clamped"}`,
-  });
+  const use = asItIs ? "it is used as it is" : "it is clamped";
+  onMisfit({ source, reason: `${named(definition, value)} ${outside}; ${use}` });
   // Only numbers can be out of bounds.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 
-function refuse(
-  source: ConfigSource,
-  reason: string,
-  onMisfit: (misfit: Misfit) => void,
-): undefined {
+function refuse(source: ConfigSource, reason: string, onMisfit: OnMisfit): undefined {
   onMisfit({ source, reason });
 }

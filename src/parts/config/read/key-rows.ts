@@ -8,13 +8,9 @@ import {
   rowLevels,
 } from "./rows.ts";
 
-export interface LevelRow extends RowLevel {
-  readonly row: ConfigRow | undefined;
-}
-
 /** Rows of one key that may count for one caller, the narrowest first, at one moment. */
 export interface KeyRows {
-  readonly levels: readonly LevelRow[];
+  readonly levels: readonly (RowLevel & { readonly row: ConfigRow | undefined })[];
   /** Whether a read at `nowMs` would return the same rows without waiting. */
   readonly isHeld: (nowMs: number) => boolean;
   /** Decision from exactly these rows, kept for the next read. */

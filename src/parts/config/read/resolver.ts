@@ -94,8 +94,7 @@ export function createConfigResolver({
   readonly appOverrides?: AppOverrides;
 } = {}): ConfigResolver {
   const overrides = new Map(Object.entries(appOverrides));
-  const facts: Facts = { overrides, reports: createReports() };
-  const { reports } = facts;
+  const reports = createReports();
 
   const resolveWith = (
     session: ConfigSession,
@@ -106,19 +105,15 @@ export function createConfigResolver({
   ): Resolved | Promise<Resolved> => {
     let decision = rows.decision;
     if (!stillHolds(decision, definition, session)) {
-      decision = decide(facts, session, id, definition, rows);
+      decision = decide(reports, overrides.get(id), session, id, definition, rows);
       rows.decision = decision;
     }
     if (decision.outcome === "ask-computed")
       return compute(reports, session, id, definition, from, rows);
     session.held.set(id, decision);
     const { outcome } = decision;
-    session.reads?.note(
-      session,
-      id,
-      outcome.source,
-      rows.levels.find(({ source }) => source === outcome.source)?.row?.version,
-    );
+    const supplier = rows.levels.find(({ source }) => source === outcome.source);
+    session.reads?.note(session, id, outcome.source, supplier?.row?.version);
     return outcome;
   };
 
@@ -147,25 +142,17 @@ export function createConfigResolver({
 
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
     const rows = session.rows.rowsOf(id, definition.scope);
-    if (rows instanceof Promise) {
-      return rows.then(
-        (arrived) => resolveOpened(session, id, definition, from, arrived),
-        unavailable,
-      );
-    }
-    return resolveOpened(session, id, definition, from, rows);
+    if (!(rows instanceof Promise)) return resolveOpened(session, id, definition, from, rows);
+    return rows.then(
+      (arrived) => resolveOpened(session, id, definition, from, arrived),
+      unavailable,
+    );
   };
 
-  return Object.freeze({
+  return Object.freeze<ConfigResolver>({
     resolve,
-    override: (id: string) => overrides.get(id),
-    getWithSource: async (
-      id: string,
-      definition: ConfigKeyDefinition,
-      tenantId: string | undefined,
-      userId: string | undefined,
-      db: object,
-    ) => {
+    override: (id) => overrides.get(id),
+    getWithSource: async (id, definition, tenantId, userId, db) => {
       if (!isConfigDatabase(db)) {
         throw new TypeError(
           `getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx of a handler or job`,
@@ -176,12 +163,7 @@ export function createConfigResolver({
   });
 }
 
-interface Facts {
-  readonly overrides: ReadonlyMap<string, unknown>;
-  /** Also marks the decisions of this resolver. */
-  readonly reports: Reports;
-}
-
+/** Also marks the decisions of its resolver. */
 interface Reports {
   /** Reports a row's misfit once per version, any other once per caller and reason. */
   misfit(session: ConfigSession, id: string, misfit: Misfit, origin: string | undefined): void;
@@ -193,22 +175,22 @@ interface Reports {
 }
 
 function createReports(): Reports {
-  const reported = createFirstSeen(rememberedMisfits);
+  const isNew = createFirstSeen(rememberedMisfits);
   return {
     misfit: ({ log }, id, misfit, origin) => {
-      if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
+      if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
     unbound: ({ log }, id, source, origin) => {
-      if (reported.isNew(`${id} ${origin} unbound`))
-        log.warn("config.secret_unbound", { key: id, source });
+      if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
     },
   };
 }
 
 /** The rows keep the decision until one of them expires. */
 function decide(
-  { overrides, reports }: Facts,
+  reports: Reports,
+  override: unknown,
   session: ConfigSession,
   id: string,
   definition: ConfigKeyDefinition,
@@ -226,19 +208,11 @@ function decide(
       reports.unbound(session, id, source, `${partition} ${row.version}`);
     return [{ ...level, version: row.version, row: opened }];
   });
-  const given = {
-    rows: current,
-    override: overrides.get(id),
-    frameworkDefault: frameworkDefault(id, definition),
-  };
+  const given = { rows: current, override, frameworkDefault: frameworkDefault(id, definition) };
   const outcome = cascade(definition, given, (misfit) => {
     const row = current.find(({ source }) => source === misfit.source);
-    reports.misfit(
-      session,
-      id,
-      misfit,
-      row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`,
-    );
+    const origin = row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`;
+    reports.misfit(session, id, misfit, origin);
   });
   const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
   return { by: reports, definition, rows, outcome, value, untilMs };
