@@ -91,19 +91,11 @@ export const access = Object.freeze({
    * @throws TypeError without names, or if one is not a non-empty string.
    */
   roles(...names: readonly string[]): AuthenticatedRule {
-    if (names.length === 0) {
-      throw new TypeError(
-        "access.roles(): no role is named; name at least one, or use access.authenticated",
-      );
-    }
-    const wrong = names.findIndex(
-      (name: unknown) => typeof name !== "string" || name.trim() === "",
-    );
-    if (wrong !== -1) {
-      throw new TypeError(
-        `access.roles(): argument ${wrong + 1} is not a role name; pass non-empty strings, not an array`,
-      );
-    }
+    const isName = (name: unknown) => typeof name === "string" && name.trim() !== "";
+    assertArguments("roles", names, isName, {
+      none: "no role is named; name at least one, or use access.authenticated",
+      wrong: "is not a role name; pass non-empty strings, not an array",
+    });
     return rule("roles", names);
   },
   /**
@@ -112,7 +104,7 @@ export const access = Object.freeze({
    * @throws TypeError without rules, or if one is not an access rule.
    */
   anyOf<const Rules extends readonly AccessRule[]>(...rules: Rules): AccessRule<AnyCaller<Rules>> {
-    return rule("anyOf", [], checked("anyOf", rules));
+    return composed("anyOf", rules);
   },
   /**
    * Allows a caller that every rule allows.
@@ -122,7 +114,7 @@ export const access = Object.freeze({
   allOf<const Rules extends readonly AccessRule[]>(
     ...rules: Rules
   ): AccessRule<EveryCaller<Rules>> {
-    return rule("allOf", [], checked("allOf", rules));
+    return composed("allOf", rules);
   },
 });
 
@@ -184,19 +176,28 @@ function rule<Caller extends User>(
   });
 }
 
-function checked(factory: "anyOf" | "allOf", rules: readonly AccessRule[]): readonly AccessRule[] {
-  if (rules.length === 0) {
-    throw new TypeError(
-      `access.${factory}(): no rule is given; pass at least one, or say access.everyone where everyone is meant`,
-    );
-  }
-  const wrong = rules.findIndex((candidate: unknown) => !isAccessRule(candidate));
-  if (wrong !== -1) {
-    throw new TypeError(
-      `access.${factory}(): argument ${wrong + 1} is not an access rule; pass access.admin, access.roles("editor") and the like, not an array`,
-    );
-  }
-  return rules;
+function composed<Caller extends User>(
+  kind: "anyOf" | "allOf",
+  rules: readonly AccessRule[],
+): AccessRule<Caller> {
+  assertArguments(kind, rules, isAccessRule, {
+    none: "no rule is given; pass at least one, or say access.everyone where everyone is meant",
+    wrong:
+      'is not an access rule; pass access.admin, access.roles("editor") and the like, not an array',
+  });
+  return rule(kind, [], rules);
+}
+
+function assertArguments(
+  factory: string,
+  given: readonly unknown[],
+  isSound: (argument: unknown) => boolean,
+  messages: { readonly none: string; readonly wrong: string },
+): void {
+  if (given.length === 0) throw new TypeError(`access.${factory}(): ${messages.none}`);
+  const index = given.findIndex((argument) => !isSound(argument));
+  if (index === -1) return;
+  throw new TypeError(`access.${factory}(): argument ${index + 1} ${messages.wrong}`);
 }
 
 function isSignedIn(user: User): boolean {

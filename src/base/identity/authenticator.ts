@@ -19,20 +19,7 @@ export interface Credentials {
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
-export interface Authenticator {
-  /**
-   * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
-   * (specification 5).
-   *
-   * @throws PipelineError 503 if the keys for verifying a token are unavailable.
-   */
-  authenticate(credentials: Credentials): Promise<Identification>;
-  /**
-   * Identifies the caller of a request that is rejected in any case. Never fails, and never fetches
-   * a key set.
-   */
-  recognize(credentials: Credentials): Promise<User | undefined>;
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>;
 
 const maxTokenLength = 8 * 1024;
 const maxHeaderLength = "Bearer ".length + maxTokenLength;
@@ -46,7 +33,7 @@ const maxHeaderLength = "Bearer ".length + maxTokenLength;
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
   readonly clock: Clock;
-}): Authenticator {
+}) {
   const { auth, clock } = options;
   const problems = auth === undefined ? [] : authProblems(auth);
   if (problems.length > 0)
@@ -61,6 +48,12 @@ export function createAuthenticator(options: {
   };
 
   return Object.freeze({
+    /**
+     * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
+     * (specification 5).
+     *
+     * @throws PipelineError 503 if the keys for verifying a token are unavailable.
+     */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
       if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
         return identifyBy(gatewayClaims, auth);
@@ -70,6 +63,10 @@ export function createAuthenticator(options: {
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
     },
+    /**
+     * Identifies the caller of a request that is rejected in any case. Never fails, and never
+     * fetches a key set.
+     */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
       if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
         return identifyBy(gatewayClaims, auth).user;
@@ -119,12 +116,7 @@ function bearerToken(authorization: string | undefined): string | Identification
   return token ?? { user: undefined, problem: "the Authorization header is not one bearer token" };
 }
 
-interface TokenVerifier {
-  /** @throws Errors that {@link tokenFault} explains. */
-  verify(token: string): Promise<JWTPayload>;
-  /** Never fetches keys. @throws Also if the token's key is not among the known ones. */
-  verifyAtHand(token: string): Promise<JWTPayload>;
-}
+type TokenVerifier = Awaited<ReturnType<typeof createTokenVerifier>>;
 
 /** The two lists stay separate: a public key must never serve as an HMAC secret. */
 const secretAlgorithms = ["HS256"];
@@ -134,7 +126,7 @@ const keySetAlgorithms = [
 ];
 
 /** Pins algorithms, `iss`, `aud` and a required `exp`. */
-async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
+async function createTokenVerifier(auth: AuthOptions, clock: Clock) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
   const keys =
@@ -146,18 +138,18 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<Tok
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds ?? 0,
     ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined
-      ? {}
-      : { audience: typeof audience === "string" ? audience : [...audience] }),
+    ...(audience === undefined ? {} : { audience: [audience].flat() }),
   };
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
-    const { payload } = await jose.jwtVerify(token, find, {
-      ...pinned,
-      currentDate: new Date(clock.now()),
-    });
-    return payload;
+    const currentDate = new Date(clock.now());
+    return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
   };
-  return { verify: verifyWith(keys.find), verifyAtHand: verifyWith(keys.findAtHand) };
+  return {
+    /** @throws errors that {@link tokenFault} explains. */
+    verify: verifyWith(keys.find),
+    /** Never fetches keys. @throws also if the token's key is not among the known ones. */
+    verifyAtHand: verifyWith(keys.findAtHand),
+  };
 }
 
 function sameKey(key: CryptoKey): RemoteKeys {
@@ -166,13 +158,8 @@ function sameKey(key: CryptoKey): RemoteKeys {
 }
 
 function importSecret(secret: string): Promise<CryptoKey> {
-  return crypto.subtle.importKey(
-    "raw",
-    Buffer.from(secret),
-    { name: "HMAC", hash: "SHA-256" },
-    false,
-    ["verify"],
-  );
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  return crypto.subtle.importKey("raw", Buffer.from(secret), algorithm, false, ["verify"]);
 }
 
 /**
@@ -182,26 +169,21 @@ function importSecret(secret: string): Promise<CryptoKey> {
 function tokenFault(error: unknown): string | undefined {
   // Safe: the members of jose's errors are only compared.
   const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
-  switch (code) {
-    case "ERR_JWT_EXPIRED":
-      return "token expired";
-    case "ERR_JWT_CLAIM_VALIDATION_FAILED":
-      return claimFault(String(claim), reason === "missing");
-    case "ERR_JOSE_ALG_NOT_ALLOWED":
-    case "ERR_JOSE_NOT_SUPPORTED":
-      return "token algorithm not accepted";
-    case "ERR_JWS_SIGNATURE_VERIFICATION_FAILED":
-    case "ERR_JWKS_NO_MATCHING_KEY":
-      return "token signature not accepted";
-    case "ERR_JWKS_MULTIPLE_MATCHING_KEYS":
-      return "token does not name its key (kid)";
-    case "ERR_JWS_INVALID":
-    case "ERR_JWT_INVALID":
-      return "token is malformed";
-    default:
-      return undefined;
-  }
+  return code === "ERR_JWT_CLAIM_VALIDATION_FAILED"
+    ? claimFault(String(claim), reason === "missing")
+    : faults.get(code);
 }
+
+const faults: ReadonlyMap<unknown, string> = new Map([
+  ["ERR_JWT_EXPIRED", "token expired"],
+  ["ERR_JOSE_ALG_NOT_ALLOWED", "token algorithm not accepted"],
+  ["ERR_JOSE_NOT_SUPPORTED", "token algorithm not accepted"],
+  ["ERR_JWS_SIGNATURE_VERIFICATION_FAILED", "token signature not accepted"],
+  ["ERR_JWKS_NO_MATCHING_KEY", "token signature not accepted"],
+  ["ERR_JWKS_MULTIPLE_MATCHING_KEYS", "token does not name its key (kid)"],
+  ["ERR_JWS_INVALID", "token is malformed"],
+  ["ERR_JWT_INVALID", "token is malformed"],
+]);
 
 function claimFault(claim: string, missing: boolean): string {
   if (missing) return `token has no ${claim} claim`;

@@ -25,11 +25,10 @@ export function identify(
   rolesOf: (claim: unknown) => string[] | undefined = parseRoles,
 ): Identification {
   const { user, tenant, roles } = withDefaults(names);
+  const [id, tenantId] = [claims[user], claims[tenant]];
   if (!Object.hasOwn(claims, user)) return refuse(`the ${user} claim is missing`);
-  const id = claims[user];
   if (!isIdentifier(id)) return refuse(`the ${user} claim is not valid`);
   if (!Object.hasOwn(claims, tenant)) return refuse(`the ${tenant} claim is missing`);
-  const tenantId = claims[tenant];
   if (!isIdentifier(tenantId)) return refuse(`the ${tenant} claim is not valid`);
   const parsed = Object.hasOwn(claims, roles) ? rolesOf(claims[roles]) : [];
   if (parsed === undefined) return refuse(`the ${roles} claim is not valid`);
@@ -41,10 +40,7 @@ export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
 ): boolean {
-  const { user, tenant, roles } = withDefaults(names);
-  return (
-    Object.hasOwn(claims, user) || Object.hasOwn(claims, tenant) || Object.hasOwn(claims, roles)
-  );
+  return Object.values(withDefaults(names)).some((name) => Object.hasOwn(claims, name));
 }
 
 /**
@@ -96,12 +92,12 @@ export function isIdentifier(value: unknown): value is string {
   );
 }
 
-export function withDefaults(names: ClaimNames): Required<ClaimNames> {
-  return {
-    user: names.user ?? "sub",
-    tenant: names.tenant ?? "tenantId",
-    roles: names.roles ?? "roles",
-  };
+export function withDefaults({
+  user = "sub",
+  tenant = "tenantId",
+  roles = "roles",
+}: ClaimNames): Required<ClaimNames> {
+  return { user, tenant, roles };
 }
 
 function refuse(problem: string): Identification {

@@ -5,12 +5,7 @@ export interface KeyRing {
   readonly active: string;
   readonly keys: ReadonlyMap<string, KeyObject>;
   /** Removed keys; they verify the messages that they signed, but open no values. */
-  readonly retired?: ReadonlyMap<string, RetiredKey>;
-}
-
-interface RetiredKey {
-  readonly proof: KeyObject;
-  readonly untilMs: number;
+  readonly retired?: ReadonlyMap<string, { readonly proof: KeyObject; readonly untilMs: number }>;
 }
 
 /** A key ring in its parameter. Each key is 32 bytes in Base64. */
@@ -38,7 +33,6 @@ const shape = '{ "active": "<name>", "keys": { "<name>": "<32 bytes in Base64>" 
  */
 export function parseKeyRing(text: string): KeyRing {
   const { active, keys, retired = {} } = parseKeyRingText(text);
-  const secretKey = (base64: string) => createSecretKey(Buffer.from(base64, "base64"));
   return {
     active,
     keys: new Map(Object.entries(keys).map(([name, secret]) => [name, secretKey(secret)])),
@@ -105,9 +99,7 @@ export function proofKey(ringKey: KeyObject): KeyObject {
 }
 
 export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
-  const proof = proofKey(createSecretKey(Buffer.from(secret, "base64")))
-    .export()
-    .toString("base64");
+  const proof = proofKey(secretKey(secret)).export().toString("base64");
   return { proof, until: new Date(nowMs + retiredMs).toISOString() };
 }
 
@@ -115,6 +107,10 @@ export function pruned(ring: KeyRingText, nowMs: number): KeyRingText {
   const { retired = {}, ...rest } = ring;
   const left = Object.entries(retired).filter(([, { until }]) => Date.parse(until) > nowMs);
   return left.length === 0 ? rest : { ...rest, retired: Object.fromEntries(left) };
+}
+
+function secretKey(base64: string): KeyObject {
+  return createSecretKey(Buffer.from(base64, "base64"));
 }
 
 export function isKeyName(name: string): boolean {

@@ -28,27 +28,20 @@ export function sealText(
   const vector = randomBytes(vectorBytes);
   const cipher = createCipheriv("aes-256-gcm", key.secret, vector).setAAD(additionalData(place));
   const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-  return {
-    sealed: 1,
-    key: key.name,
-    data: Buffer.concat([vector, cipher.getAuthTag(), ciphertext]),
-  };
+  const data = Buffer.concat([vector, cipher.getAuthTag(), ciphertext]);
+  return { sealed: 1, key: key.name, data };
 }
 
 /** @throws Error if the value was changed, or sealed with another key or for another place. */
 export function openText({ data }: Sealed, place: Place, secret: KeyObject): string {
   if (data.byteLength < vectorBytes + tagBytes)
     throw new RangeError("the sealed value is too short");
-  const decipher = createDecipheriv("aes-256-gcm", secret, data.subarray(0, vectorBytes), {
-    authTagLength: tagBytes,
-  });
-  decipher
-    .setAAD(additionalData(place))
-    .setAuthTag(data.subarray(vectorBytes, vectorBytes + tagBytes));
-  return Buffer.concat([
-    decipher.update(data.subarray(vectorBytes + tagBytes)),
-    decipher.final(),
-  ]).toString("utf8");
+  const vector = data.subarray(0, vectorBytes);
+  const tag = data.subarray(vectorBytes, vectorBytes + tagBytes);
+  const decipher = createDecipheriv("aes-256-gcm", secret, vector, { authTagLength: tagBytes });
+  decipher.setAAD(additionalData(place)).setAuthTag(tag);
+  const text = decipher.update(data.subarray(vectorBytes + tagBytes));
+  return Buffer.concat([text, decipher.final()]).toString("utf8");
 }
 
 /**

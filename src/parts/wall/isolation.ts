@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { SessionTag } from "./session-credentials.ts";
 import { tableOf } from "./walled-table.ts";
 
@@ -40,16 +41,11 @@ export function sessionOpener(
 function tablesOf(input: unknown): unknown[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (name !== undefined) return [name];
-  if (Array.isArray(items)) {
-    return items.flatMap((item) =>
-      Object.values(fieldsOf(item)).map((action) => fieldsOf(action)["TableName"]),
-    );
-  }
-  return Object.keys(fieldsOf(requests));
+  if (!Array.isArray(items)) return Object.keys(fieldsOf(requests));
+  const actions = items.flatMap((item) => Object.values(fieldsOf(item)));
+  return actions.map((action) => fieldsOf(action)["TableName"]);
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null
-    ? (value as Readonly<Record<string, unknown>>)
-    : {}; // safe: checked above
+  return isRecord(value) ? value : {};
 }

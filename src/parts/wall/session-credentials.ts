@@ -14,7 +14,7 @@ export interface SessionCredentials {
   readonly sessionToken: string;
 }
 
-export interface SessionsOptions {
+interface SessionsOptions {
   /** The credentials must be valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;
   readonly clock: Clock;
@@ -33,20 +33,10 @@ const [renewalMs, leastMs] = [300_000, 60_000];
 /** How long a failure is repeated without a new attempt. */
 const failureMs = 1_000;
 
-interface Held {
-  readonly credentials: SessionCredentials;
-  readonly takenMs: number;
-}
-
-interface Failure {
-  readonly error: unknown;
-  readonly atMs: number;
-}
-
 interface Session {
-  held?: Held;
+  held?: { readonly credentials: SessionCredentials; readonly takenMs: number };
   flight?: Promise<SessionCredentials> | undefined;
-  failure?: Failure | undefined;
+  failure?: { readonly error: unknown; readonly atMs: number } | undefined;
 }
 
 /**
@@ -103,11 +93,11 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
 }
 
 /** If the clock was set back, the age is unknown and nothing is left. */
-function leftOf({ takenMs }: Held, nowMs: number): number {
+function leftOf({ takenMs }: { readonly takenMs: number }, nowMs: number): number {
   return nowMs < takenMs ? 0 : takenMs + sessionSeconds * 1_000 - nowMs;
 }
 
-function failureOf({ failure }: Session, nowMs: number): Failure | undefined {
+function failureOf({ failure }: Session, nowMs: number): Session["failure"] {
   return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs
     ? failure
     : undefined;

@@ -3,11 +3,9 @@ import type { OpenSession, SignAsSession } from "./isolation.ts";
 
 export type Stack = Database["middlewareStack"];
 
-/** Returns the error that refuses a command. `input` is the input right before serialization. */
-export type InputCheck = (operation: string, input: unknown) => Error | undefined;
-
-export interface Walling {
-  readonly check: InputCheck;
+interface Walling {
+  /** Returns the error that refuses a command. `input` is the input right before serialization. */
+  readonly check: (operation: string, input: unknown) => Error | undefined;
   /** Absent if the process's own credentials sign every command. */
   readonly open?: OpenSession | undefined;
 }
@@ -26,13 +24,8 @@ export function walledStack(stack: Stack, walling: Walling): Stack {
   return new WalledStack(stack, walling, false) as unknown as Stack; // safe: it has every member that exists at run time
 }
 
-interface Given {
-  readonly input: unknown;
-}
-
-interface Sent {
-  readonly request: unknown;
-}
+type Given = { readonly input: unknown };
+type Sent = { readonly request: unknown };
 
 class WalledStack {
   readonly #stack: Stack;

@@ -10,7 +10,7 @@ import {
   type RowOwner,
   rowLevels,
 } from "../read/rows.ts";
-import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
+import { createFlights, type FetchPage, type FlightSchedule, processSchedule } from "./flights.ts";
 import type { GroupedKey, KeyGroup } from "./key-groups.ts";
 import {
   type CachedPartition,
@@ -37,22 +37,7 @@ export interface StaleRead {
   readonly reason: string;
 }
 
-export interface CachedRows {
-  /**
-   * Rows that one caller sees. While the store fails, `onStale` is called at most once per minute
-   * and page.
-   */
-  view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
-  /** Caches a row that this process has written; ignores an older version. */
-  noteWrite(partition: string, key: string, row: ConfigRow): void;
-  /** Caches a row regardless of its version, for rows that a test has put. */
-  notePut(partition: string, key: string, row: ConfigRow): void;
-  /** Makes the next read ask the store, after a write with an unknown outcome. */
-  invalidate(partition: string, key: string): void;
-  /** Age of a cached row since its request; `undefined` if it is not cached. */
-  ageMs(partition: string, key: string): number | undefined;
-  size(): { readonly tenants: number; readonly users: number };
-}
+export type CachedRows = ReturnType<typeof createCachedRows>;
 
 const reportEveryMs = 60_000;
 
@@ -60,17 +45,11 @@ interface CachedKeyRows extends KeyRows {
   readonly pages: readonly Page[];
 }
 
-export function createCachedRows(options: CachedRowsOptions): CachedRows {
-  const {
-    reader,
-    keyGroups,
-    maxTenants,
-    clock = systemClock,
-    schedule = processSchedule,
-    metrics,
-  } = options;
+export function createCachedRows(options: CachedRowsOptions) {
+  const { reader, keyGroups, maxTenants, metrics } = options;
+  const { clock = systemClock, schedule = processSchedule } = options;
   const cache = createPartitionCache<CachedKeyRows>(maxTenants);
-  const flights = createFlights(reader, options, clock, schedule);
+  const fetch = createFlights(reader, options, clock, schedule);
   const findPage = (partition: string, key: string): Page | undefined => {
     const group = keyGroups.get(key)?.group;
     return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
@@ -79,16 +58,25 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
-  const parts: ViewParts = { cache, flights, keyGroups, clock, reader, metrics };
+  const parts: ViewParts = { cache, fetch, keyGroups, clock, reader, metrics };
   return {
-    view: (owner, onStale) => new View(parts, owner, onStale),
+    /**
+     * Rows that one caller sees. While the store fails, `onStale` is called at most once per minute
+     * and page.
+     */
+    view: (owner: RowOwner, onStale: (read: StaleRead) => void): RowView =>
+      new View(parts, owner, onStale),
+    /** Caches a row that this process has written; ignores an older version. */
     noteWrite: take(false),
+    /** Caches a row regardless of its version, for rows that a test has put. */
     notePut: take(true),
-    invalidate: (partition, key) => {
+    /** Makes the next read ask the store, after a write with an unknown outcome. */
+    invalidate: (partition: string, key: string): void => {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);
     },
-    ageMs: (partition, key) => {
+    /** Age of a cached row since its request; `undefined` if it is not cached. */
+    ageMs: (partition: string, key: string): number | undefined => {
       const askedMs = findPage(partition, key)?.askedMs;
       return askedMs === undefined ? undefined : Math.max(0, clock.now() - askedMs);
     },
@@ -96,13 +84,10 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
   };
 }
 
-interface ViewParts {
+interface ViewParts extends Pick<CachedRowsOptions, "keyGroups" | "reader" | "metrics"> {
   readonly cache: PartitionCache<CachedKeyRows>;
-  readonly flights: Flights;
-  readonly keyGroups: ReadonlyMap<string, GroupedKey>;
+  readonly fetch: FetchPage;
   readonly clock: Clock;
-  readonly reader: ConfigRowReader;
-  readonly metrics: Metrics | undefined;
 }
 
 /**
@@ -171,7 +156,7 @@ class View implements RowView {
   #refresh(group: KeyGroup, nowMs: number): void {
     for (const part of this.#parts) {
       const page = groupPage(part, group);
-      if (page.keys.length > 0 && !isFresh(page, nowMs)) this.#given.flights.fetch(page, nowMs);
+      if (page.keys.length > 0 && !isFresh(page, nowMs)) this.#given.fetch(page, nowMs);
     }
   }
 
@@ -195,30 +180,26 @@ class View implements RowView {
     pages: readonly Page[],
     nowMs: number,
   ): Promise<KeyRows> {
-    const { clock, flights, metrics } = this.#given;
+    const { clock, fetch, metrics } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
-    const fetching = awaited.map((page) => flights.fetch(page, nowMs));
+    const fetching = awaited.map((page) => fetch(page, nowMs));
     await Promise.all(fetching.map((flight) => flight?.done));
     const failed: Page[] = [];
     for (const [index, page] of awaited.entries()) {
       const flight = fetching[index];
       // No flight: the store failed a moment ago, and the page has an old value.
-      if (flight === undefined || flight.failure !== undefined) failed.push(page);
-      if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
-      // The response was dropped because the page was invalidated during the flight.
-      else if (
-        flight?.failure === undefined &&
-        flight !== undefined &&
-        isBefore(page.askedMs, flight.askedMs)
-      ) {
+      if (flight === undefined || flight.failure !== undefined) {
+        if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
+        failed.push(page);
+      } else if (page.askedMs === undefined || page.askedMs < flight.askedMs) {
+        // The response was dropped because the page was invalidated during the flight.
         return this.#wait(key, declared, pages, clock.now());
       }
     }
     const [oldest] = failed;
     if (oldest !== undefined) this.#report(key, oldest, clock.now());
-    metrics?.record("keelson.config.reads", 1, {
-      "keelson.outcome": oldest === undefined ? "miss" : "stale",
-    });
+    const outcome = oldest === undefined ? "miss" : "stale";
+    metrics?.record("keelson.config.reads", 1, { "keelson.outcome": outcome });
     return this.#compose(key, declared.scope, pages);
   }
 
@@ -226,11 +207,8 @@ class View implements RowView {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
     // Safe: a page without rows has already failed the read.
-    this.#onStale({
-      key,
-      ageMs: nowMs - Number(page.askedMs),
-      reason: String(page.failure?.error),
-    });
+    const ageMs = nowMs - Number(page.askedMs);
+    this.#onStale({ key, ageMs, reason: String(page.failure?.error) });
   }
 }
 
@@ -248,10 +226,6 @@ function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup):
 function scopeOf(partition: string): ConfigScope {
   if (partition.startsWith("config#user#")) return "user";
   return partition.startsWith("config#tenant#") ? "tenant" : "system";
-}
-
-function isBefore(askedMs: number | undefined, otherMs: number): boolean {
-  return askedMs === undefined || askedMs < otherMs;
 }
 
 /** Reports whether the pages are unchanged and none is due for a refresh. */

@@ -1,11 +1,9 @@
 import type { Clock } from "../../../base/process/clock.ts";
-import type { ConfigRowReader, RowAddress } from "../read/rows.ts";
+import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 import { type Ages, land, type Page } from "./row-page.ts";
 
 export interface FlightSchedule {
-  /**
-   * Runs `work` after the current phase of the event loop; all misses until then share one fetch.
-   */
+  /** Runs `work` after the current phase of the event loop; all misses until then share one fetch. */
   readonly soon: (work: () => void) => void;
   /** Runs `work` after `ms`, unless the returned function is called first. */
   readonly later: (work: () => void, ms: number) => () => void;
@@ -23,21 +21,24 @@ export const processSchedule: FlightSchedule = Object.freeze({
 });
 
 /** One call to the store, for all pages missed at the same moment. */
-export interface Flight {
+interface Flight {
   readonly askedMs: number;
+  readonly pages: Page[];
+  readonly addresses: RowAddress[];
   /** Never rejects, even if the flight fails or is abandoned. */
   readonly done: Promise<void>;
   /** Set before `done` resolves. */
   failure: { readonly error: unknown } | undefined;
+  readonly settle: (outcome: Outcome) => void;
 }
 
-export interface Flights {
-  /**
-   * The flight in progress, otherwise one about to start; `undefined` during the pause after a slow
-   * failure.
-   */
-  fetch(page: Page, nowMs: number): Flight | undefined;
-}
+type Outcome = { readonly error: unknown } | { readonly rows: readonly (ConfigRow | undefined)[] };
+
+/**
+ * Returns the flight that fetches a page: the one in progress, otherwise one about to start;
+ * `undefined` during the pause after a slow failure.
+ */
+export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
 /** A response that arrives later is dropped. */
 export const abandonMs = 2_000;
@@ -51,54 +52,40 @@ const rowsPerFlight = 100;
  */
 const slowFailureMs = 250;
 
-interface PreparedFlight extends Flight {
-  readonly pages: Page[];
-  readonly addresses: RowAddress[];
-  readonly settle: (
-    outcome:
-      | { readonly error: unknown }
-      | { readonly rows: Awaited<ReturnType<ConfigRowReader["read"]>> },
-  ) => void;
-}
-
 /** Pages missed at the same moment share a flight; each page has at most one at a time. */
 export function createFlights(
   reader: ConfigRowReader,
   ages: Ages,
   clock: Clock,
   schedule: FlightSchedule,
-): Flights {
-  let boarding: PreparedFlight | undefined;
+): FetchPage {
+  let boarding: Flight | undefined;
 
-  const launch = (flight: PreparedFlight) => {
-    if (boarding === flight) boarding = undefined;
-    const cancel = schedule.later(
-      () =>
-        flight.settle({
-          error: new Error(`reading configuration took longer than ${abandonMs} ms`),
-        }),
-      abandonMs,
-    );
-    const arrive = (outcome: Parameters<PreparedFlight["settle"]>[0]) => {
-      cancel();
-      flight.settle(outcome);
-    };
-    // `async`: a reader that throws synchronously also counts as a failed flight.
-    (async () => reader.read(flight.addresses, { consistent: false }))().then(
-      (rows) => arrive({ rows }),
-      (error: unknown) => arrive({ error }),
-    );
+  return (page, nowMs) => {
+    const known = inTheAir(page, nowMs);
+    if (known !== undefined) return known;
+    if (page.failure !== undefined && nowMs < page.failure.pausedUntilMs) return undefined;
+    const taken = boarding?.addresses.length ?? 0;
+    if (boarding === undefined || (taken > 0 && taken + page.keys.length > rowsPerFlight)) {
+      const flight = prepare(nowMs);
+      boarding = flight;
+      schedule.soon(() => launch(flight));
+    }
+    boarding.pages.push(page);
+    boarding.addresses.push(...page.keys.map((key) => ({ partition: page.partition, key })));
+    page.flight = boarding;
+    return boarding;
   };
 
-  const prepare = (askedMs: number): PreparedFlight => {
+  function prepare(askedMs: number): Flight {
     const { promise, resolve } = Promise.withResolvers<void>();
     let isSettled = false;
-    const flight: PreparedFlight = {
+    const flight: Flight = {
       askedMs,
-      done: promise,
-      failure: undefined,
       pages: [],
       addresses: [],
+      done: promise,
+      failure: undefined,
       settle: (outcome) => {
         if (isSettled) return;
         isSettled = true;
@@ -110,49 +97,41 @@ export function createFlights(
           for (const page of flight.pages) {
             const rows = outcome.rows.slice(at, at + page.keys.length);
             at += page.keys.length;
-            land(
-              page,
-              { rows, flight, askedMs, nowMs: clock.now(), random: schedule.random() },
-              ages,
-            );
+            const [nowMs, random] = [clock.now(), schedule.random()];
+            land(page, { rows, flight, nowMs, random }, ages);
           }
         }
         resolve();
       },
     };
     return flight;
-  };
+  }
 
-  const inTheAir = (page: Page, nowMs: number): Flight | undefined => {
-    // Safe: only `fetch` sets it.
-    const flight = page.flight as PreparedFlight | undefined;
-    if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
-      return flight;
-    // The process was frozen, so the timer did not run. The page gets a new flight without a pause.
-    page.flight = undefined;
-    return undefined;
-  };
+  function launch(flight: Flight): void {
+    if (boarding === flight) boarding = undefined;
+    const tooLate = () =>
+      flight.settle({ error: new Error(`reading configuration took longer than ${abandonMs} ms`) });
+    const cancel = schedule.later(tooLate, abandonMs);
+    const arrive = (outcome: Outcome) => {
+      cancel();
+      flight.settle(outcome);
+    };
+    // `async`: a reader that throws synchronously also counts as a failed flight.
+    (async () => reader.read(flight.addresses, { consistent: false }))().then(
+      (rows) => arrive({ rows }),
+      (error: unknown) => arrive({ error }),
+    );
+  }
+}
 
-  return {
-    fetch: (page, nowMs) => {
-      const known = inTheAir(page, nowMs);
-      if (known !== undefined) return known;
-      if (page.failure !== undefined && nowMs < page.failure.pausedUntilMs) return undefined;
-      if (
-        boarding === undefined ||
-        (boarding.addresses.length > 0 &&
-          boarding.addresses.length + page.keys.length > rowsPerFlight)
-      ) {
-        const flight = prepare(nowMs);
-        boarding = flight;
-        schedule.soon(() => launch(flight));
-      }
-      boarding.pages.push(page);
-      boarding.addresses.push(...page.keys.map((key) => ({ partition: page.partition, key })));
-      page.flight = boarding;
-      return boarding;
-    },
-  };
+function inTheAir(page: Page, nowMs: number): Flight | undefined {
+  // Safe: only `createFlights` sets it.
+  const flight = page.flight as Flight | undefined;
+  if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
+    return flight;
+  // The process was frozen, so the timer did not run. The page gets a new flight without a pause.
+  page.flight = undefined;
+  return undefined;
 }
 
 function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
@@ -161,8 +140,6 @@ function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
   const tookMs = nowMs - flight.askedMs;
   // Longer means that the process was frozen, not that the store is slow.
   const isSlow = tookMs >= slowFailureMs && tookMs < 2 * abandonMs;
-  page.failure = {
-    error,
-    pausedUntilMs: isSlow && page.askedMs !== undefined ? nowMs + tookMs : nowMs,
-  };
+  const pausedUntilMs = isSlow && page.askedMs !== undefined ? nowMs + tookMs : nowMs;
+  page.failure = { error, pausedUntilMs };
 }

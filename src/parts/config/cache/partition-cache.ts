@@ -13,19 +13,13 @@ export interface CachedPartition<Value> {
   isEvicted: boolean;
 }
 
-/** Evicts the least recently used tenants, together with their users. */
-export interface PartitionCache<Value> {
-  /** Returns the entries of a path and marks tenant and user as most recently used. */
-  use(
-    path: PartitionPath,
-  ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
-  size(): { readonly tenants: number; readonly users: number };
-}
+export type PartitionCache<Value> = ReturnType<typeof createPartitionCache<Value>>;
 
 /** On average; a single tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
-export function createPartitionCache<Value>(maxTenants: number): PartitionCache<Value> {
+/** Evicts the least recently used tenants, together with their users. */
+export function createPartitionCache<Value>(maxTenants: number) {
   const system = createPartition<Value>(systemPartition());
   const tenants = new Map<string, CachedPartition<Value>>();
   const users = new Map<string, CachedPartition<Value>>();
@@ -38,8 +32,7 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
     const tenant = moveToEnd(tenants, partition);
     lastTenant = tenant;
     if (tenants.size > maxTenants) {
-      const oldest = evictOldest(tenants);
-      for (const user of oldest.users) evict(users, user);
+      for (const user of evictOldest(tenants).users) evict(users, user);
     }
     return tenant;
   };
@@ -55,7 +48,10 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
     return user;
   };
   return {
-    use: (path) => {
+    /** Returns the entries of a path and marks tenant and user as most recently used. */
+    use: (
+      path: PartitionPath,
+    ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]] => {
       const ofTenant = path.at(-2);
       const ofUser = path.at(-3);
       if (ofTenant === undefined) return [system];

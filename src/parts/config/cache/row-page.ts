@@ -22,7 +22,7 @@ export interface Page {
   dueMs: number;
   /** From then on a read waits for the response. */
   staleMs: number;
-  flight: object | undefined;
+  flight: { readonly askedMs: number } | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
   /** When `config.stale` was last logged since the last successful fetch. */
   reportedMs: number | undefined;
@@ -68,10 +68,10 @@ export function isUsable(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.staleMs;
 }
 
-export interface LandedRows {
+interface LandedRows {
+  /** One row for each of the page's keys. */
   readonly rows: readonly (ConfigRow | undefined)[];
-  readonly flight: object;
-  readonly askedMs: number;
+  readonly flight: NonNullable<Page["flight"]>;
   readonly nowMs: number;
   /** From 0 to 1. */
   readonly random: number;
@@ -80,14 +80,15 @@ export interface LandedRows {
 /** Stores the rows, unless their flight no longer belongs to the page. */
 export function land(
   page: Page,
-  { rows, flight, askedMs, nowMs, random }: LandedRows,
+  { rows, flight, nowMs, random }: LandedRows,
   { ttlMs, maxStaleMs }: Ages,
 ): void {
   if (page.flight !== flight) return;
+  const { askedMs } = flight;
   for (const [index, key] of page.keys.entries()) {
     const row = rows[index];
     const known = page.rows.get(key);
-    if (known === undefined || supersedes(row, known, flight, askedMs, nowMs)) {
+    if (known === undefined || supersedes(row, known, flight, nowMs)) {
       const sinceMs =
         known !== undefined && known.row?.version === row?.version ? known.sinceMs : askedMs;
       page.rows.set(key, { row, sinceMs, overtook: undefined });
@@ -119,14 +120,13 @@ export function land(
 function supersedes(
   row: ConfigRow | undefined,
   known: Known,
-  flight: object,
-  askedMs: number,
+  flight: LandedRows["flight"],
   nowMs: number,
 ): boolean {
   if (known.overtook === flight) return false;
   if (known.row === undefined) return true;
   if (row !== undefined && !(row.version < known.row.version)) return true;
-  if (known.sinceMs + replicaLagMs > askedMs) return false;
+  if (known.sinceMs + replicaLagMs > flight.askedMs) return false;
   return row === undefined || isExpired(known.row, nowMs);
 }
 
@@ -143,13 +143,8 @@ export function note(
   isUnchecked: boolean,
 ): void {
   const known = page.rows.get(key)?.row;
-  if (
-    !isUnchecked &&
-    known !== undefined &&
-    row.version < known.version &&
-    !isExpired(known, nowMs)
-  )
-    return;
+  const isOlder = known !== undefined && row.version < known.version && !isExpired(known, nowMs);
+  if (isOlder && !isUnchecked) return;
   page.rows.set(key, { row, sinceMs: nowMs, overtook: page.flight });
   page.stamp += 1;
 }

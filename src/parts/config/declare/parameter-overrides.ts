@@ -6,6 +6,7 @@ import { isDefinition } from "./definition.ts";
 import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import { configKeyId } from "./key-id.ts";
+import { decimalFrom } from "./value-check.ts";
 
 /** Parameter of SSM Parameter Store, decrypted. */
 export interface ConfigParameter {
@@ -14,11 +15,6 @@ export interface ConfigParameter {
   readonly value: string;
   /** Whether the parameter is a SecureString. Its value then never appears in messages. */
   readonly secure: boolean;
-}
-
-export interface ParameterOverrides {
-  readonly overrides: AppOverrides;
-  readonly problems: readonly BootProblem[];
 }
 
 /**
@@ -32,7 +28,7 @@ export function parameterOverrides(
   registry: ConfigKeyRegistry,
   path: string,
   parameters: readonly ConfigParameter[],
-): ParameterOverrides {
+): { readonly overrides: AppOverrides; readonly problems: readonly BootProblem[] } {
   const overrides: Record<string, unknown> = Object.create(null);
   const problems: BootProblem[] = [];
   const origins = new Map<string, string>();
@@ -41,7 +37,8 @@ export function parameterOverrides(
     ...keyOf(registry, path, parameter.name),
   }));
   for (const { parameter, key, isFormer } of named) {
-    const { name } = parameter;
+    const { name, value: text, secure } = parameter;
+    const shown = printable(name);
     if (key === undefined) {
       problems.push(unknownKey(registry, path, name));
       continue;
@@ -51,26 +48,16 @@ export function parameterOverrides(
     const other = origins.get(id);
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
-      problems.push({
-        feature,
-        key: printable(name),
-        rule: "parameter-twice",
-        message,
-        fix: "delete one of the two",
-      });
+      const [rule, fix] = ["parameter-twice", "delete one of the two"];
+      problems.push({ feature, key: shown, rule, message, fix });
       continue;
     }
     origins.set(id, name);
-    const value = parsed(key.definition, parameter.value);
-    const found = appOverrideProblems(only(key, parameter.secure), { [id]: value });
+    const value = parsed(key.definition, text);
+    const found = appOverrideProblems(only(key, secure), { [id]: value });
     if (found.length === 0) overrides[id] = value;
-    problems.push(
-      ...found.map((problem) => ({
-        ...problem,
-        key: printable(name),
-        message: `${id}: ${problem.message}`,
-      })),
-    );
+    for (const problem of found)
+      problems.push({ ...problem, key: shown, message: `${id}: ${problem.message}` });
   }
   return { overrides, problems };
 }
@@ -84,25 +71,18 @@ export function formerParameters(
   return parameters.flatMap((parameter) => {
     const { key, isFormer } = keyOf(registry, path, parameter.name);
     if (key === undefined || isFormer !== true) return [];
-    const today = `${path}/${key.feature}/${kebabNameOf(key)}`;
-    return [
-      {
-        ...parameter,
-        today,
-        isRead: !parameters.some(
-          (other) => keyOf(registry, path, other.name).key === key && other !== parameter,
-        ),
-      },
-    ];
+    const isRead = !parameters.some(
+      (other) => keyOf(registry, path, other.name).key === key && other !== parameter,
+    );
+    return [{ ...parameter, today: nameOf(path, key), isRead }];
   });
 }
 
-interface NamedKey {
-  readonly key?: RegisteredConfigKey | undefined;
-  readonly isFormer?: boolean;
-}
-
-function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey {
+function keyOf(
+  registry: ConfigKeyRegistry,
+  path: string,
+  name: string,
+): { readonly key?: RegisteredConfigKey | undefined; readonly isFormer?: boolean } {
   const [feature, keyName, ...rest] = name.startsWith(`${path}/`)
     ? name.slice(path.length + 1).split("/")
     : [];
@@ -116,11 +96,15 @@ function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKe
 }
 
 function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {
-  const known = [...configKeys.values()].map((key) => `${path}/${key.feature}/${kebabNameOf(key)}`);
+  const known = [...configKeys.values()].map((key) => nameOf(path, key));
   const meant = nearest(name, known);
   const fix = meant === undefined ? "delete it, or name a declared key" : `did you mean ${meant}?`;
   const message = `no feature declares a key for it; names are ${path}/<feature>/<key name>`;
   return { feature: "", key: printable(name), rule: "parameter-unknown", message, fix };
+}
+
+function nameOf(path: string, key: RegisteredConfigKey): string {
+  return `${path}/${key.feature}/${kebabNameOf(key)}`;
 }
 
 function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
@@ -138,7 +122,7 @@ function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unkn
   const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {
     case "number":
-      return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;
+      return decimalFrom(text) ?? text;
     case "boolean":
       return trimmed === "true" ? true : trimmed === "false" ? false : text;
     case "select":

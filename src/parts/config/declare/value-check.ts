@@ -27,6 +27,14 @@ export function outOfBounds(bounds: Bounds | undefined, value: unknown): string 
   return undefined;
 }
 
+/** Reads a decimal number, neither hexadecimal nor with digit separators. */
+export function decimalFrom(text: string): number | undefined {
+  const trimmed = text.trim();
+  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed)
+    ? Number(trimmed)
+    : undefined;
+}
+
 export function clamp(value: number, bounds: Bounds): number {
   return Math.min(Math.max(value, bounds.min), bounds.max);
 }

@@ -20,12 +20,6 @@ export interface RowWrite {
   readonly seen: ConfigRow | undefined;
 }
 
-export interface HistoryRange {
-  /** Exclusive. */
-  readonly before?: number | undefined;
-  readonly limit: number;
-}
-
 /** Reads are consistent and bypass the cache. */
 export interface ConfigStore extends ConfigRowReader {
   /**
@@ -34,15 +28,18 @@ export interface ConfigStore extends ConfigRowReader {
   write(write: RowWrite): Promise<boolean>;
   /** Items of such a write, for a transaction with further items. */
   itemsOf(write: RowWrite): readonly CommitItem[];
-  /** History of one row, the newest entry first. */
-  history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
+  /** History of one row, the newest entry first. `before` is exclusive. */
+  history(
+    address: RowAddress,
+    range: { readonly before?: number | undefined; readonly limit: number },
+  ): Promise<readonly HistoryEntry[]>;
   /** Sealed rows of all tenants. `from` is the `next` of the previous page. */
   sealedRows(from: string | undefined): Promise<SealedPage>;
   /** Resolves to `false` if another write has changed the row. */
   reseal(row: SealedRow, value: Sealed): Promise<boolean>;
 }
 
-export interface SealedPage {
+interface SealedPage {
   readonly rows: readonly SealedRow[];
   /** Items that the scan read. */
   readonly scanned: number;

@@ -1,9 +1,8 @@
-import { FrameworkError, isTypedError } from "../../../base/errors/errors.ts";
 import type { User } from "../../../base/identity/user.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { Database } from "../../../base/types/database.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";
-import type { ConfigSession } from "../read/resolver.ts";
+import { type ConfigSession, unavailable } from "../read/resolver.ts";
 import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
 import type { ConfigStore } from "./config-store.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
@@ -59,12 +58,7 @@ export async function callStore<Result>(
   try {
     return await work();
   } catch (error) {
-    if (isTypedError(error)) throw error;
-    throw new FrameworkError(
-      "config_unavailable",
-      `Configuration cannot be ${what} at the moment`,
-      { cause: error },
-    );
+    return unavailable(error, what);
   }
 }
 
@@ -75,11 +69,6 @@ export function logOtherTarget(
   key: string | undefined,
   { isOther, owner }: AuthorizedTarget,
 ): void {
-  if (!isOther) return;
-  log.info("config.other_target", {
-    operation,
-    key,
-    targetTenantId: owner.tenantId,
-    targetUserId: owner.userId,
-  });
+  const { tenantId: targetTenantId, userId: targetUserId } = owner;
+  if (isOther) log.info("config.other_target", { operation, key, targetTenantId, targetUserId });
 }

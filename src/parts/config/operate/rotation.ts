@@ -1,6 +1,7 @@
 import { AccessDeniedError } from "../../../base/errors/errors.ts";
 import { access, allows } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { SealedRow } from "../read/row-cipher.ts";
 import {
   callStore,
@@ -56,15 +57,13 @@ export async function rotateConfigKeys(
 ): Promise<RotationProgress> {
   if (!allows(access.systemAdmin, ctx.user))
     throw new AccessDeniedError("to rotate keys takes systemAdmin");
-  const progress = await rotateRows(
-    openOperatorSession(ctx, { tenantId: undefined, userId: undefined }),
-    options,
-  );
+  const session = openOperatorSession(ctx, { tenantId: undefined, userId: undefined });
+  const progress = await rotateRows(session, options);
   ctx.log.info("config.keys_rotated", { ...progress });
   return progress;
 }
 
-export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
+type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
   readonly log: Pick<Logger, "warn">;
 };
 
@@ -88,11 +87,7 @@ export async function rotateRows(
     }
     counts.scanned += page.scanned;
     next = page.next;
-    const progress: RotationProgress = {
-      activeKey,
-      ...counts,
-      ...(next === undefined ? {} : { next }),
-    };
+    const progress: RotationProgress = { activeKey, ...counts, ...defined({ next }) };
     await onProgress?.(progress);
     if (next === undefined) return progress;
   }

@@ -6,36 +6,28 @@ export interface ComputedNode {
   settled: boolean;
 }
 
-export interface ComputedValues {
-  /**
-   * Returns the value of a computed key. The first read in a request runs `compute`, all others
-   * share its outcome.
-   *
-   * @param from - node of the computed function that reads; `undefined` for a handler.
-   * @throws Error if the two wait for each other; the message names the whole cycle.
-   */
-  read(
-    key: string,
-    from: ComputedNode | undefined,
-    compute: (node: ComputedNode) => unknown,
-  ): Promise<unknown>;
-}
+export type ComputedValues = ReturnType<typeof createComputedValues>;
 
-interface Entry {
-  readonly node: ComputedNode;
-  readonly result: Promise<unknown>;
-}
-
-export function createComputedValues(): ComputedValues {
-  const entries = new Map<string, Entry>();
+export function createComputedValues() {
+  const entries = new Map<string, { node: ComputedNode; result: Promise<unknown> }>();
   return {
-    read: async (key, from, compute) => {
+    /**
+     * Returns the value of a computed key. The first read in a request runs `compute`, all others
+     * share its outcome.
+     *
+     * @param from - node of the computed function that reads; `undefined` for a handler.
+     * @throws Error if the two wait for each other; the message names the whole cycle.
+     */
+    read: async (
+      key: string,
+      from: ComputedNode | undefined,
+      compute: (node: ComputedNode) => unknown,
+    ): Promise<unknown> => {
       const known = entries.get(key);
       const node = known?.node ?? { key, waitsFor: new Set(), settled: false };
       if (from !== undefined) wait(from, node);
       if (known !== undefined) return known.result;
-      // One microtask later: the first reads of `compute` call `read` again and must find the
-      // entry.
+      // One microtask later: the first reads of `compute` call `read` again and must find the entry.
       const result = Promise.resolve()
         .then(() => compute(node))
         .finally(() => {

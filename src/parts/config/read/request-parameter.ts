@@ -1,5 +1,5 @@
 import type { ConfigKeyDefinition, ConfigKeyHandle, ConfigReader } from "../declare/key.ts";
-import { clamp } from "../declare/value-check.ts";
+import { clamp, decimalFrom } from "../declare/value-check.ts";
 import { type NotesParameters, parameterUsed } from "./config-reads.ts";
 
 /** Log fields of a clamped parameter (specification 6, rule 7). */
@@ -71,21 +71,20 @@ function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,
 ): void {
+  const refuse = (problem: string): never => {
+    throw new Error(`${id}: a request ${problem}`);
+  };
   if (type === "text" || encrypted) {
-    throw new Error(
-      `${id}: a request can never override ${encrypted ? "an encrypted" : "a text"} key; call ctx.config(handle) instead`,
-    );
+    const kind = encrypted ? "an encrypted" : "a text";
+    refuse(`can never override ${kind} key; call ctx.config(handle) instead`);
   }
   if (!allowPerRequest) {
-    throw new Error(
-      `${id}: a request cannot override this key; declare it with allowPerRequest: true, or call ctx.config(handle)`,
+    refuse(
+      "cannot override this key; declare it with allowPerRequest: true, or call ctx.config(handle)",
     );
   }
-  if (type === "number" && bounds === undefined) {
-    throw new Error(
-      `${id}: a request cannot override a number without bounds; declare bounds: { min, max }`,
-    );
-  }
+  if (type === "number" && bounds === undefined)
+    refuse("cannot override a number without bounds; declare bounds: { min, max }");
 }
 
 function fromParameter(
@@ -110,11 +109,7 @@ function fromParameter(
   }
 }
 
-/** Accepts neither hexadecimal numbers nor digit separators. */
 function numberFrom(value: unknown): number | undefined {
-  const number =
-    typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value)
-      ? Number(value)
-      : value;
+  const number = typeof value === "string" ? decimalFrom(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }

@@ -163,29 +163,26 @@ export function createConfigResolver({
   });
 }
 
-/** Also marks the decisions of its resolver. */
-interface Reports {
-  /** Reports a row's misfit once per version, any other once per caller and reason. */
-  misfit(session: ConfigSession, id: string, misfit: Misfit, origin: string | undefined): void;
-  /**
-   * Reports a secret that opens under any version of its row, once per version: operators see when
-   * the last such row disappears and when one reappears.
-   */
-  unbound(session: ConfigSession, id: string, source: RowSource, origin: string): void;
-}
-
-function createReports(): Reports {
+/** The object also marks the decisions of its resolver. */
+function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {
-    misfit: ({ log }, id, misfit, origin) => {
+    /** Reports a row's misfit once per version, any other once per caller and reason. */
+    misfit: ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
       if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
-    unbound: ({ log }, id, source, origin) => {
+    /**
+     * Reports a secret that opens under any version of its row, once per version: operators see when
+     * the last such row disappears and when one reappears.
+     */
+    unbound: ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
       if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
     },
   };
 }
+
+type Reports = ReturnType<typeof createReports>;
 
 /** The rows keep the decision until one of them expires. */
 function decide(
@@ -237,11 +234,11 @@ async function compute(
   return resolved;
 }
 
-function unavailable(error: unknown): never {
+/** Throws typed errors unchanged; any other is the store's. */
+export function unavailable(error: unknown, what: "read" | "written" = "read"): never {
   if (isTypedError(error)) throw error;
-  throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", {
-    cause: error,
-  });
+  const message = `Configuration cannot be ${what} at the moment`;
+  throw new FrameworkError("config_unavailable", message, { cause: error });
 }
 
 function isConfigDatabase(db: unknown): db is ConfigDatabase {
