@@ -55,8 +55,8 @@ export function createAuthenticator(options: {
      * @throws PipelineError 503 if the keys for verifying a token are unavailable.
      */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
-        return identifyBy(gatewayClaims, auth);
+      const known = identifyBy(gatewayClaims, auth);
+      if (known !== undefined) return known;
       if (auth === undefined)
         return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
@@ -68,8 +68,8 @@ export function createAuthenticator(options: {
      * fetches a key set.
      */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
-        return identifyBy(gatewayClaims, auth).user;
+      const known = identifyBy(gatewayClaims, auth);
+      if (known !== undefined) return known.user;
       // The key set is loaded only after a first token needs it.
       if (auth === undefined || (auth.secret === undefined && verifier === undefined))
         return undefined;
@@ -84,8 +84,12 @@ export function createAuthenticator(options: {
   });
 }
 
-function identifyBy({ by, claims }: GatewayClaims, auth: AuthOptions | undefined): Identification {
-  return identify(claims, auth?.claims, (roles) => parseGatewayRoles(roles, by));
+function identifyBy(
+  given: GatewayClaims | undefined,
+  auth: AuthOptions | undefined,
+): Identification | undefined {
+  if (given === undefined || !saysWho(given.claims, auth?.claims)) return undefined;
+  return identify(given.claims, auth?.claims, (roles) => parseGatewayRoles(roles, given.by));
 }
 
 async function verified(

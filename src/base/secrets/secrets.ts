@@ -4,7 +4,35 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-export type Secrets = ReturnType<typeof createSecrets>;
+/** Seals and opens values with a ring that may change while the process runs. */
+export interface Secrets {
+  /** Starts with a ring, or without one, requested at `askedMs`. */
+  begin(ring: KeyRing | undefined, askedMs: number): void;
+  /**
+   * Name of the sealing key, from a ring at most 10 s old: soon nothing could open a value sealed
+   * with a retired key.
+   * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
+   * it cannot be read.
+   */
+  active(): Promise<string>;
+  /** Reads the ring again. @throws The errors of {@link Secrets.active}. */
+  refresh(): Promise<void>;
+  /** @throws The errors of {@link Secrets.active}. */
+  seal(text: string, place: Place): Promise<Sealed>;
+  /** Opens a value, or returns why the known keys cannot. */
+  open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
+  /**
+   * Reads the ring again for an unknown key, at most every 10 s. Waits 2 s at most; `undefined` if
+   * there is nothing to wait for. Never fails: `open` reports locked values.
+   */
+  prepare(key: string): Promise<void> | undefined;
+  /**
+   * Ring for frequent operations with any of its keys: read again after five minutes or without the
+   * key `name`, at most every 10 s. Waits 2 s at most; a failure keeps the ring.
+   */
+  recent(name?: string): Promise<RecentRing>;
+  mayHaveRing(): boolean;
+}
 
 export interface RecentRing {
   readonly ring: KeyRing | undefined;
@@ -30,8 +58,7 @@ const retryMs = 1_000;
 const recentMs = 300_000;
 const patienceMs = 2_000;
 
-/** Seals and opens values with a ring that may change while the process runs. */
-export function createSecrets({ load, clock, onFailure }: SecretsOptions) {
+export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
   /** All keys ever seen: cached values may need a removed one. */
   const known = new Map<string, KeyObject>();
@@ -69,11 +96,6 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions) {
     return loading;
   };
 
-  /**
-   * The ring, at most 10 s old: soon nothing could open a value sealed with a retired key.
-   * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
-   * it cannot be read.
-   */
   const current = async (): Promise<KeyRing> => {
     if (ring === undefined) throw noKeyRing();
     if (load === undefined) return ring;
@@ -87,28 +109,20 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions) {
   };
 
   return {
-    /** Starts with a ring, or without one, requested at `askedMs`. */
-    begin: (given: KeyRing | undefined, atMs: number): void => {
+    begin: (given, atMs) => {
       take(given, atMs);
       endedMs = atMs;
     },
-    /** Name of the sealing key. @throws the errors of `current`. */
     active: async () => (await current()).active,
-    /** Reads the ring again. @throws the errors of `current`. */
-    refresh: async (): Promise<void> => {
+    refresh: async () => {
       if (load !== undefined) await reload();
       await current();
     },
-    /** @throws the errors of `current`. */
-    seal: async (text: string, place: Place): Promise<Sealed> => {
+    seal: async (text, place) => {
       const { active, keys } = await current();
       return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
     },
-    /** Opens a value, or returns why the known keys cannot. */
-    open: (
-      sealed: Sealed,
-      place: Place,
-    ): { readonly text: string } | { readonly locked: string } => {
+    open: (sealed, place) => {
       const secret = known.get(sealed.key);
       if (secret === undefined)
         return {
@@ -120,20 +134,12 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions) {
         return { locked: `it was not sealed for this row with the key ${shown(sealed.key)}` };
       }
     },
-    /**
-     * Reads the ring again for an unknown key, at most every 10 s. Waits 2 s at most; `undefined` if
-     * there is nothing to wait for. Never fails: `open` reports locked values.
-     */
-    prepare: (key: string): Promise<void> | undefined => {
-      if (ring === undefined || load === undefined || known.has(key)) return undefined;
+    prepare: (name) => {
+      if (ring === undefined || load === undefined || known.has(name)) return undefined;
       if (loading === undefined && !isOver(endedMs, reloadMs)) return undefined;
       return withPatience(reload());
     },
-    /**
-     * Ring for frequent operations with any of its keys: read again after five minutes or without
-     * the key `name`, at most every 10 s. Waits 2 s at most; a failure keeps the ring.
-     */
-    recent: async (name?: string): Promise<RecentRing> => {
+    recent: async (name) => {
       const isUnknown =
         name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
       if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {

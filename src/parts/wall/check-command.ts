@@ -12,7 +12,6 @@ import {
 import { tableOf, type WalledTable } from "./walled-table.ts";
 
 export interface Refusal {
-  /** Logical name. */
   readonly table: string | undefined;
   readonly reason: string;
 }
@@ -181,7 +180,6 @@ function tableRefusal(input: Fields, check: TableCheck, rules: Rules): Refusal |
   return refusalOf(input["TableName"], rules, (reach) => check(input, reach));
 }
 
-/** Runs a check if the table is walled. */
 function refusalOf(
   name: unknown,
   { tables, prefix, parse }: Rules,

@@ -16,10 +16,9 @@ export interface Isolation {
  */
 export type OpenSession = (operation: string, input: unknown) => Promise<SignAsSession> | undefined;
 
-/** For the rows of all tenants. */
 export const acrossTag: SessionTag = { key: "across", value: "true" };
 
-/** Opens sessions for the commands on walled tables. `isWalled` receives physical names. */
+/** `isWalled` receives physical names. */
 export function sessionOpener(
   isolation: Isolation,
   isWalled: (table: string) => boolean,

@@ -118,7 +118,7 @@ class View implements RowView {
       this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
-    if (!known?.isHeld(nowMs)) return this.#rowsOfPages(key, declared, known?.pages, nowMs);
+    if (!known?.isHeld(nowMs)) return this.#rowsOfPages(declared, known?.pages, nowMs);
     if (this.#given.metrics !== undefined) countHit(this.#given.metrics, known.pages, nowMs);
     return known;
   }
@@ -128,28 +128,23 @@ class View implements RowView {
    * reads return before they need any.
    */
   #rowsOfPages(
-    key: string,
     declared: GroupedKey,
     known: readonly Page[] | undefined,
     nowMs: number,
   ): KeyRows | Promise<KeyRows> {
     const { group, scope } = declared;
-    const pages = known ?? this.#pagesOf(group, scope);
+    const pages =
+      known ?? this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
     if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(group, nowMs);
-    if (!pages.every((page) => isUsable(page, nowMs)))
-      return this.#wait(key, declared, pages, nowMs);
+    if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(declared, pages, nowMs);
     if (this.#given.metrics !== undefined) countHit(this.#given.metrics, pages, nowMs);
-    return this.#compose(key, scope, pages);
+    return this.#compose(declared, pages);
   }
 
   #narrowest(scope: ConfigScope): number {
     const { length } = this.#levels;
     if (scope === "user") return 0;
     return scope === "tenant" ? Math.max(0, length - 2) : length - 1;
-  }
-
-  #pagesOf(group: KeyGroup, scope: ConfigScope): Page[] {
-    return this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
   }
 
   /** Fetches the whole group: the next read is likely to need its keys of other scopes. */
@@ -160,26 +155,21 @@ class View implements RowView {
     }
   }
 
-  #compose(key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows {
+  #compose({ id, scope }: GroupedKey, pages: readonly Page[]): CachedKeyRows {
     const narrowest = this.#narrowest(scope);
     const composed: CachedKeyRows = {
       levels: this.#levels
         .slice(narrowest)
-        .map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
+        .map((level, index) => ({ ...level, row: pages[index]?.rows.get(id)?.row })),
       isHeld: holding(pages),
       decision: undefined,
       pages,
     };
-    this.#parts[narrowest]?.values.set(key, composed);
+    this.#parts[narrowest]?.values.set(id, composed);
     return composed;
   }
 
-  async #wait(
-    key: string,
-    declared: GroupedKey,
-    pages: readonly Page[],
-    nowMs: number,
-  ): Promise<KeyRows> {
+  async #wait(declared: GroupedKey, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
     const { clock, fetch, metrics } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
     const fetching = awaited.map((page) => fetch(page, nowMs));
@@ -193,14 +183,14 @@ class View implements RowView {
         failed.push(page);
       } else if (page.askedMs === undefined || page.askedMs < flight.askedMs) {
         // The response was dropped because the page was invalidated during the flight.
-        return this.#wait(key, declared, pages, clock.now());
+        return this.#wait(declared, pages, clock.now());
       }
     }
     const [oldest] = failed;
-    if (oldest !== undefined) this.#report(key, oldest, clock.now());
+    if (oldest !== undefined) this.#report(declared.id, oldest, clock.now());
     const outcome = oldest === undefined ? "miss" : "stale";
     metrics?.record("keelson.config.reads", 1, { "keelson.outcome": outcome });
-    return this.#compose(key, declared.scope, pages);
+    return this.#compose(declared, pages);
   }
 
   #report(key: string, page: Page, nowMs: number): void {
@@ -228,7 +218,6 @@ function scopeOf(partition: string): ConfigScope {
   return partition.startsWith("config#tenant#") ? "tenant" : "system";
 }
 
-/** Reports whether the pages are unchanged and none is due for a refresh. */
 function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   const stamp = stampOf(pages);
   const fromMs = Math.max(...pages.map(({ askedMs = 0 }) => askedMs));

@@ -7,7 +7,6 @@ export interface FlightSchedule {
   readonly soon: (work: () => void) => void;
   /** Runs `work` after `ms`, unless the returned function is called first. */
   readonly later: (work: () => void, ms: number) => () => void;
-  /** From 0 to 1. */
   readonly random: () => number;
 }
 
@@ -20,7 +19,7 @@ export const processSchedule: FlightSchedule = Object.freeze({
   random: () => Math.random(),
 });
 
-/** One call to the store, for all pages missed at the same moment. */
+/** One call to the store. */
 interface Flight {
   readonly askedMs: number;
   readonly pages: Page[];

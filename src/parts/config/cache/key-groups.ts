@@ -9,6 +9,7 @@ export interface KeyGroup {
 }
 
 export interface GroupedKey {
+  readonly id: string;
   readonly scope: ConfigScope;
   readonly group: KeyGroup;
 }
@@ -21,7 +22,7 @@ export function groupKeys(
   for (const { id, feature, definition } of registered) {
     const group = groups.get(feature) ?? { feature, keys: { system: [], tenant: [], user: [] } };
     groups.set(feature, group);
-    keys.set(id, { scope: definition.scope, group });
+    keys.set(id, { id, scope: definition.scope, group });
     // A key may have rows at its own scope and at every broader one (specification 4.1, rule 3).
     group.keys.system.push(id);
     if (definition.scope !== "system") group.keys.tenant.push(id);

@@ -6,7 +6,6 @@ export interface CachedPartition<Value> {
   readonly pages: Map<string, Page>;
   /** Values composed from pages, of which this partition is the narrowest, by key. */
   readonly values: Map<string, Value>;
-  /** Tenant of a user. */
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
   /** A holder must then get a new one. */
@@ -21,32 +20,12 @@ export const usersPerTenant = 4;
 /** Evicts the least recently used tenants, together with their users. */
 export function createPartitionCache<Value>(maxTenants: number) {
   const system = createPartition<Value>(systemPartition());
-  const tenants = new Map<string, CachedPartition<Value>>();
-  const users = new Map<string, CachedPartition<Value>>();
-  // The last entry stays in place: reinserting leaves garbage in a Map that survives young
-  // collections, and most reads repeat the last owner.
-  let [lastTenant, lastUser] = [system, system];
-
-  const useTenant = (partition: string) => {
-    if (lastTenant.partition === partition && !lastTenant.isEvicted) return lastTenant;
-    const tenant = moveToEnd(tenants, partition);
-    lastTenant = tenant;
-    if (tenants.size > maxTenants) {
-      for (const user of evictOldest(tenants).users) evict(users, user);
-    }
-    return tenant;
-  };
-  const useUser = (partition: string, tenant: CachedPartition<Value>) => {
-    if (lastUser.partition === partition && !lastUser.isEvicted) return lastUser;
-    const user = moveToEnd(users, partition, tenant);
-    lastUser = user;
-    tenant.users.add(user);
-    if (users.size > maxTenants * usersPerTenant) {
-      const oldest = evictOldest(users);
-      oldest.owner?.users.delete(oldest);
-    }
-    return user;
-  };
+  const users = recentlyUsed<Value>(maxTenants * usersPerTenant, (user) =>
+    user.owner?.users.delete(user),
+  );
+  const tenants = recentlyUsed<Value>(maxTenants, ({ users: ofTenant }) => {
+    for (const user of ofTenant) users.evict(user);
+  });
   return {
     /** Returns the entries of a path and marks tenant and user as most recently used. */
     use: (
@@ -55,12 +34,13 @@ export function createPartitionCache<Value>(maxTenants: number) {
       const ofTenant = path.at(-2);
       const ofUser = path.at(-3);
       if (ofTenant === undefined) return [system];
-      const tenant = useTenant(ofTenant.partition);
-      return ofUser === undefined
-        ? [tenant, system]
-        : [useUser(ofUser.partition, tenant), tenant, system];
+      const tenant = tenants.use(ofTenant.partition);
+      if (ofUser === undefined) return [tenant, system];
+      const user = users.use(ofUser.partition, tenant);
+      tenant.users.add(user);
+      return [user, tenant, system];
     },
-    size: () => ({ tenants: tenants.size, users: users.size }),
+    size: () => ({ tenants: tenants.size(), users: users.size() }),
   };
 }
 
@@ -90,31 +70,35 @@ function createPartition<Value>(
   };
 }
 
-/** A Map keeps the order of insertion: the last entry is the most recently used. */
-function moveToEnd<Value>(
-  parts: Map<string, CachedPartition<Value>>,
-  partition: string,
-  owner?: CachedPartition<Value>,
-): CachedPartition<Value> {
-  const part = parts.get(partition) ?? createPartition(partition, owner);
-  parts.delete(partition);
-  parts.set(partition, part);
-  return part;
-}
+/** Holds up to `limit` partitions. `onEvict` is called with the least recently used beyond it. */
+function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Value>) => void) {
+  const parts = new Map<string, CachedPartition<Value>>();
+  // The last entry stays in place: reinserting leaves garbage in a Map that survives young
+  // collections, and most reads repeat the last owner.
+  let last: CachedPartition<Value> | undefined;
 
-function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedPartition<Value> {
-  // Safe: the map is not empty.
-  const oldest = parts.values().next().value as CachedPartition<Value>;
-  evict(parts, oldest);
-  return oldest;
-}
-
-function evict<Value>(
-  parts: Map<string, CachedPartition<Value>>,
-  part: CachedPartition<Value>,
-): void {
-  part.isEvicted = true;
-  // Writes no longer reach these pages: with the new stamp all holders drop their rows.
-  for (const page of part.pages.values()) page.stamp += 1;
-  parts.delete(part.partition);
+  const evict = (part: CachedPartition<Value>): void => {
+    part.isEvicted = true;
+    // Writes no longer reach these pages: with the new stamp all holders drop their rows.
+    for (const page of part.pages.values()) page.stamp += 1;
+    parts.delete(part.partition);
+  };
+  return {
+    evict,
+    size: () => parts.size,
+    use: (partition: string, owner?: CachedPartition<Value>): CachedPartition<Value> => {
+      if (last?.partition === partition && !last.isEvicted) return last;
+      last = parts.get(partition) ?? createPartition(partition, owner);
+      // A Map keeps the order of insertion: the last entry is the most recently used.
+      parts.delete(partition);
+      parts.set(partition, last);
+      if (parts.size > limit) {
+        // Safe: the map is not empty.
+        const oldest = parts.values().next().value as CachedPartition<Value>;
+        evict(oldest);
+        onEvict(oldest);
+      }
+      return last;
+    },
+  };
 }

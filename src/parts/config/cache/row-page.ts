@@ -3,13 +3,12 @@ import { type ConfigRow, isCurrent } from "../read/rows.ts";
 /** A `row` of `undefined` is known not to exist. */
 interface Known {
   readonly row: ConfigRow | undefined;
-  /** When this version was first seen. */
   readonly sinceMs: number;
   /** Flight that was in progress when this process wrote the row. */
   readonly overtook: object | undefined;
 }
 
-/** Rows of one feature's keys in one partition, which are fetched and expire together. */
+/** Rows of one feature in one partition, which are fetched and expire together. */
 export interface Page {
   readonly partition: string;
   readonly keys: readonly string[];
@@ -69,11 +68,9 @@ export function isUsable(page: Page, nowMs: number): boolean {
 }
 
 interface LandedRows {
-  /** One row for each of the page's keys. */
   readonly rows: readonly (ConfigRow | undefined)[];
   readonly flight: NonNullable<Page["flight"]>;
   readonly nowMs: number;
-  /** From 0 to 1. */
   readonly random: number;
 }
 

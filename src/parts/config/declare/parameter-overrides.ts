@@ -62,7 +62,7 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-/** Returns the parameters named after a former key, with their current names. */
+/** Returns the parameters with a former name, and their current ones. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,
@@ -117,7 +117,7 @@ function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
   return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
-/** Parses the value to the key's type. An invalid value stays a string, for the check to refuse. */
+/** An invalid value stays a string, for the check to refuse. */
 function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
   const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {

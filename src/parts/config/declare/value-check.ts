@@ -19,7 +19,6 @@ export function typeMismatch({ type, options = [] }: Fit, value: unknown): strin
   }
 }
 
-/** Returns which bound `value` violates. */
 export function outOfBounds(bounds: Bounds | undefined, value: unknown): string | undefined {
   if (bounds === undefined || typeof value !== "number") return undefined;
   if (value < bounds.min) return `is below bounds.min ${bounds.min}`;

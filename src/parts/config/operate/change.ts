@@ -90,7 +90,6 @@ export function commitChange(
   });
 }
 
-/** Makes a change immediately. */
 export function storeChange(
   ctx: OperatorContext,
   handle: TargetKey,

@@ -26,7 +26,7 @@ export interface ConfigStore extends ConfigRowReader {
    * Writes the row and its history entry atomically; `false` if the stored row has another version.
    */
   write(write: RowWrite): Promise<boolean>;
-  /** Items of such a write, for a transaction with further items. */
+  /** For a transaction with further items. */
   itemsOf(write: RowWrite): readonly CommitItem[];
   /** History of one row, the newest entry first. `before` is exclusive. */
   history(
@@ -43,6 +43,5 @@ interface SealedPage {
   readonly rows: readonly SealedRow[];
   /** Items that the scan read. */
   readonly scanned: number;
-  /** Absent on the last page. */
   readonly next?: string;
 }

@@ -126,7 +126,6 @@ export async function listConfig(
   return items;
 }
 
-/** Explains a key from rows that were already read. */
 export async function explainRows(
   session: OperatorSession,
   { id, definition }: TargetKey,

@@ -53,10 +53,9 @@ export interface DeclarationView {
   readonly write: string;
 }
 
-/** Facts of one key that explain its value. */
 interface ExplainedFacts extends Omit<Levels, "rows"> {
   readonly definition: ConfigKeyDefinition;
-  /** Stored rows, the narrowest level first. */
+  /** The narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
   readonly nowMs: number;

@@ -67,7 +67,6 @@ type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
   readonly log: Pick<Logger, "warn">;
 };
 
-/** Rotates keys without a caller to authorize. */
 export async function rotateRows(
   rotation: Rotation,
   { from, onProgress }: RotationOptions,

@@ -7,7 +7,7 @@ import {
 import { access, allows, describeRule } from "../../../base/identity/access.ts";
 import { isIdentifier } from "../../../base/identity/claims.ts";
 import type { User } from "../../../base/identity/user.ts";
-import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
+import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
 /** Rows that an operator reads or writes. */
@@ -22,10 +22,7 @@ export interface ConfigTarget {
   readonly userId?: string | undefined;
 }
 
-export interface TargetKey {
-  readonly id: string;
-  readonly definition: ConfigKeyDefinition;
-}
+export type TargetKey = Pick<RegisteredConfigKey, "id" | "definition">;
 
 export interface AuthorizedTarget {
   readonly owner: RowOwner;
@@ -41,12 +38,11 @@ const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, sys
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
-  const authorized = authorizeTarget(user, target, key.definition.scope);
-  if (breadth[authorized.scope] < breadth[key.definition.scope]) {
-    throw new ValidationError([
-      { field: "scope", error: `a ${key.definition.scope} key has no ${authorized.scope} rows` },
-    ]);
-  }
+  const keyScope = key.definition.scope;
+  const authorized = authorizeTarget(user, target, keyScope);
+  const error = `a ${keyScope} key has no ${authorized.scope} rows`;
+  if (breadth[authorized.scope] < breadth[keyScope])
+    throw new ValidationError([{ field: "scope", error }]);
   return authorized;
 }
 
@@ -107,9 +103,8 @@ export function authorizeTarget(
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
-  throw new ValidationError([
-    { field: `${scope}Id`, error: `a ${scope} row belongs to a ${scope}; name one` },
-  ]);
+  const error = `a ${scope} row belongs to a ${scope}; name one`;
+  throw new ValidationError([{ field: `${scope}Id`, error }]);
 }
 
 /** The owner whose rows count at `scope`: a broader scope excludes the narrower rows. */

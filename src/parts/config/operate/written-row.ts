@@ -25,11 +25,7 @@ const maxReason = 1_000;
 const smallestNumber = 1e-130;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
-/**
- * Returns the row that a `set` stores.
- *
- * @throws ValidationError with every invalid field; ConflictError `version_conflict`.
- */
+/** @throws ValidationError with every invalid field; ConflictError `version_conflict`. */
 export function rowToSet(
   definition: ConfigKeyDefinition,
   {
@@ -45,8 +41,7 @@ export function rowToSet(
   const fields = optionProblems(options);
   if (problem !== undefined) fields.unshift({ field: "value", error: problem });
   if (typeof expires === "string") fields.push({ field: "expiresAt", error: expires });
-  if (fields.length > 0) throw new ValidationError(fields);
-  assertVersion(options, current);
+  assertAccepted(options, current, fields);
   return {
     value,
     ...stamp(options, current, writer),
@@ -54,18 +49,15 @@ export function rowToSet(
   };
 }
 
-/** Returns the tombstone that a `reset` stores; `undefined` if there is no value to reset. */
+/** Returns `undefined` if there is no value to reset. */
 export function rowToReset(
   options: ChangeOptions,
   current: ConfigRow | undefined,
   writer: Writer,
 ): ConfigRow | undefined {
-  const fields = optionProblems(options);
-  if (fields.length > 0) throw new ValidationError(fields);
-  assertVersion(options, current);
-  return current === undefined || current.deleted === true
-    ? undefined
-    : tombstone(options, current, writer);
+  assertAccepted(options, current, optionProblems(options));
+  if (current === undefined || current.deleted === true) return undefined;
+  return tombstone(options, current, writer);
 }
 
 /**
@@ -80,8 +72,7 @@ export function versionToRestore(
 ): number {
   const fields = optionProblems(options);
   if (version !== undefined && !isVersion(version)) fields.push(wholeNumber("version"));
-  if (fields.length > 0) throw new ValidationError(fields);
-  assertVersion(options, current);
+  assertAccepted(options, current, fields);
   if (versionOf(current) === 0) throw new ConflictError("nothing_to_undo");
   return version ?? versionOf(current) - 1;
 }
@@ -168,21 +159,17 @@ function allowed({ bounds }: ConfigKeyDefinition): string {
   return bounds === undefined ? "" : `; allowed is a number from ${bounds.min} to ${bounds.max}`;
 }
 
+const classes: ReadonlyMap<string, string> = new Map([
+  ["undefined", "absent"],
+  ["string", "text"],
+  ["object", "an object"],
+]);
+
 function classOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
-  switch (typeof value) {
-    case "undefined":
-      return "absent";
-    case "string":
-      return "text";
-    case "object":
-      return "an object";
-    case "number":
-      return Number.isFinite(value) ? "a number" : String(value);
-    default:
-      return `a ${typeof value}`;
-  }
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  return classes.get(typeof value) ?? `a ${typeof value}`;
 }
 
 function textProblem(text: string): string | undefined {
@@ -206,13 +193,11 @@ function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[
   if (reason !== undefined) {
     // Unknown: the API passes on the request's value.
     const text: unknown = reason;
-    if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed()) {
+    if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed())
       fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });
-    }
   }
-  if (expectedVersion !== undefined && !isVersion(expectedVersion)) {
+  if (expectedVersion !== undefined && !isVersion(expectedVersion))
     fields.push(wholeNumber("expectedVersion"));
-  }
   return fields;
 }
 
@@ -220,7 +205,12 @@ export function wholeNumber(field: string): FieldError {
   return { field, error: "must be a whole number, 0 or more" };
 }
 
-function assertVersion({ expectedVersion }: ChangeOptions, current: ConfigRow | undefined): void {
+function assertAccepted(
+  { expectedVersion }: ChangeOptions,
+  current: ConfigRow | undefined,
+  problems: readonly FieldError[],
+): void {
+  if (problems.length > 0) throw new ValidationError(problems);
   if (expectedVersion !== undefined && expectedVersion !== versionOf(current))
     throw new ConflictError("version_conflict");
 }

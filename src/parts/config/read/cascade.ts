@@ -71,7 +71,6 @@ export function cascadeFromComputed(
   return suppliedByComputed(definition, computed, onMisfit) ?? lastLevel(definition, levels);
 }
 
-/** Returns what the rows or the app-boot override supply by themselves. */
 export function suppliedBy(
   definition: ConfigKeyDefinition,
   { rows, override }: Pick<Levels, "rows" | "override">,
@@ -89,7 +88,6 @@ export function suppliedBy(
   return accept(definition, "app-override", override, onMisfit);
 }
 
-/** Returns what a computed result supplies by itself. */
 export function suppliedByComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,

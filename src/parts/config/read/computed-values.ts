@@ -51,7 +51,7 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-/** Returns the nodes from `start` to `goal`, each waiting for the next. */
+/** Each node waits for the next. */
 function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
   const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
   // The iterator also visits entries added meanwhile: a breadth-first search for the shortest path.

@@ -3,7 +3,6 @@ import type { RowOwner } from "./rows.ts";
 
 export type ReadSource = ConfigSource | "request";
 
-/** Records which keys a request reads. */
 export interface ConfigReads {
   /** `owner` is whose value was read, `version` that of the row that supplied it, if any. */
   note(owner: RowOwner, id: string, source: ReadSource, version: number | undefined): void;

@@ -96,44 +96,37 @@ export function createConfigResolver({
   const overrides = new Map(Object.entries(appOverrides));
   const reports = createReports();
 
-  const resolveWith = (
-    session: ConfigSession,
-    id: string,
-    definition: ConfigKeyDefinition,
-    from: ComputedNode | undefined,
-    rows: KeyRows,
-  ): Resolved | Promise<Resolved> => {
+  const resolveWith = (read: Read, rows: KeyRows): Resolved | Promise<Resolved> => {
+    const { session, id } = read;
     let decision = rows.decision;
-    if (!stillHolds(decision, definition, session)) {
-      decision = decide(reports, overrides.get(id), session, id, definition, rows);
+    if (!stillHolds(decision, read)) {
+      decision = decide(read, rows, overrides.get(id), reports);
       rows.decision = decision;
     }
-    if (decision.outcome === "ask-computed")
-      return compute(reports, session, id, definition, from, rows);
-    session.held.set(id, decision);
     const { outcome } = decision;
+    if (outcome === "ask-computed") return compute(read, rows, reports);
+    session.held.set(id, decision);
     const supplier = rows.levels.find(({ source }) => source === outcome.source);
     session.reads?.note(session, id, outcome.source, supplier?.row?.version);
     return outcome;
   };
 
   /** For a secret sealed with an unknown key, reads the key ring again first. */
-  const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
+  const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
-      return resolveWith(session, id, definition, from, rows);
+      return resolveWith(read, rows);
     } catch (error) {
       // Safe: `resolveWith` throws no other error synchronously.
-      const waiting = session.cipher.prepare((error as LockedValueError).ringKey);
+      const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
       // Reads fail through the promise, even if they did not wait.
       if (waiting === undefined) return Promise.reject(error);
-      return waiting.then(() => resolveWith(session, id, definition, from, rows));
+      return waiting.then(() => resolveWith(read, rows));
     }
   };
 
   const stillHolds = (
     decision: Decision | undefined,
-    definition: ConfigKeyDefinition,
-    session: ConfigSession,
+    { definition, session }: Read,
   ): decision is Decision =>
     decision !== undefined &&
     decision.by === reports &&
@@ -141,12 +134,10 @@ export function createConfigResolver({
     (decision.untilMs === Number.POSITIVE_INFINITY || session.clock.now() < decision.untilMs);
 
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
+    const read = { session, id, definition, from };
     const rows = session.rows.rowsOf(id, definition.scope);
-    if (!(rows instanceof Promise)) return resolveOpened(session, id, definition, from, rows);
-    return rows.then(
-      (arrived) => resolveOpened(session, id, definition, from, arrived),
-      unavailable,
-    );
+    if (!(rows instanceof Promise)) return resolveOpened(read, rows);
+    return rows.then((arrived) => resolveOpened(read, arrived), unavailable);
   };
 
   return Object.freeze<ConfigResolver>({
@@ -161,6 +152,13 @@ export function createConfigResolver({
       return resolve(db[configSession]({ tenantId, userId }), id, definition);
     },
   });
+}
+
+interface Read {
+  readonly session: ConfigSession;
+  readonly id: string;
+  readonly definition: ConfigKeyDefinition;
+  readonly from: ComputedNode | undefined;
 }
 
 /** The object also marks the decisions of its resolver. */
@@ -186,12 +184,10 @@ type Reports = ReturnType<typeof createReports>;
 
 /** The rows keep the decision until one of them expires. */
 function decide(
-  reports: Reports,
-  override: unknown,
-  session: ConfigSession,
-  id: string,
-  definition: ConfigKeyDefinition,
+  { session, id, definition }: Read,
   rows: KeyRows,
+  override: unknown,
+  reports: Reports,
 ): Decision {
   const { levels } = rows;
   const nowMs = session.clock.now();
@@ -216,12 +212,9 @@ function decide(
 }
 
 async function compute(
-  reports: Reports,
-  session: ConfigSession,
-  id: string,
-  definition: ConfigKeyDefinition,
-  from: ComputedNode | undefined,
+  { session, id, definition, from }: Read,
   { levels }: KeyRows,
+  reports: Reports,
 ): Promise<Resolved> {
   const value = await session.computed.read(id, from, (node) =>
     definition.computed?.(session.contextFor(node)),
