@@ -56,6 +56,26 @@ export const cores: Readonly<Record<string, Core>> = {
     sources: ["parts/wall/session-credentials.ts"],
     tests: ["parts/wall/session-credentials.test.ts"],
   },
+  wall: {
+    sources: [
+      "parts/wall/check-command.ts",
+      "parts/wall/expressions.ts",
+      "parts/wall/isolation.ts",
+      "parts/wall/key-problems.ts",
+      "parts/wall/tenant-keys.ts",
+      "parts/wall/wall.ts",
+      "parts/wall/walled-stack.ts",
+    ],
+    tests: [
+      "parts/wall/check-command.test.ts",
+      "parts/wall/expressions.test.ts",
+      "parts/wall/isolation.test.ts",
+      "parts/wall/key-problems.test.ts",
+      "parts/wall/tenant-keys.test.ts",
+      "parts/wall/wall.test.ts",
+      "parts/wall/walled-stack.test.ts",
+    ],
+  },
   "schema-comparison": {
     sources: [
       "tools/contract/schema-comparison.ts",

@@ -7,11 +7,10 @@ export interface BootProblem {
   /** Broken rule, in kebab case: `bounds-order`, `duplicate-handler`. */
   readonly rule: string;
   readonly message: string;
-  /** Suggested fix. */
   readonly fix: string;
 }
 
-/** Thrown if a server cannot be built. Lists every problem (specification 7, rule 4). */
+/** Thrown if a server cannot be built; lists every problem (specification 7, rule 4). */
 export class BootError extends Error {
   readonly problems: readonly BootProblem[];
 

@@ -1,13 +1,12 @@
 import { ConflictError } from "./errors.ts";
 
 /**
- * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`). The transaction
- * writes no item.
+ * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`); nothing is written.
  */
 export class CommitConditionError extends ConflictError {
   /** Index of the item, from 0. */
   readonly index: number;
-  /** The reason that DynamoDB gives. */
+  /** DynamoDB's reason. */
   readonly reason: string;
 
   constructor(index: number, reason: string) {

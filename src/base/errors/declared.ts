@@ -1,12 +1,10 @@
 import type { BootProblem } from "./boot.ts";
 
-/** Options before validation. Callers in plain JavaScript can pass anything. */
+/** Options before validation; plain JavaScript can pass anything. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
-/** Records a problem of a declaration. */
 export type Report = (problem: Omit<BootProblem, "feature">) => void;
 
-/** Reports options that a declaration does not have. */
 export function unknownOptions(
   key: string,
   options: RawOptions,
@@ -25,7 +23,7 @@ export function unknownOptions(
   }
 }
 
-/** Checks whether a string has the format of an event type (specification 2.8). */
+/** Whether a string has the format of an event type (specification 2.8). */
 export function isEventType(type: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
 }

@@ -6,9 +6,9 @@ interface ErrorBody {
   readonly error: string;
   readonly message: string;
   readonly requestId: string;
-  /** Present only for validation errors. */
+  /** Only for validation errors. */
   readonly fields?: readonly FieldError[];
-  /** Present only in development. */
+  /** Only in development. */
   readonly stack?: string;
 }
 
@@ -19,33 +19,23 @@ export interface ErrorDescription {
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
-interface ErrorSituation {
-  readonly requestId: string;
-  readonly environment: "development" | "test" | "production";
-}
-
-const unknownMessage = "Internal server error";
 const maxText = 2_000;
 const maxStack = 20_000;
 const maxFields = 100;
 const maxCauses = 10;
 
 /**
- * Describes any thrown value (specification 7); never throws. From status 500 the log level is
- * `error`, with stack and causes; below it is `warn`. The message of an untyped error stays on the
- * server.
+ * Describes any thrown value (specification 7); never throws. The message of an untyped error stays
+ * on the server.
  */
 export function describeError(
   error: unknown,
-  { requestId, environment }: ErrorSituation,
+  {
+    requestId,
+    environment,
+  }: { readonly requestId: string; readonly environment: "development" | "test" | "production" },
 ): ErrorDescription {
-  const { status, code, message, headers, fields } = typed(error) ?? {
-    status: errorCodes.internal_error,
-    code: "internal_error",
-    message: unknownMessage,
-    headers: {},
-    fields: undefined,
-  };
+  const { status, code, message, headers, fields } = typed(error) ?? untyped;
   const stack = textOf(error, "stack", maxStack);
   const shown = environment === "development" && stack !== undefined ? { stack } : {};
   const isServerError = status >= 500;
@@ -72,27 +62,21 @@ export function describeError(
   };
 }
 
-interface Typed {
-  readonly status: number;
-  readonly code: string;
-  readonly message: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly fields: readonly FieldError[] | undefined;
-}
+const untyped = {
+  status: errorCodes.internal_error,
+  code: "internal_error",
+  message: "Internal server error",
+  headers: {},
+  fields: undefined,
+};
 
-/** Checks the members of a typed error: the brand does not guarantee their types. */
-function typed(error: unknown): Typed | undefined {
+/** The brand does not guarantee the types of the members. */
+function typed(error: unknown) {
   try {
     if (!isTypedError(error)) return undefined;
     const { status, code, message, headers } = error;
-    if (
-      !Number.isInteger(status) ||
-      status < 400 ||
-      status > 599 ||
-      typeof code !== "string" ||
-      typeof message !== "string"
-    )
-      return undefined;
+    if (!Number.isInteger(status) || status < 400 || status > 599) return undefined;
+    if (typeof code !== "string" || typeof message !== "string") return undefined;
     const fields =
       code === "validation_error" && "fields" in error ? fieldsOf(error.fields) : undefined;
     return {

@@ -18,7 +18,7 @@ export interface MessageDetails extends ErrorDetails {
   readonly message?: string;
 }
 
-/** Brand by which two copies of the package recognize each other's errors. */
+/** Two copies of the package recognize each other's errors by it. */
 export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
 
 /**
@@ -29,7 +29,7 @@ export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
  * throw new PipelineError("The archive is being rebuilt", 503);
  */
 export class PipelineError extends Error {
-  // Explicit, here and below: bundlers that shorten class names would shorten them in the log.
+  // Explicit, here and below, for bundlers that shorten class names.
   static override readonly name: string = "PipelineError";
   /** `error` member of the response body. */
   readonly code: string;
@@ -98,8 +98,7 @@ export class AccessDeniedError extends PipelineError {
 
 /**
  * 422 `validation_error`, "Validation failed": the input is invalid (specification 7). `details`
- * may
- * be another message.
+ * may be another message.
  *
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
@@ -132,7 +131,7 @@ export class ConflictError extends PipelineError {
 }
 
 /**
- * Error raised by keelson. Its code determines the status: {@link errorCodes} (specification 7).
+ * Error of keelson itself. Its code determines the status: {@link errorCodes} (specification 7).
  *
  * @example
  * if (error instanceof FrameworkError && error.code === "config_unavailable") retryLater();
@@ -144,7 +143,7 @@ export class FrameworkError extends PipelineError {
   }
 }
 
-/** Hides a member from log lines. Writable, because older code sets these members itself. */
+/** Hidden from log lines. Writable, because older code sets these members itself. */
 function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
 }

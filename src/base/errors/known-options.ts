@@ -1,10 +1,6 @@
 import { quoted } from "./quoted.ts";
 
-/**
- * Checks that options have no unknown member, such as a misspelled one. `call` names the call in
- * the message.
- * @throws TypeError
- */
+/** `call` names the call in the message. @throws TypeError for an unknown option. */
 export function assertKnownOptions(call: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;
   if (typeof options !== "object" || options === null || Array.isArray(options)) {

@@ -1,7 +1,7 @@
-/** Maximum number of characters compared: the cost is the product of both lengths. */
+/** Characters compared: the cost is the product of both lengths. */
 const longest = 256;
 
-/** The candidate that `name` most likely misspells: at most a third of the name differs. */
+/** The candidate that `name` most likely misspells: at most a third of it differs. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let fewest = Math.floor(Math.min(name.length, longest) / 3) + 1;

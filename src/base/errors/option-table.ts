@@ -8,8 +8,7 @@ export type OptionTable = Readonly<Record<string, OptionCheck>>;
 export type OptionProblem = Pick<BootProblem, "key" | "rule" | "message" | "fix">;
 
 /**
- * Checks a group of options, which may be absent. `path` is empty for the options of the call
- * itself. Never throws.
+ * Checks options, which may be absent. `path` is empty for those of the call itself. Never throws.
  */
 export function tableProblems(
   path: string,

@@ -1,4 +1,4 @@
-/** Brand by which two copies of the package recognize each other's errors. */
+/** Two copies of the package recognize each other's errors by it. */
 export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**

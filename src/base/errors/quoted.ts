@@ -1,4 +1,4 @@
-/** Maximum length of a value in a message, in UTF-16 code units. */
+/** In UTF-16 code units. */
 const longest = 80;
 
 /** Formats any value on one bounded line. Never throws. */

@@ -1,7 +1,4 @@
-/**
- * Code of a Node error, such as `ENOENT`. Without `instanceof`: under Jest, Node's errors extend
- * another `Error`.
- */
+/** Code of a Node error, such as `ENOENT`. No `instanceof`: Jest has another `Error`. */
 export function systemCode(error: unknown): unknown {
   return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
 }

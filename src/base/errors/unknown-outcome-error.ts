@@ -4,9 +4,8 @@ import { permanentBrand } from "./permanent-error.ts";
 
 /**
  * 409 `unknown_outcome`, thrown by `ctx.step` with `ifUnknown: "refuse"`: an earlier run started
- * the step, and its outcome is unknown until an operator resolves it (`keelson steps resolve`). In
- * a consumer, a job or a schedule it is permanent: the message goes to the dead-letter queue
- * immediately.
+ * the step, and its outcome is unknown until an operator resolves it (`keelson steps resolve`). For
+ * a message or a schedule it is permanent: straight to the dead-letter queue.
  */
 export class UnknownOutcomeError extends PipelineError {
   static override readonly name: string = "UnknownOutcomeError";

@@ -13,7 +13,7 @@ const kinds = [
   "allOf",
 ] as const;
 
-/** Brand that carries the type of the callers a rule admits. It does not exist at run time. */
+/** Carries the type of the callers a rule admits; does not exist at run time. */
 declare const callerType: unique symbol;
 
 /**
@@ -38,10 +38,7 @@ type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
 type TenantRule = AccessRule<TenantUser>;
 
-/**
- * The type common to all callers that any of the rules admits: signed in, or with a tenant, only if
- * every rule requires it.
- */
+/** Signed in, or with a tenant, only if every rule requires it. */
 type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : [Rules[number]] extends [TenantRule]
@@ -49,9 +46,8 @@ type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [A
     : User;
 
 /**
- * The type of the callers that all of the rules admit. Only rules that are certain to be present
- * count, and the strictest one decides: a list after other rules may be empty, and a union of two
- * rules may be either.
+ * Only rules that are certain to be present count, and the strictest one decides: a list after
+ * other rules may be empty, and a union of two rules may be either.
  */
 type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [
   Rules[number],
@@ -82,8 +78,7 @@ export const access = Object.freeze({
   /** Allows every signed-in caller. */
   authenticated: rule<AuthenticatedUser>("authenticated"),
   /**
-   * Allows every caller of a tenant: signed-in users, and system runs for a tenant, which do not
-   * have a user.
+   * Allows every caller of a tenant: signed-in users, and system runs for a tenant without a user.
    */
   tenant: rule<TenantUser>("tenant"),
   /** Allows the roles `admin` and `systemAdmin`. */
@@ -91,24 +86,16 @@ export const access = Object.freeze({
   /** Allows the role `systemAdmin`. */
   systemAdmin: rule<AuthenticatedUser>("systemAdmin"),
   /**
-   * Allows a caller with at least one of the roles. Role names must match exactly, including case.
+   * Allows a caller with at least one of the roles, compared exactly.
    *
    * @throws TypeError without names, or if one is not a non-empty string.
    */
   roles(...names: readonly string[]): AuthenticatedRule {
-    if (names.length === 0) {
-      throw new TypeError(
-        "access.roles(): no role is named; name at least one, or use access.authenticated",
-      );
-    }
-    const wrong = names.findIndex(
-      (name: unknown) => typeof name !== "string" || name.trim() === "",
-    );
-    if (wrong !== -1) {
-      throw new TypeError(
-        `access.roles(): argument ${wrong + 1} is not a role name; pass non-empty strings, not an array`,
-      );
-    }
+    const isName = (name: unknown) => typeof name === "string" && name.trim() !== "";
+    assertArguments("roles", names, isName, {
+      none: "no role is named; name at least one, or use access.authenticated",
+      wrong: "is not a role name; pass non-empty strings, not an array",
+    });
     return rule("roles", names);
   },
   /**
@@ -117,7 +104,7 @@ export const access = Object.freeze({
    * @throws TypeError without rules, or if one is not an access rule.
    */
   anyOf<const Rules extends readonly AccessRule[]>(...rules: Rules): AccessRule<AnyCaller<Rules>> {
-    return rule("anyOf", [], checked("anyOf", rules));
+    return composed("anyOf", rules);
   },
   /**
    * Allows a caller that every rule allows.
@@ -127,14 +114,11 @@ export const access = Object.freeze({
   allOf<const Rules extends readonly AccessRule[]>(
     ...rules: Rules
   ): AccessRule<EveryCaller<Rules>> {
-    return rule("allOf", [], checked("allOf", rules));
+    return composed("allOf", rules);
   },
 });
 
-/**
- * Reports whether `value` is a rule created by {@link access}, from this copy of the package or
- * another.
- */
+/** Recognizes rules of {@link access}, from this copy of the package or another. */
 export function isAccessRule(value: unknown): value is AccessRule {
   if (typeof value !== "object" || value === null) return false;
   // Safe: each member is checked before use.
@@ -142,7 +126,7 @@ export function isAccessRule(value: unknown): value is AccessRule {
   return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
 }
 
-/** Reports whether `rule` allows `user`. An unknown kind of rule rejects every user. */
+/** An unknown kind of rule rejects every user. */
 export function allows(rule: AccessRule, user: User): boolean {
   switch (rule.kind) {
     case "everyone":
@@ -160,15 +144,14 @@ export function allows(rule: AccessRule, user: User): boolean {
     case "anyOf":
       return rule.rules.some((part) => allows(part, user));
     case "allOf":
-      // The factory rejects an empty list. A rule from another copy with an emptied list must not
-      // admit everyone.
+      // A rule from another copy with an emptied list must not admit everyone.
       return rule.rules.length > 0 && rule.rules.every((part) => allows(part, user));
     default:
       return false;
   }
 }
 
-/** Formats a rule as it appears in code: `roles(editor, owner)`. */
+/** Formats a rule as in code: `roles(editor, owner)`. */
 export function describeRule(rule: AccessRule): string {
   if (rule.kind === "roles") return `roles(${rule.names.join(", ")})`;
   if (rule.kind === "anyOf" || rule.kind === "allOf")
@@ -176,7 +159,6 @@ export function describeRule(rule: AccessRule): string {
   return rule.kind;
 }
 
-/** Reports whether a caller must be identified: `false` only if the rule allows everyone. */
 export function needsIdentity(rule: AccessRule): boolean {
   return !allows(rule, anonymous);
 }
@@ -194,19 +176,28 @@ function rule<Caller extends User>(
   });
 }
 
-function checked(factory: "anyOf" | "allOf", rules: readonly AccessRule[]): readonly AccessRule[] {
-  if (rules.length === 0) {
-    throw new TypeError(
-      `access.${factory}(): no rule is given; pass at least one, or say access.everyone where everyone is meant`,
-    );
-  }
-  const wrong = rules.findIndex((candidate: unknown) => !isAccessRule(candidate));
-  if (wrong !== -1) {
-    throw new TypeError(
-      `access.${factory}(): argument ${wrong + 1} is not an access rule; pass access.admin, access.roles("editor") and the like, not an array`,
-    );
-  }
-  return rules;
+function composed<Caller extends User>(
+  kind: "anyOf" | "allOf",
+  rules: readonly AccessRule[],
+): AccessRule<Caller> {
+  assertArguments(kind, rules, isAccessRule, {
+    none: "no rule is given; pass at least one, or say access.everyone where everyone is meant",
+    wrong:
+      'is not an access rule; pass access.admin, access.roles("editor") and the like, not an array',
+  });
+  return rule(kind, [], rules);
+}
+
+function assertArguments(
+  factory: string,
+  given: readonly unknown[],
+  isSound: (argument: unknown) => boolean,
+  messages: { readonly none: string; readonly wrong: string },
+): void {
+  if (given.length === 0) throw new TypeError(`access.${factory}(): ${messages.none}`);
+  const index = given.findIndex((argument) => !isSound(argument));
+  if (index === -1) return;
+  throw new TypeError(`access.${factory}(): argument ${index + 1} ${messages.wrong}`);
 }
 
 function isSignedIn(user: User): boolean {

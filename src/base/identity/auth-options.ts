@@ -32,36 +32,23 @@ export interface AuthOptions {
 type AuthProblem = Omit<BootProblem, "feature">;
 
 /** RFC 7518 forbids keys shorter than the output of HS256. */
-export const minSecretBytes = 32;
+const minSecretBytes = 32;
 
 /** Never throws, and never repeats a secret. */
 export function authProblems(options: unknown): AuthProblem[] {
   try {
     if (!isRecord(options))
-      return problem(
-        "auth",
-        "not-an-object",
-        `is ${shown(options)}`,
-        "pass { jwks } or { secret }",
-      );
+      return wrong("auth", "not-an-object", options, "pass { jwks } or { secret }");
     const { issuer, audience, claims, clockToleranceSeconds: seconds } = options;
     const known = ["jwks", "secret", "issuer", "audience", "claims", "clockToleranceSeconds"];
+    const isTolerance = typeof seconds === "number" && seconds >= 0 && seconds <= 300;
     return [
       ...unknownMembers("auth", options, known),
       ...sourceProblems(options),
-      ...(issuer === undefined || isName(issuer)
-        ? []
-        : notAString("auth.issuer", issuer, "set the exact iss of the tokens, or leave it out")),
+      ...nameProblems("auth.issuer", issuer, "set the exact iss of the tokens, or leave it out"),
       ...audienceProblems(audience),
       ...claimProblems(claims),
-      ...(seconds === undefined || (typeof seconds === "number" && seconds >= 0 && seconds <= 300)
-        ? []
-        : problem(
-            "auth.clockToleranceSeconds",
-            "out-of-bounds",
-            `is ${shown(seconds)}`,
-            "set a number of seconds from 0 to 300, or leave it out",
-          )),
+      ...(seconds === undefined || isTolerance ? [] : toleranceProblems(seconds)),
     ];
   } catch {
     const message = "cannot be read, one of its members throws";
@@ -69,10 +56,7 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/**
- * Whether the server would accept tokens of other applications: an issuer shares a secret with one
- * application only.
- */
+/** An issuer shares a secret with one application only, a key set with all of them. */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }
@@ -99,19 +83,17 @@ function secretProblems(secret: unknown): AuthProblem[] {
 }
 
 function jwksProblems(jwks: unknown): AuthProblem[] {
-  const wrong = (rule: string, message: string, fix: string) =>
-    problem("auth.jwks", rule, message, fix);
   const fix = "set the https URL of the issuer's JSON Web Key Set";
   const url = typeof jwks === "string" ? URL.parse(jwks) : null;
-  if (url === null) return wrong("not-a-url", `is ${shown(jwks)}`, fix);
+  if (url === null) return wrong("auth.jwks", "not-a-url", jwks, fix);
   if (url.username !== "" || url.password !== "") {
     const message = "carries a user name or password";
-    return wrong("url-credentials", message, "remove them; key sets are public");
+    return problem("auth.jwks", "url-credentials", message, "remove them; key sets are public");
   }
   if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)))
     return [];
   const message = `${shown(jwks)} is not https, so its keys could be replaced on the way`;
-  return wrong("not-https", message, fix);
+  return problem("auth.jwks", "not-https", message, fix);
 }
 
 function isLoopback(hostname: string): boolean {
@@ -119,31 +101,28 @@ function isLoopback(hostname: string): boolean {
 }
 
 function audienceProblems(audience: unknown): AuthProblem[] {
-  const list: readonly unknown[] = Array.isArray(audience) ? audience : [audience];
-  if (audience === undefined || (list.length > 0 && list.every(isName))) return [];
+  if (Array.isArray(audience) && audience.length > 0 && audience.every(isName)) return [];
   const fix = "set a non-empty string or a non-empty list of them, or leave it out";
-  return notAString("auth.audience", audience, fix);
+  return nameProblems("auth.audience", audience, fix);
 }
 
 function claimProblems(claims: unknown): AuthProblem[] {
   if (claims === undefined) return [];
   if (!isRecord(claims)) {
     const fix = "pass { user, tenant, roles }, or leave it out";
-    return problem("auth.claims", "not-an-object", `is ${shown(claims)}`, fix);
+    return wrong("auth.claims", "not-an-object", claims, fix);
   }
   const known = ["user", "tenant", "roles"];
+  const fix = "set the name of a claim, or leave it out";
   return [
     ...unknownMembers("auth.claims", claims, known),
-    ...known.flatMap((member) =>
-      claims[member] === undefined || isName(claims[member])
-        ? []
-        : notAString(
-            `auth.claims.${member}`,
-            claims[member],
-            "set the name of a claim, or leave it out",
-          ),
-    ),
+    ...known.flatMap((member) => nameProblems(`auth.claims.${member}`, claims[member], fix)),
   ];
+}
+
+function toleranceProblems(seconds: unknown): AuthProblem[] {
+  const fix = "set a number of seconds from 0 to 300, or leave it out";
+  return wrong("auth.clockToleranceSeconds", "out-of-bounds", seconds, fix);
 }
 
 function unknownMembers(
@@ -152,18 +131,19 @@ function unknownMembers(
   known: readonly string[],
 ): AuthProblem[] {
   const fix = `remove it; known are ${known.join(", ")}`;
-  return Object.keys(value)
-    .filter((member) => !known.includes(member))
-    .map((member) => ({
-      key: `${path}.${member}`,
-      rule: "unknown-option",
-      message: `${path} has no option ${shown(member)}`,
-      fix,
-    }));
+  const unknown = Object.keys(value).filter((member) => !known.includes(member));
+  return unknown.map((member) => {
+    const message = `${path} has no option ${shown(member)}`;
+    return { key: `${path}.${member}`, rule: "unknown-option", message, fix };
+  });
 }
 
-function notAString(key: string, value: unknown, fix: string): AuthProblem[] {
-  return problem(key, "not-a-string", `is ${shown(value)}`, fix);
+function nameProblems(key: string, value: unknown, fix: string): AuthProblem[] {
+  return value === undefined || isName(value) ? [] : wrong(key, "not-a-string", value, fix);
+}
+
+function wrong(key: string, rule: string, value: unknown, fix: string): AuthProblem[] {
+  return problem(key, rule, `is ${shown(value)}`, fix);
 }
 
 function problem(key: string, rule: string, message: string, fix: string): AuthProblem[] {

@@ -13,42 +13,27 @@ import {
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 import type { User } from "./user.ts";
 
-/** Data in a request that identifies the caller. */
 export interface Credentials {
-  /** The `Authorization` header. */
   readonly authorization: string | undefined;
-  /** Claims verified by an API Gateway authorizer. Set only by the Lambda host. */
+  /** Verified by an API Gateway authorizer. Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
-export interface Authenticator {
-  /**
-   * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
-   * (specification 5).
-   *
-   * @throws PipelineError 503 if the keys for verifying a token are unavailable.
-   */
-  authenticate(credentials: Credentials): Promise<Identification>;
-  /**
-   * Identifies the caller of a request that is rejected in any case. Uses only keys that are
-   * already loaded, so it never fetches a key set. Never fails.
-   */
-  recognize(credentials: Credentials): Promise<User | undefined>;
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>;
 
 const maxTokenLength = 8 * 1024;
 const maxHeaderLength = "Bearer ".length + maxTokenLength;
 
 /**
- * Creates the authenticator of a server. Without `auth`, only a gateway's claims identify a caller.
- * With it, they take precedence over tokens. The first token loads jose.
+ * Without `auth`, only a gateway's claims identify a caller; with it, they take precedence over
+ * tokens. The first token loads jose.
  *
  * @throws BootError if `auth` has problems.
  */
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
   readonly clock: Clock;
-}): Authenticator {
+}) {
   const { auth, clock } = options;
   const problems = auth === undefined ? [] : authProblems(auth);
   if (problems.length > 0)
@@ -63,18 +48,28 @@ export function createAuthenticator(options: {
   };
 
   return Object.freeze({
+    /**
+     * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
+     * (specification 5).
+     *
+     * @throws PipelineError 503 if the keys for verifying a token are unavailable.
+     */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
-        return identifyBy(gatewayClaims, auth);
+      const known = identifyBy(gatewayClaims, auth);
+      if (known !== undefined) return known;
       if (auth === undefined)
         return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
     },
+    /**
+     * Identifies the caller of a request that is rejected in any case. Never fails, and never
+     * fetches a key set.
+     */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
-        return identifyBy(gatewayClaims, auth).user;
+      const known = identifyBy(gatewayClaims, auth);
+      if (known !== undefined) return known.user;
       // The key set is loaded only after a first token needs it.
       if (auth === undefined || (auth.secret === undefined && verifier === undefined))
         return undefined;
@@ -89,8 +84,12 @@ export function createAuthenticator(options: {
   });
 }
 
-function identifyBy({ by, claims }: GatewayClaims, auth: AuthOptions | undefined): Identification {
-  return identify(claims, auth?.claims, (roles) => parseGatewayRoles(roles, by));
+function identifyBy(
+  given: GatewayClaims | undefined,
+  auth: AuthOptions | undefined,
+): Identification | undefined {
+  if (given === undefined || !saysWho(given.claims, auth?.claims)) return undefined;
+  return identify(given.claims, auth?.claims, (roles) => parseGatewayRoles(roles, given.by));
 }
 
 async function verified(
@@ -113,7 +112,6 @@ async function verified(
   return identify(claims, auth.claims);
 }
 
-/** Reads the single token of the header, after checking the header's length. */
 function bearerToken(authorization: string | undefined): string | Identification {
   if (authorization === undefined) return { user: undefined, problem: undefined };
   if (authorization.length > maxHeaderLength)
@@ -122,15 +120,7 @@ function bearerToken(authorization: string | undefined): string | Identification
   return token ?? { user: undefined, problem: "the Authorization header is not one bearer token" };
 }
 
-interface TokenVerifier {
-  /** Verifies a token. @throws Errors that {@link tokenFault} explains. */
-  verify(token: string): Promise<JWTPayload>;
-  /**
-   * Verifies a token with the known keys, without a fetch. @throws Also if the token's key is not
-   * among them.
-   */
-  verifyAtHand(token: string): Promise<JWTPayload>;
-}
+type TokenVerifier = Awaited<ReturnType<typeof createTokenVerifier>>;
 
 /** The two lists stay separate: a public key must never serve as an HMAC secret. */
 const secretAlgorithms = ["HS256"];
@@ -139,8 +129,8 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Loads jose, imports the key once, and pins algorithms, `iss`, `aud` and a required `exp`. */
-async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
+/** Pins algorithms, `iss`, `aud` and a required `exp`. */
+async function createTokenVerifier(auth: AuthOptions, clock: Clock) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
   const keys =
@@ -152,18 +142,18 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<Tok
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds ?? 0,
     ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined
-      ? {}
-      : { audience: typeof audience === "string" ? audience : [...audience] }),
+    ...(audience === undefined ? {} : { audience: [audience].flat() }),
   };
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
-    const { payload } = await jose.jwtVerify(token, find, {
-      ...pinned,
-      currentDate: new Date(clock.now()),
-    });
-    return payload;
+    const currentDate = new Date(clock.now());
+    return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
   };
-  return { verify: verifyWith(keys.find), verifyAtHand: verifyWith(keys.findAtHand) };
+  return {
+    /** @throws errors that {@link tokenFault} explains. */
+    verify: verifyWith(keys.find),
+    /** Never fetches keys. @throws also if the token's key is not among the known ones. */
+    verifyAtHand: verifyWith(keys.findAtHand),
+  };
 }
 
 function sameKey(key: CryptoKey): RemoteKeys {
@@ -172,43 +162,32 @@ function sameKey(key: CryptoKey): RemoteKeys {
 }
 
 function importSecret(secret: string): Promise<CryptoKey> {
-  return crypto.subtle.importKey(
-    "raw",
-    Buffer.from(secret),
-    { name: "HMAC", hash: "SHA-256" },
-    false,
-    ["verify"],
-  );
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  return crypto.subtle.importKey("raw", Buffer.from(secret), algorithm, false, ["verify"]);
 }
 
 /**
- * Describes the problem with a token for the client; `undefined` if the token is not the cause. An
- * unlisted error counts as the server's: a failure of the key set must not look like a bad token.
+ * Describes the token's fault for the client; `undefined` for an unlisted error, which counts as
+ * the server's: a failure of the key set must not look like a bad token.
  */
 function tokenFault(error: unknown): string | undefined {
-  // jose's errors have `code`, and claim errors also have `claim` and `reason`. Only compared, so
-  // any type is safe.
+  // Safe: the members of jose's errors are only compared.
   const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
-  switch (code) {
-    case "ERR_JWT_EXPIRED":
-      return "token expired";
-    case "ERR_JWT_CLAIM_VALIDATION_FAILED":
-      return claimFault(String(claim), reason === "missing");
-    case "ERR_JOSE_ALG_NOT_ALLOWED":
-    case "ERR_JOSE_NOT_SUPPORTED":
-      return "token algorithm not accepted";
-    case "ERR_JWS_SIGNATURE_VERIFICATION_FAILED":
-    case "ERR_JWKS_NO_MATCHING_KEY":
-      return "token signature not accepted";
-    case "ERR_JWKS_MULTIPLE_MATCHING_KEYS":
-      return "token does not name its key (kid)";
-    case "ERR_JWS_INVALID":
-    case "ERR_JWT_INVALID":
-      return "token is malformed";
-    default:
-      return undefined;
-  }
+  return code === "ERR_JWT_CLAIM_VALIDATION_FAILED"
+    ? claimFault(String(claim), reason === "missing")
+    : faults.get(code);
 }
+
+const faults: ReadonlyMap<unknown, string> = new Map([
+  ["ERR_JWT_EXPIRED", "token expired"],
+  ["ERR_JOSE_ALG_NOT_ALLOWED", "token algorithm not accepted"],
+  ["ERR_JOSE_NOT_SUPPORTED", "token algorithm not accepted"],
+  ["ERR_JWS_SIGNATURE_VERIFICATION_FAILED", "token signature not accepted"],
+  ["ERR_JWKS_NO_MATCHING_KEY", "token signature not accepted"],
+  ["ERR_JWKS_MULTIPLE_MATCHING_KEYS", "token does not name its key (kid)"],
+  ["ERR_JWS_INVALID", "token is malformed"],
+  ["ERR_JWT_INVALID", "token is malformed"],
+]);
 
 function claimFault(claim: string, missing: boolean): string {
   if (missing) return `token has no ${claim} claim`;

@@ -2,26 +2,22 @@ import type { ClaimNames } from "./auth-options.ts";
 import type { User } from "./user.ts";
 
 /**
- * The caller of a request, or the reason why it is unknown. `problem` is safe to send to the
- * client, and `undefined` if the request carried no credentials.
+ * The caller, or why it is unknown: safe to send to the client, `undefined` without credentials.
  */
 export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-/** Maximum length of a user, tenant or role. */
+/** Of a user, tenant or role. */
 export const maxNameLength = 256;
 const maxRoles = 100;
 const maxRolesLength = 8192;
 const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
 
 /**
- * Creates a `User` from verified claims of a token or gateway. User and tenant are non-empty
- * strings without control characters, at most 256 characters. An invalid claim rejects the whole
- * set (specification 5).
- *
- * @param rolesOf Parses roles in the format of the verifier: {@link parseRoles} for a token, {@link
- * parseGatewayRoles} for a gateway.
+ * Creates a `User` from verified claims. User and tenant are non-empty strings without control
+ * characters, at most 256 characters. An invalid claim rejects the whole set (specification 5).
+ * `rolesOf` parses the verifier's format of roles.
  */
 export function identify(
   claims: Readonly<Record<string, unknown>>,
@@ -29,31 +25,27 @@ export function identify(
   rolesOf: (claim: unknown) => string[] | undefined = parseRoles,
 ): Identification {
   const { user, tenant, roles } = withDefaults(names);
+  const [id, tenantId] = [claims[user], claims[tenant]];
   if (!Object.hasOwn(claims, user)) return refuse(`the ${user} claim is missing`);
-  const id = claims[user];
   if (!isIdentifier(id)) return refuse(`the ${user} claim is not valid`);
   if (!Object.hasOwn(claims, tenant)) return refuse(`the ${tenant} claim is missing`);
-  const tenantId = claims[tenant];
   if (!isIdentifier(tenantId)) return refuse(`the ${tenant} claim is not valid`);
   const parsed = Object.hasOwn(claims, roles) ? rolesOf(claims[roles]) : [];
   if (parsed === undefined) return refuse(`the ${roles} claim is not valid`);
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
 
-/** Reports whether `claims` contain anything about the caller, valid or not. */
+/** Whether `claims` contain anything about the caller, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
 ): boolean {
-  const { user, tenant, roles } = withDefaults(names);
-  return (
-    Object.hasOwn(claims, user) || Object.hasOwn(claims, tenant) || Object.hasOwn(claims, roles)
-  );
+  return Object.values(withDefaults(names)).some((name) => Object.hasOwn(claims, name));
 }
 
 /**
- * Reads a token's roles claim as a set of at most 100 names; `undefined` if the claim is invalid.
- * Each list item is one name, and a string is one name: `"Read-only admin"` is not `admin`.
+ * Reads a token's roles claim: at most 100 names, or one string as one name: `"Read-only admin"` is
+ * not `admin`. Returns `undefined` if the claim is invalid.
  */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
@@ -64,7 +56,7 @@ export function parseRoles(claim: unknown): string[] | undefined {
 
 /** Claims verified by an API Gateway authorizer. */
 export interface GatewayClaims {
-  /** Kind of the authorizer. Each kind converts lists to strings differently. */
+  /** Kind of the authorizer. Each converts lists to strings differently. */
   readonly by: "jwt" | "cognito" | "lambda";
   readonly claims: Readonly<Record<string, unknown>>;
 }
@@ -88,9 +80,8 @@ export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): stri
 }
 
 /**
- * Reports whether `value` is a valid user, tenant or role. Half a surrogate pair would become
- * U+FFFD, so two different names could become equal. SQS rejects events of a user with U+FFFE or
- * U+FFFF.
+ * Half a surrogate pair would become U+FFFD, so that two names could become equal. SQS rejects
+ * events of a user with U+FFFE or U+FFFF.
  */
 export function isIdentifier(value: unknown): value is string {
   return (
@@ -101,12 +92,12 @@ export function isIdentifier(value: unknown): value is string {
   );
 }
 
-export function withDefaults(names: ClaimNames): Required<ClaimNames> {
-  return {
-    user: names.user ?? "sub",
-    tenant: names.tenant ?? "tenantId",
-    roles: names.roles ?? "roles",
-  };
+export function withDefaults({
+  user = "sub",
+  tenant = "tenantId",
+  roles = "roles",
+}: ClaimNames): Required<ClaimNames> {
+  return { user, tenant, roles };
 }
 
 function refuse(problem: string): Identification {
@@ -117,8 +108,7 @@ function splitRoles(text: string, by: GatewayClaims["by"]): readonly string[] | 
   if (text.length > maxRolesLength) return undefined;
   if (by === "cognito") return textList(text) ?? named(text, text.split(","));
   if (!text.startsWith("[") || !text.endsWith("]")) return named(text, [text]);
-  // An HTTP API sends the role "7" as `[7]`, which is also a JSON list of a number. Only lists of
-  // strings count as JSON.
+  // An HTTP API sends the role "7" as `[7]`: only lists of strings count as JSON.
   const inside = text.slice(1, -1);
   return textList(text) ?? (by === "jwt" ? named(inside, inside.split(" ")) : undefined);
 }
@@ -132,10 +122,7 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/**
- * Cleans up the names in a string. A remaining bracket or quote means that the string has an
- * unknown format.
- */
+/** A remaining bracket or quote means an unknown format. */
 function named(text: string, names: readonly string[]): string[] | undefined {
   if (/[[\]"']/.test(text)) return undefined;
   return names.map((name) => name.trim()).filter((name) => name !== "");

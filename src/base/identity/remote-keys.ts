@@ -1,20 +1,7 @@
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../process/clock.ts";
 
-export interface RemoteKeyLimits {
-  /** Timeout of one fetch. Default 2,000 ms. */
-  readonly timeoutMs: number;
-  /** Maximum size of the key set. Default 256 KiB. */
-  readonly maxBytes: number;
-  /** Age after which the key set is fetched again. Default 10 minutes. */
-  readonly maxAgeMs: number;
-  /** Maximum age for use while the endpoint is down. Default 1 hour. */
-  readonly maxStaleMs: number;
-  /** Minimum time from a successful fetch to one for an unknown key. Default 10 s. */
-  readonly cooldownMs: number;
-  /** Minimum time from a failed fetch to the next one. Default 2 s. */
-  readonly retryMs: number;
-}
+export type RemoteKeyLimits = Readonly<Record<keyof typeof defaults, number>>;
 
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
@@ -25,20 +12,24 @@ export interface RemoteKeys {
 /** The token can be neither accepted nor rejected. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
-    super(
-      `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`,
-      { cause },
-    );
+    const message = `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`;
+    super(message, { cause });
     this.name = "KeysUnavailableError";
   }
 }
 
-const defaults: RemoteKeyLimits = Object.freeze({
+const defaults = Object.freeze({
+  /** Timeout of one fetch. */
   timeoutMs: 2_000,
+  /** Maximum size of the key set. */
   maxBytes: 256 * 1024,
+  /** Age after which the key set is fetched again. */
   maxAgeMs: 600_000,
+  /** Maximum age for use while the endpoint is down. */
   maxStaleMs: 3_600_000,
+  /** Minimum time from a successful fetch to one for an unknown key. */
   cooldownMs: 10_000,
+  /** Minimum time from a failed fetch to the next. */
   retryMs: 2_000,
 });
 
@@ -87,7 +78,7 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /** Fetches once for all callers, within the limits. Records a failure instead of throwing it. */
+  /** Fetches once for all callers, within the limits. Never throws. */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
@@ -111,11 +102,8 @@ export function createRemoteKeys(
 
 async function fetchKeySet(url: URL, timeoutMs: number, maxBytes: number): Promise<JSONWebKeySet> {
   const headers = { accept: "application/json, application/jwk-set+json" };
-  const response = await fetch(url, {
-    headers,
-    redirect: "manual",
-    signal: AbortSignal.timeout(timeoutMs),
-  });
+  const signal = AbortSignal.timeout(timeoutMs);
+  const response = await fetch(url, { headers, redirect: "manual", signal });
   if (response.status !== 200 || response.body === null) {
     await response.body?.cancel();
     throw new Error(`the endpoint answered with status ${response.status}, not with a key set`);

@@ -21,21 +21,10 @@ const maxExpirySeconds = 10 * 365 * 86_400;
  * Signs a token with HS256, for development, tests and scripts (specification 5).
  *
  * @throws TypeError if the server would reject the token.
- * @example
- * const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: ["admin"] },
- * systemClock);
  */
 export async function signToken(options: TokenOptions, clock: Clock): Promise<string> {
-  const {
-    secret,
-    userId,
-    tenantId,
-    roles,
-    expiresInSeconds = 86_400,
-    issuer,
-    audience,
-    claims = {},
-  } = options;
+  const { secret, userId, tenantId, roles, expiresInSeconds = 86_400 } = options;
+  const { issuer, audience, claims = {} } = options;
   const names = withDefaults(claims);
   const payload = { [names.roles]: [...roles], [names.tenant]: tenantId, [names.user]: userId };
   check(options, payload, expiresInSeconds);
@@ -58,26 +47,24 @@ function check(
 ): void {
   const { secret, userId, tenantId, roles, issuer, audience, claims } = options;
   const wrong = authProblems({ secret, issuer, audience, claims })[0];
-  if (wrong !== undefined) throw new TypeError(`signToken: ${wrong.message}; ${wrong.fix}`);
+  if (wrong !== undefined) refuse(`${wrong.message}; ${wrong.fix}`);
   const identification = identify(payload, claims);
   if (identification.user === undefined) {
     const rule =
       "user, tenant and roles are non-empty strings of at most 256 characters, without control characters";
-    throw new TypeError(`signToken: ${identification.problem}; ${rule}`);
+    refuse(`${identification.problem}; ${rule}`);
   }
   const asked = { id: userId, tenantId, roles: [...new Set(roles)] };
   if (JSON.stringify(identification.user) !== JSON.stringify(asked)) {
-    throw new TypeError(
-      "signToken: two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each",
+    refuse(
+      "two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each",
     );
   }
-  if (
-    !Number.isInteger(expiresInSeconds) ||
-    expiresInSeconds < 1 ||
-    expiresInSeconds > maxExpirySeconds
-  ) {
-    throw new TypeError(
-      `signToken: expiresInSeconds ${expiresInSeconds} is not a whole number from 1 to ${maxExpirySeconds}`,
-    );
-  }
+  const seconds = expiresInSeconds;
+  if (!Number.isInteger(seconds) || seconds < 1 || seconds > maxExpirySeconds)
+    refuse(`expiresInSeconds ${seconds} is not a whole number from 1 to ${maxExpirySeconds}`);
+}
+
+function refuse(problem: string): never {
+  throw new TypeError(`signToken: ${problem}`);
 }

@@ -1,21 +1,14 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 import { isRecord } from "../errors/option-table.ts";
 
-/** Keys that open values. The active key seals. */
 export interface KeyRing {
   readonly active: string;
   readonly keys: ReadonlyMap<string, KeyObject>;
-  /** Removed keys, which verify the messages that they signed. */
-  readonly retired?: ReadonlyMap<string, RetiredKey>;
+  /** Removed keys; they verify the messages that they signed, but open no values. */
+  readonly retired?: ReadonlyMap<string, { readonly proof: KeyObject; readonly untilMs: number }>;
 }
 
-/** Verifies message proofs but cannot open values. */
-interface RetiredKey {
-  readonly proof: KeyObject;
-  readonly untilMs: number;
-}
-
-/** Key ring in its parameter. Each key is 32 bytes in Base64. */
+/** A key ring in its parameter. Each key is 32 bytes in Base64. */
 export interface KeyRingText {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
@@ -40,7 +33,6 @@ const shape = '{ "active": "<name>", "keys": { "<name>": "<32 bytes in Base64>" 
  */
 export function parseKeyRing(text: string): KeyRing {
   const { active, keys, retired = {} } = parseKeyRingText(text);
-  const secretKey = (base64: string) => createSecretKey(Buffer.from(base64, "base64"));
   return {
     active,
     keys: new Map(Object.entries(keys).map(([name, secret]) => [name, secretKey(secret)])),
@@ -97,8 +89,8 @@ export function newRingKey(): string {
 }
 
 /**
- * Key that signs messages and opens no values. Rings store it for retired keys, so its derivation
- * must never change.
+ * Signs messages and opens no values. Rings store it for retired keys: its derivation must never
+ * change.
  */
 export function proofKey(ringKey: KeyObject): KeyObject {
   return createSecretKey(
@@ -107,9 +99,7 @@ export function proofKey(ringKey: KeyObject): KeyObject {
 }
 
 export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
-  const proof = proofKey(createSecretKey(Buffer.from(secret, "base64")))
-    .export()
-    .toString("base64");
+  const proof = proofKey(secretKey(secret)).export().toString("base64");
   return { proof, until: new Date(nowMs + retiredMs).toISOString() };
 }
 
@@ -117,6 +107,10 @@ export function pruned(ring: KeyRingText, nowMs: number): KeyRingText {
   const { retired = {}, ...rest } = ring;
   const left = Object.entries(retired).filter(([, { until }]) => Date.parse(until) > nowMs);
   return left.length === 0 ? rest : { ...rest, retired: Object.fromEntries(left) };
+}
+
+function secretKey(base64: string): KeyObject {
+  return createSecretKey(Buffer.from(base64, "base64"));
 }
 
 export function isKeyName(name: string): boolean {

@@ -1,31 +1,25 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 
-/** A stored value that only a key of the ring opens. */
+/** A value that only a key of the ring opens. */
 export interface Sealed {
-  /** Version of the format: 1. Values with another version also count as sealed but do not open. */
+  /** Version of the format: 1. Values of other versions are sealed, too, but do not open. */
   readonly sealed: number;
   /** Name of the key in the ring. */
   readonly key: string;
   /** Initialization vector, tag and ciphertext. */
   readonly data: Uint8Array;
-  /**
-   * `version` restricts the value to the row version that it was sealed for. If absent, the value
-   * opens at any version.
-   */
+  /** `version` for a value that opens only at the row version it was sealed for. */
   readonly bound?: unknown;
 }
 
-/**
- * Location of a sealed value, from the outside in: table, partition key, sort key. The value does
- * not open anywhere else.
- */
+/** Table, partition key, sort key: where the value opens, and nowhere else. */
 export type Place = readonly string[];
 
 /** 96 bits, as NIST SP 800-38D recommends for GCM. Random ones are safe for 2^32 values per key. */
 const vectorBytes = 12;
 const tagBytes = 16;
 
-/** Seals text with AES-256-GCM and binds it to its storage location. */
+/** Seals with AES-256-GCM and binds to the place. */
 export function sealText(
   text: string,
   place: Place,
@@ -34,37 +28,25 @@ export function sealText(
   const vector = randomBytes(vectorBytes);
   const cipher = createCipheriv("aes-256-gcm", key.secret, vector).setAAD(additionalData(place));
   const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-  return {
-    sealed: 1,
-    key: key.name,
-    data: Buffer.concat([vector, cipher.getAuthTag(), ciphertext]),
-  };
+  const data = Buffer.concat([vector, cipher.getAuthTag(), ciphertext]);
+  return { sealed: 1, key: key.name, data };
 }
 
-/**
- * Opens a sealed value.
- *
- * @throws Error if the value was changed, or sealed with another key or for another place.
- */
+/** @throws Error if the value was changed, or sealed with another key or for another place. */
 export function openText({ data }: Sealed, place: Place, secret: KeyObject): string {
   if (data.byteLength < vectorBytes + tagBytes)
     throw new RangeError("the sealed value is too short");
-  const decipher = createDecipheriv("aes-256-gcm", secret, data.subarray(0, vectorBytes), {
-    authTagLength: tagBytes,
-  });
-  decipher
-    .setAAD(additionalData(place))
-    .setAuthTag(data.subarray(vectorBytes, vectorBytes + tagBytes));
-  return Buffer.concat([
-    decipher.update(data.subarray(vectorBytes + tagBytes)),
-    decipher.final(),
-  ]).toString("utf8");
+  const vector = data.subarray(0, vectorBytes);
+  const tag = data.subarray(vectorBytes, vectorBytes + tagBytes);
+  const decipher = createDecipheriv("aes-256-gcm", secret, vector, { authTagLength: tagBytes });
+  decipher.setAAD(additionalData(place)).setAuthTag(tag);
+  const text = decipher.update(data.subarray(vectorBytes + tagBytes));
+  return Buffer.concat([text, decipher.final()]).toString("utf8");
 }
 
 /**
- * Reports whether a stored value is sealed, including formats of later versions. Such a value must
- * not count as plain text, because then the next level of the cascade would decide. Checked writes
- * only store strings, numbers and booleans, so they cannot forge a sealed value.
+ * Also of later formats: as plain text the value would let the next level of the cascade decide.
+ * Checked writes store strings, numbers and booleans only, so they cannot forge one.
  */
 export function isSealed(value: unknown): value is Sealed {
   if (typeof value !== "object" || value === null) return false;
@@ -72,7 +54,7 @@ export function isSealed(value: unknown): value is Sealed {
   return typeof sealed === "number" && typeof key === "string" && data instanceof Uint8Array;
 }
 
-/** Encodes each part after its length in bytes, so that two places never produce the same bytes. */
+/** Each part after its length in bytes: two places never produce the same bytes. */
 function additionalData(place: Place): Buffer {
   return Buffer.concat(
     place.flatMap((part) => {

@@ -6,7 +6,7 @@ import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
 /** Seals and opens values with a ring that may change while the process runs. */
 export interface Secrets {
-  /** Starts with a ring, or without one, that was requested at `askedMs`. */
+  /** Starts with a ring, or without one, requested at `askedMs`. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
    * Name of the sealing key, from a ring at most 10 s old: soon nothing could open a value sealed
@@ -22,12 +22,12 @@ export interface Secrets {
   /** Opens a value, or returns why the known keys cannot. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again for an unknown key, at most every 10 s. Returns `undefined` if there is
-   * nothing to wait for; waits 2 s at most. Never fails: `open` reports locked values.
+   * Reads the ring again for an unknown key, at most every 10 s. Waits 2 s at most; `undefined` if
+   * there is nothing to wait for. Never fails: `open` reports locked values.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
-   * Ring for frequent operations with any of its keys. Read again after five minutes or without the
+   * Ring for frequent operations with any of its keys: read again after five minutes or without the
    * key `name`, at most every 10 s. Waits 2 s at most; a failure keeps the ring.
    */
   recent(name?: string): Promise<RecentRing>;
@@ -36,7 +36,7 @@ export interface Secrets {
 
 export interface RecentRing {
   readonly ring: KeyRing | undefined;
-  /** Whether the latest read failed or is in flight, so that an unknown key may be a new one. */
+  /** The latest read failed or is in flight: an unknown key may be a new one. */
   readonly isStale: boolean;
 }
 
@@ -47,13 +47,13 @@ interface SecretsOptions {
   readonly onFailure?: (error: unknown) => void;
 }
 
-/** Maximum age of a ring that seals, and time between reads for an unknown key, in milliseconds. */
+/** Maximum age of a ring that seals, and time between reads for an unknown key. */
 const reloadMs = 10_000;
-/** Delay before a write repeats a failed read, in milliseconds. */
+/** Delay before a write repeats a failed read. */
 const retryMs = 1_000;
 /**
- * Maximum age of a ring for messages, in milliseconds. Operators wait as long between activating
- * one key and removing another.
+ * Maximum age of a ring for messages: as long operators wait between activating one key and
+ * removing another.
  */
 const recentMs = 300_000;
 const patienceMs = 2_000;
@@ -154,11 +154,8 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
 }
 
 function noKeyRing(): PipelineError {
-  return new PipelineError(
-    "The value of an encrypted key cannot be stored: no key ring is configured",
-    501,
-    { code: "no_key_ring" },
-  );
+  const message = "The value of an encrypted key cannot be stored: no key ring is configured";
+  return new PipelineError(message, 501, { code: "no_key_ring" });
 }
 
 function unreadable(cause: unknown): FrameworkError {

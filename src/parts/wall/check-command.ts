@@ -1,24 +1,24 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import { createExpressions, type Expressions } from "./expressions.ts";
 import {
   type Fields,
-  isRecord,
   itemProblem,
   keyProblem,
   queryProblem,
+  type Reach,
   unreadable,
   updateProblem,
 } from "./key-problems.ts";
 import { tableOf, type WalledTable } from "./walled-table.ts";
 
 export interface Refusal {
-  /** Logical name of the table, if the command concerns a table. */
   readonly table: string | undefined;
   readonly reason: string;
 }
 
 /**
- * Checks the input of an operation such as `GetItem` for the tenant whose keys start with `prefix`.
- * `prefix` is `undefined` in a run without a tenant.
+ * Checks the input of an operation such as `GetItem` for the tenant whose keys start with `prefix`;
+ * `undefined` in a run without a tenant.
  */
 export type CommandCheck = (
   operation: string,
@@ -26,7 +26,6 @@ export type CommandCheck = (
   prefix: string | undefined,
 ) => Refusal | undefined;
 
-/** Creates the check for a server's walled tables, keyed by physical name. */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): CommandCheck {
   const parse = createExpressions();
   return (operation, input, prefix) => {
@@ -44,12 +43,7 @@ interface Rules {
 }
 
 type OperationCheck = (input: Fields, rules: Rules) => Refusal | undefined;
-type TableCheck = (
-  input: Fields,
-  table: WalledTable,
-  prefix: string,
-  parse: Expressions,
-) => string | undefined;
+type TableCheck = (input: Fields, reach: Reach) => string | undefined;
 
 const shared = [
   "TableName",
@@ -66,19 +60,12 @@ const written = [
 ];
 const read = [...shared, "AttributesToGet", "ConsistentRead", "ProjectionExpression"];
 
-const getItem = within([...read, "Key"], (input, table, prefix) =>
-  keyProblem(input["Key"], table, prefix),
-);
-const putItem = within([...written, "Item"], (input, table, prefix) =>
-  itemProblem(input["Item"], table, prefix),
-);
-const deleteItem = within([...written, "Key"], (input, table, prefix) =>
-  keyProblem(input["Key"], table, prefix),
-);
+const getItem = within([...read, "Key"], ({ Key: key }, reach) => keyProblem(key, reach));
+const putItem = within([...written, "Item"], ({ Item: item }, reach) => itemProblem(item, reach));
+const deleteItem = within([...written, "Key"], ({ Key: key }, reach) => keyProblem(key, reach));
 const updateItem = within(
   [...written, "Key", "UpdateExpression"],
-  (input, table, prefix, parse) =>
-    itemProblem(input["Key"], table, prefix) ?? updateProblem(input, table, prefix, parse.update),
+  (input, reach) => itemProblem(input["Key"], reach) ?? updateProblem(input, reach),
 );
 const query = within(
   [
@@ -86,26 +73,27 @@ const query = within(
     ...["IndexName", "Select", "Limit", "ScanIndexForward", "ExclusiveStartKey"],
     ...["FilterExpression", "KeyConditionExpression", "ExpressionAttributeValues"],
   ],
-  (input, table, prefix, parse) => queryProblem(input, table, prefix, parse.keyCondition),
+  queryProblem,
 );
-const keysToGet = within([...read, "Keys"], (input, table, prefix) =>
-  firstOf(input["Keys"], (key) => keyProblem(key, table, prefix)),
+const keysToGet = within([...read, "Keys"], ({ Keys: keys }, reach) =>
+  firstOf(keys, (key) => keyProblem(key, reach)),
 );
 const scan: TableCheck = () => "a scan reads the rows of every tenant";
 
-const writeRequests: Readonly<Record<string, TableCheck>> = {
-  PutRequest: within(["Item"], (input, table, prefix) => itemProblem(input["Item"], table, prefix)),
-  DeleteRequest: within(["Key"], (input, table, prefix) => keyProblem(input["Key"], table, prefix)),
+type Members = Readonly<Record<string, TableCheck>>;
+const writeRequests: Members = {
+  PutRequest: within(["Item"], ({ Item: item }, reach) => itemProblem(item, reach)),
+  DeleteRequest: within(["Key"], ({ Key: key }, reach) => keyProblem(key, reach)),
 };
-const gets: Readonly<Record<string, TableCheck>> = { Get: getItem };
-const actions: Readonly<Record<string, TableCheck>> = {
+const gets: Members = { Get: getItem };
+const actions: Members = {
   Put: putItem,
   Update: updateItem,
   Delete: deleteItem,
   ConditionCheck: deleteItem,
 };
 
-/** Operations whose input shows which rows they touch. All other operations are refused. */
+/** Operations whose input shows which rows they touch. All others are refused. */
 const operations: ReadonlyMap<string, OperationCheck> = new Map(
   Object.entries<OperationCheck>({
     GetItem: ofTable(getItem),
@@ -114,13 +102,13 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
     DeleteItem: ofTable(deleteItem),
     Query: ofTable(query),
     Scan: ofTable(scan),
-    BatchGetItem: ofRequestItems((request, table, prefix, parse) =>
-      isRecord(request) ? keysToGet(request, table, prefix, parse) : unreadable,
+    BatchGetItem: ofRequestItems((request, reach) =>
+      isRecord(request) ? keysToGet(request, reach) : unreadable,
     ),
-    BatchWriteItem: ofRequestItems((requests, table, prefix, parse) =>
+    BatchWriteItem: ofRequestItems((requests, reach) =>
       firstOf(requests, (request) => {
         const found = onlyMember(request, writeRequests);
-        return found === undefined ? unreadable : found.check(found.input, table, prefix, parse);
+        return found === undefined ? unreadable : found.check(found.input, reach);
       }),
     ),
     TransactGetItems: ofTransaction(gets),
@@ -130,68 +118,51 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
 
 const tenantless = "the run has no tenant";
 
-/**
- * Wraps a check to refuse unknown parameters: legacy ones, and ones that DynamoDB may add in the
- * future.
- */
+/** Refuses unknown parameters: legacy ones, and ones that DynamoDB may add. */
 function within(known: readonly string[], check: TableCheck): TableCheck {
   const names = new Set(known);
-  return (input, table, prefix, parse) => {
+  return (input, reach) => {
     for (const name in input) {
       if (!names.has(name) && input[name] !== undefined)
         return `the parameter ${name} cannot be checked`;
     }
-    return check(input, table, prefix, parse);
+    return check(input, reach);
   };
 }
 
 function ofTable(check: TableCheck): OperationCheck {
-  return (input, rules) =>
-    refusalOf(input["TableName"], rules, (table, prefix) =>
-      check(input, table, prefix, rules.parse),
-    );
+  return (input, rules) => tableRefusal(input, check, rules);
 }
 
 function ofRequestItems(
-  check: (
-    request: unknown,
-    table: WalledTable,
-    prefix: string,
-    parse: Expressions,
-  ) => string | undefined,
+  check: (request: unknown, reach: Reach) => string | undefined,
 ): OperationCheck {
   return ({ RequestItems: items }, rules) => {
     if (!isRecord(items)) return { table: undefined, reason: unreadable };
     for (const name in items) {
-      const refusal = refusalOf(name, rules, (table, prefix) =>
-        check(items[name], table, prefix, rules.parse),
-      );
+      const refusal = refusalOf(name, rules, (reach) => check(items[name], reach));
       if (refusal !== undefined) return refusal;
     }
     return undefined;
   };
 }
 
-function ofTransaction(members: Readonly<Record<string, TableCheck>>): OperationCheck {
+function ofTransaction(members: Members): OperationCheck {
   return ({ TransactItems: items }, rules) => {
     if (!Array.isArray(items)) return { table: undefined, reason: unreadable };
     for (const item of items as readonly unknown[]) {
       const found = onlyMember(item, members);
       if (found === undefined) return { table: undefined, reason: unreadable };
-      const { input, check } = found;
-      const refusal = refusalOf(input["TableName"], rules, (table, prefix) =>
-        check(input, table, prefix, rules.parse),
-      );
+      const refusal = tableRefusal(found.input, found.check, rules);
       if (refusal !== undefined) return refusal;
     }
     return undefined;
   };
 }
 
-/** Returns the single member of an item in a batch or transaction, and its check. */
 function onlyMember(
   item: unknown,
-  members: Readonly<Record<string, TableCheck>>,
+  members: Members,
 ): { readonly input: Fields; readonly check: TableCheck } | undefined {
   if (!isRecord(item)) return undefined;
   let only: string | undefined;
@@ -205,11 +176,14 @@ function onlyMember(
   return isRecord(input) && check !== undefined ? { input, check } : undefined;
 }
 
-/** Runs a check if the table is walled; `name` is the table's name or an ARN. */
+function tableRefusal(input: Fields, check: TableCheck, rules: Rules): Refusal | undefined {
+  return refusalOf(input["TableName"], rules, (reach) => check(input, reach));
+}
+
 function refusalOf(
   name: unknown,
-  { tables, prefix }: Rules,
-  problemOf: (table: WalledTable, prefix: string) => string | undefined,
+  { tables, prefix, parse }: Rules,
+  problemOf: (reach: Reach) => string | undefined,
 ): Refusal | undefined {
   let table = typeof name === "string" ? tables.get(name) : undefined;
   if (table === undefined) {
@@ -219,7 +193,7 @@ function refusalOf(
     table = tables.get(physical);
     if (table === undefined) return undefined;
   }
-  const reason = prefix === undefined ? tenantless : problemOf(table, prefix);
+  const reason = prefix === undefined ? tenantless : problemOf({ table, prefix, parse });
   return reason === undefined ? undefined : { table: table.name, reason };
 }
 

@@ -1,20 +1,19 @@
-/** Attribute that an update changes, with its name in the expression: `owner` or `#owner`. */
+/** Attribute that an update changes, named as in the expression: `owner` or `#owner`. */
 export interface Assignment {
   readonly name: string;
   readonly kind: "set" | "remove" | "add" | "delete";
   /** Whether the path continues below the attribute. */
   readonly isNested: boolean;
-  /** Placeholder of the new value, if the action is exactly `SET name = :value`. */
+  /** Placeholder of the new value in exactly `SET name = :value`. */
   readonly value: string | undefined;
 }
 
 export interface KeyCondition {
   readonly name: string;
-  /** Placeholder that the attribute must equal; `undefined` for any other comparison. */
+  /** Placeholder that the attribute must equal; `undefined` for other comparisons. */
   readonly value: string | undefined;
 }
 
-/** Parsers of expressions that cache their results. */
 export interface Expressions {
   readonly update: typeof parseUpdate;
   readonly keyCondition: typeof parseKeyCondition;
@@ -24,10 +23,10 @@ export function createExpressions(): Expressions {
   return { update: remembered(parseUpdate), keyCondition: remembered(parseKeyCondition) };
 }
 
-/** Maximum number of cached expressions. An application has a few hundred. */
+/** An application has a few hundred. */
 const maxRemembered = 1_000;
 
-/** Caches the results of `parse`. Expressions that handlers build dynamically evict the others. */
+/** Expressions that handlers build dynamically evict the others. */
 function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => Parsed {
   const known = new Map<string, Parsed>();
   return (text) => {
@@ -40,19 +39,16 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
   };
 }
 
-/** Maximum length of an expression in DynamoDB. */
+/** DynamoDB's limit. */
 const maxLength = 4_096;
 
-/** Parses an `UpdateExpression`; returns `undefined` if it cannot be parsed completely. */
+/** Returns `undefined` if the expression cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
 }
 
-/**
- * Parses a `KeyConditionExpression` into conditions joined by AND; returns `undefined` if it cannot
- * be parsed completely.
- */
+/** Parses conditions joined by AND; `undefined` if they cannot be parsed completely. */
 export function parseKeyCondition(text: string): readonly KeyCondition[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;
@@ -60,7 +56,7 @@ export function parseKeyCondition(text: string): readonly KeyCondition[] | undef
   return readAll(tokens, 0, conditions) === tokens.length ? conditions : undefined;
 }
 
-// Accepts the same names and placeholders as DynamoDB, which refuses any other token as well.
+// Accepts the names and placeholders that DynamoDB accepts.
 const token =
   /[ \t\r\n\f]*(?:([A-Za-z_][A-Za-z0-9_]*|[#:][A-Za-z0-9_]+|[0-9]+|<=|>=|<>|[-=+,().[\]<>])|$)/y;
 
@@ -85,8 +81,8 @@ const kinds: Readonly<Record<string, Assignment["kind"]>> = {
 };
 
 /**
- * Parses actions. Each target of an action follows a keyword, or a comma outside parentheses. The
- * assigned value is skipped up to the next keyword or comma.
+ * Each target follows a keyword, or a comma outside parentheses. The value is skipped up to the
+ * next.
  */
 function readUpdate(tokens: readonly string[]): readonly Assignment[] | undefined {
   const found: Assignment[] = [];
@@ -125,7 +121,7 @@ function isOneValue(tokens: readonly string[]): boolean {
   return tokens.length === 1 && isPlaceholder(tokens[0]);
 }
 
-/** Returns the end of the path that starts at `at`, after its last `.name` or `[0]`. */
+/** Returns the end of the path from `at`, after its last `.name` or `[0]`. */
 function endOfPath(tokens: readonly string[], at: number): number {
   let end = at + 1;
   for (;;) {
@@ -141,8 +137,8 @@ function endOfPath(tokens: readonly string[], at: number): number {
 }
 
 /**
- * Returns the end of an action: a comma or keyword outside parentheses, or the end of the
- * expression. Returns `undefined` for unbalanced parentheses.
+ * Returns the next comma or keyword outside parentheses, or the end; `undefined` for unbalanced
+ * ones.
  */
 function endOfAction(tokens: readonly string[], begin: number): number | undefined {
   let depth = 0;
@@ -156,7 +152,7 @@ function endOfAction(tokens: readonly string[], begin: number): number | undefin
   return depth === 0 ? tokens.length : undefined;
 }
 
-/** Parses conditions joined by AND and returns the index after them, or -1 if they are invalid. */
+/** Returns the index after the conditions, or -1 if they are invalid. */
 function readAll(tokens: readonly string[], begin: number, conditions: KeyCondition[]): number {
   let at = readOne(tokens, begin, conditions);
   while (at !== -1 && tokens[at]?.toUpperCase() === "AND") at = readOne(tokens, at + 1, conditions);

@@ -1,34 +1,24 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { SessionTag } from "./session-credentials.ts";
 import { tableOf } from "./walled-table.ts";
 
-/**
- * Signs a request again with the credentials of a session. @throws Error for a request that it
- * cannot sign.
- */
+/** Signs a request again as a session. @throws Error for a request that it cannot sign. */
 export type SignAsSession = (request: unknown) => void;
 
-/** Opens sessions whose credentials reach the rows of one tenant, or of all tenants. */
+/** Sessions whose credentials reach the rows of one tenant, or of all tenants. */
 export interface Isolation {
-  /**
-   * @throws FrameworkError `isolation_unavailable` if the session's credentials are unavailable.
-   */
+  /** @throws FrameworkError `isolation_unavailable` without the session's credentials. */
   open(tag: SessionTag): Promise<SignAsSession>;
 }
 
 /**
- * Opens the session that a command needs; `undefined` if the process's own credentials are enough
- * for all its tables.
+ * Opens the session that a command needs; `undefined` if the process's own credentials are enough.
  */
 export type OpenSession = (operation: string, input: unknown) => Promise<SignAsSession> | undefined;
 
-/** Tag of a session for the rows of all tenants. */
 export const acrossTag: SessionTag = { key: "across", value: "true" };
 
-/**
- * Opens sessions for the commands on walled tables.
- *
- * @param isWalled - receives the physical name of a table.
- */
+/** `isWalled` receives physical names. */
 export function sessionOpener(
   isolation: Isolation,
   isWalled: (table: string) => boolean,
@@ -37,8 +27,7 @@ export function sessionOpener(
   return (operation, input) => {
     const tables = tablesOf(input).map((name) => isWalled(tableOf(name) ?? ""));
     if (!tables.includes(true)) return undefined;
-    // A transaction has one set of credentials, and the session may access other tables within
-    // transactions.
+    // A transaction has one set of credentials, with which a session may also access other tables.
     if (operation.startsWith("Batch") && tables.includes(false)) {
       const message = `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`;
       return Promise.reject(new TypeError(message));
@@ -47,23 +36,15 @@ export function sessionOpener(
   };
 }
 
-/**
- * Returns the tables of a command, by name or ARN; an empty list if the command names its tables in
- * another way.
- */
+/** Returns names or ARNs; none if the command names its tables in another way. */
 function tablesOf(input: unknown): unknown[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (name !== undefined) return [name];
-  if (Array.isArray(items)) {
-    return items.flatMap((item) =>
-      Object.values(fieldsOf(item)).map((action) => fieldsOf(action)["TableName"]),
-    );
-  }
-  return Object.keys(fieldsOf(requests));
+  if (!Array.isArray(items)) return Object.keys(fieldsOf(requests));
+  const actions = items.flatMap((item) => Object.values(fieldsOf(item)));
+  return actions.map((action) => fieldsOf(action)["TableName"]);
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null
-    ? (value as Readonly<Record<string, unknown>>)
-    : {}; // safe: checked above
+  return isRecord(value) ? value : {};
 }

@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/process/clock.ts";
 
 /**
- * Tag of a session: the encoded tenant whose rows the session may access, or `across` for the rows
- * of all tenants.
+ * The encoded tenant whose rows the session may access, or `across` for the rows of all tenants.
  */
 export interface SessionTag {
   readonly key: "tenant" | "across";
@@ -15,53 +14,35 @@ export interface SessionCredentials {
   readonly sessionToken: string;
 }
 
-export interface SessionsOptions {
-  /** Obtains credentials that are valid for {@link sessionSeconds}. */
+interface SessionsOptions {
+  /** The credentials must be valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;
   readonly clock: Clock;
   /** Called if a renewal fails while the current credentials are still valid. */
   readonly onStale: (tag: SessionTag, error: unknown) => void;
-  /** Maximum number of cached sessions. Default {@link maxSessions}. */
+  /** Cached sessions. Default {@link maxSessions}. */
   readonly most?: number;
 }
 
-/** Duration of a session, in seconds: the AWS maximum if one role assumes another. */
+/** The AWS maximum if one role assumes another. */
 export const sessionSeconds = 3_600;
-/**
- * Maximum number of cached sessions; the least recently used are evicted. Each takes about 2 KB.
- */
+/** The least recently used are evicted. Each takes about 2 KB. */
 export const maxSessions = 1_000;
-/**
- * Remaining lifetime at which a session is renewed, and at which it is no longer used, in
- * milliseconds.
- */
+/** Remaining lifetimes at which a session is renewed, and no longer used. */
 const [renewalMs, leastMs] = [300_000, 60_000];
-/**
- * Time for which a failure is returned to further callers without a new attempt, in milliseconds.
- */
+/** How long a failure is repeated without a new attempt. */
 const failureMs = 1_000;
 
-interface Held {
-  readonly credentials: SessionCredentials;
-  readonly takenMs: number;
-}
-
-interface Failure {
-  readonly error: unknown;
-  readonly atMs: number;
-}
-
 interface Session {
-  held?: Held;
+  held?: { readonly credentials: SessionCredentials; readonly takenMs: number };
   flight?: Promise<SessionCredentials> | undefined;
-  failure?: Failure | undefined;
+  failure?: { readonly error: unknown; readonly atMs: number } | undefined;
 }
 
 /**
- * Creates a function that returns the cached credentials of a session, or new ones. Concurrent
- * callers share one call per session. Credentials are renewed in the background five minutes before
- * they expire. Their age is measured only with this process's clock, so its offset from AWS's clock
- * does not matter.
+ * Caches the credentials of sessions. Concurrent callers share one call per session. Renews in the
+ * background five minutes before the end. Ages are measured with this process's clock alone, so its
+ * offset from AWS's does not matter.
  */
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();
@@ -111,16 +92,12 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
   }
 }
 
-/**
- * Returns the remaining lifetime, in milliseconds. If the clock was set back, the age is unknown
- * and the lifetime counts as 0.
- */
-function leftOf({ takenMs }: Held, nowMs: number): number {
+/** If the clock was set back, the age is unknown and nothing is left. */
+function leftOf({ takenMs }: { readonly takenMs: number }, nowMs: number): number {
   return nowMs < takenMs ? 0 : takenMs + sessionSeconds * 1_000 - nowMs;
 }
 
-/** Returns the recent failure that still applies to callers. */
-function failureOf({ failure }: Session, nowMs: number): Failure | undefined {
+function failureOf({ failure }: Session, nowMs: number): Session["failure"] {
   return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs
     ? failure
     : undefined;

@@ -8,14 +8,10 @@ export interface KeyedTable {
   readonly indexes: readonly { readonly partitionKey: string }[];
 }
 
-/** DynamoDB's limits for the keys of an item, in bytes. */
+/** DynamoDB's limits. */
 const [maxPartitionBytes, maxSortBytes] = [2_048, 1_024];
 
-/**
- * Creates the key of a tenant's row.
- *
- * @throws TypeError and RangeError as documented for `TenantTable.key`.
- */
+/** @throws TypeError and RangeError as documented for `TenantTable.key`. */
 export function tenantKey(
   table: KeyedTable,
   tenantId: string | undefined,

@@ -1,20 +1,12 @@
 import { hash } from "node:crypto";
 
-/**
- * Separator after the tenant in a key. It never occurs in an encoded tenant, so no tenant is a
- * prefix of another.
- */
+/** Never occurs in an encoded tenant, so no tenant is a prefix of another. */
 export const separator = "/";
 
-/** Maximum length of a session tag's value. */
+/** Limit of a session tag's value. */
 const maxTagLength = 256;
 
-/**
- * Returns the prefix of the partition keys of a tenant's rows: the tenant, encoded by {@link
- * encodeTenant}, and a separator.
- *
- * @throws TypeError without a tenant.
- */
+/** Prefix of the partition keys of a tenant's rows. @throws TypeError without a tenant. */
 export function tenantPrefix(tenantId: unknown): string {
   if (typeof tenantId !== "string" || tenantId === "")
     throw new TypeError("there is no tenant; only a run of a tenant has keys");
@@ -22,9 +14,9 @@ export function tenantPrefix(tenantId: unknown): string {
 }
 
 /**
- * Encodes a tenant uniquely as the value of a session tag. Letters, digits and `_ . @ -` stay
- * unchanged. Any other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four. If the
- * result is longer than a tag allows, it becomes `=s` and a hash.
+ * Encodes a tenant uniquely as the value of a session tag. Letters, digits and `_ . @ -` stay. Any
+ * other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four. A result longer than
+ * a tag allows becomes `=s` and a hash.
  */
 export function encodeTenant(tenantId: string): string {
   if (plain.test(tenantId)) return tenantId;
@@ -35,8 +27,7 @@ export function encodeTenant(tenantId: string): string {
 
 const plain = /^[A-Za-z0-9_.@-]{1,256}$/;
 
-// Without the `u` flag, a character above U+FFFF matches as two units, and a lone surrogate is
-// encoded like any other unit.
+// Without the `u` flag: a character above U+FFFF is two units, a lone surrogate like any other.
 function encodeUnit(unit: string): string {
   const code = unit.charCodeAt(0).toString(16);
   return code.length <= 2 ? `=${code.padStart(2, "0")}` : `==${code.padStart(4, "0")}`;

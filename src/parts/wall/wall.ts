@@ -1,6 +1,8 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
+import { defined } from "../../base/types/defined.ts";
 import { createCommandCheck, type Refusal } from "./check-command.ts";
 import { acrossTag, type Isolation, type OpenSession, sessionOpener } from "./isolation.ts";
 import type { SessionTag } from "./session-credentials.ts";
@@ -8,44 +10,16 @@ import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
 import { type Stack, walledStack } from "./walled-stack.ts";
 import { tableOf, type WalledTable } from "./walled-table.ts";
 
-/** Caller whose commands are checked, with the log for refused commands. */
 export interface WallCaller {
   readonly tenantId: string | undefined;
   readonly log: Pick<Logger, "error">;
-  /** Full name of the running handler; this may be a query that another handler calls. */
+  /** Full name of the running handler, maybe a query that another handler calls. */
   readonly handler?: string | undefined;
 }
 
-/** Guard that keeps commands away from other tenants' rows. */
-export interface Wall {
-  /**
-   * Returns the middlewares of a client for one caller. A command that reaches beyond its tenant's
-   * rows fails and is never sent.
-   */
-  stackFor(stack: Stack, caller: WallCaller): Stack;
-  /**
-   * Checks the items of a commit and returns a copy of them, so that later changes by the handler
-   * are not committed.
-   *
-   * @throws AccessDeniedError for an item outside the tenant's rows.
-   */
-  checkItems<Items>(items: Items, caller: WallCaller): Items;
-  /** Wall enforced by the AWS account; present if it is enabled. */
-  readonly account?: AccountWall | undefined;
-}
+export type Wall = ReturnType<typeof createWall>;
 
-/**
- * Middlewares of clients that sign commands on walled tables with session credentials, without a
- * check.
- */
-export interface AccountWall {
-  /** Returns the middlewares for the rows of all tenants. */
-  stackAcross(stack: Stack): Stack;
-  /** Returns the middlewares for the commits of a tenant's run. */
-  stackOf(stack: Stack, tenantId: string): Stack;
-}
-
-export interface DeclaredTenantTable {
+interface DeclaredTenantTable {
   readonly name: string;
   /** Physical name, or an ARN. */
   readonly tableName: string;
@@ -53,46 +27,54 @@ export interface DeclaredTenantTable {
   readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
 }
 
-/**
- * Creates the {@link Wall} of a server. With `isolation`, the account enforces the wall as well.
- */
+/** Keeps commands away from other tenants' rows. With `isolation`, the account does so, too. */
 export function createWall(
   declared: readonly DeclaredTenantTable[],
   isolation?: Isolation,
   metrics?: Metrics,
-): Wall {
-  const refuse = (caller: WallCaller, operation: string, refusal: Refusal): AccessDeniedError => {
-    metrics?.record("keelson.wall.hits", 1);
-    return refused(caller, operation, refusal);
-  };
+) {
   const tables = byPhysicalName(declared);
   const check = createCommandCheck(tables);
   const opener = (tag: SessionTag): OpenSession | undefined =>
     isolation && sessionOpener(isolation, (table) => tables.has(table), tag);
   const openerOf = (tenantId: string) => opener({ key: "tenant", value: encodeTenant(tenantId) });
   return {
-    stackFor: (stack, caller) => {
+    /**
+     * Middlewares of a client for one caller: a command that reaches beyond its tenant's rows fails
+     * and is never sent.
+     */
+    stackFor: (stack: Stack, caller: WallCaller): Stack => {
       const { tenantId } = caller;
       const prefix = prefixOf(caller);
       return walledStack(stack, {
         check: (operation, input) => {
           const refusal = check(operation, input, prefix);
-          return refusal === undefined ? undefined : refuse(caller, operation, refusal);
+          return refusal === undefined ? undefined : refused(caller, operation, refusal, metrics);
         },
         open: tenantId ? openerOf(tenantId) : undefined,
       });
     },
-    checkItems: (items, caller) => {
-      // The commit itself refuses anything but a list of items, with its own message.
+    /**
+     * Checks the items of a commit. Returns a copy, so that later changes by the handler are not
+     * committed.
+     *
+     * @throws AccessDeniedError for an item outside the tenant's rows.
+     */
+    checkItems: <Items>(items: Items, caller: WallCaller): Items => {
+      // The commit itself refuses anything but a list, with its own message.
       if (!Array.isArray(items)) return items;
       const copies = items.map(copyOfItem);
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
-      if (refusal !== undefined) throw refuse(caller, "ctx.commit", refusal);
+      if (refusal !== undefined) throw refused(caller, "ctx.commit", refusal, metrics);
       return copies as typeof items; // safe: each copy has the members of its original
     },
+    /** Signs commands with session credentials, unchecked, if the account enforces the wall. */
     account: isolation && {
-      stackAcross: (stack) => walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
-      stackOf: (stack, tenantId) =>
+      /** For the rows of all tenants. */
+      stackAcross: (stack: Stack) =>
+        walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
+      /** For the commits of a tenant's run. */
+      stackOf: (stack: Stack, tenantId: string) =>
         walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
     },
   };
@@ -100,10 +82,7 @@ export function createWall(
 
 const unchecked = () => undefined;
 
-/**
- * Indexes the tables by physical name. Two declared tables may share one physical table, which then
- * has the indexes of both.
- */
+/** Two declared tables may share one physical table, which then has the indexes of both. */
 function byPhysicalName(
   declared: readonly DeclaredTenantTable[],
 ): ReadonlyMap<string, WalledTable> {
@@ -129,23 +108,21 @@ function refused(
   { log }: WallCaller,
   operation: string,
   { table, reason }: Refusal,
+  metrics: Metrics | undefined,
 ): AccessDeniedError {
-  log.error("tenant.wall", { operation, ...(table === undefined ? {} : { table }), reason });
-  const cause = new Error(
-    `${operation}${table === undefined ? "" : ` on the table ${table}`}: ${reason}`,
-  );
+  metrics?.record("keelson.wall.hits", 1);
+  log.error("tenant.wall", { operation, ...defined({ table }), reason });
+  const where = table === undefined ? "" : ` on the table ${table}`;
+  const cause = new Error(`${operation}${where}: ${reason}`);
   return new AccessDeniedError("tenant.wall", { cause });
 }
 
-/**
- * Copies the parts that the check reads: an item, its action, and the maps of the action. The
- * strings in them are immutable.
- */
+/** Copies what the check reads: an item, its action, and the maps of the action. */
 function copyOfItem(item: unknown): unknown {
   return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
 }
 
 function copyOf(value: unknown, inner: (member: unknown) => unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inner(member)]));
 }

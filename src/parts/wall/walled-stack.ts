@@ -3,50 +3,34 @@ import type { OpenSession, SignAsSession } from "./isolation.ts";
 
 export type Stack = Database["middlewareStack"];
 
-/**
- * Returns the error that refuses a command; `undefined` to send it. `operation` is the operation's
- * name, such as `GetItem`, and `input` is the input right before serialization.
- */
-export type InputCheck = (operation: string, input: unknown) => Error | undefined;
-
-export interface Walling {
-  readonly check: InputCheck;
-  /**
-   * Opens the session whose credentials sign the command; absent if the process's own credentials
-   * sign every command.
-   */
+interface Walling {
+  /** Returns the error that refuses a command. `input` is the input right before serialization. */
+  readonly check: (operation: string, input: unknown) => Error | undefined;
+  /** Absent if the process's own credentials sign every command. */
   readonly open?: OpenSession | undefined;
 }
 
 /**
- * Wraps the middlewares of a client with a check. Every command asks its client's middlewares to
- * resolve it, regardless of whose `send` is called, and this stack then adds the check as the last
- * step before serialization. The check therefore sees exactly the input that is sent, regardless of
- * other middlewares and of later changes to the caller's objects.
+ * Wraps the middlewares of a client with a check. Every command has its client's middlewares
+ * resolve it, whichever `send` is called, and this stack then adds the check as the last step
+ * before serialization: it sees exactly the input that is sent, regardless of other middlewares and
+ * of later changes to the caller's objects.
  *
- * A command that needs a session is signed a second time, after the SDK's own signature. The SDK
- * has one set of credentials per client, and a client per tenant would need separate connections,
- * caches and memory.
+ * A command that needs a session is signed a second time, after the SDK's own signature: a client
+ * has one set of credentials, and a client per tenant would need separate connections, caches and
+ * memory.
  */
 export function walledStack(stack: Stack, walling: Walling): Stack {
   return new WalledStack(stack, walling, false) as unknown as Stack; // safe: it has every member that exists at run time
 }
 
-interface Given {
-  readonly input: unknown;
-}
-
-interface Sent {
-  readonly request: unknown;
-}
+type Given = { readonly input: unknown };
+type Sent = { readonly request: unknown };
 
 class WalledStack {
   readonly #stack: Stack;
   readonly #walling: Walling;
-  /**
-   * Whether this object is the only owner of the stack, so that it can add the check without
-   * cloning.
-   */
+  /** Whether nobody else has the stack, so that the check can be added without cloning. */
   readonly #isOwn: boolean;
 
   constructor(stack: Stack, walling: Walling, isOwn: boolean) {
@@ -62,7 +46,7 @@ class WalledStack {
   }
 
   concat(from: Parameters<Stack["concat"]>[0]): WalledStack {
-    // Safe: the two types differ only in input and output, which the check does not use.
+    // Safe: the types differ only in input and output, which the check does not use.
     return new WalledStack(this.#stack.concat(from) as unknown as Stack, this.#walling, true);
   }
 
@@ -119,8 +103,8 @@ class WalledStack {
           return next(given);
         });
       };
-    // Safe for both casts: a middleware takes the next one and the context of the command. Its
-    // declared type is a union over five steps.
+    // Safe, both: a middleware takes the next one and the command's context; its declared type is a
+    // union over five steps.
     stack.addRelativeTo(wall as unknown as Relative, {
       relation: "before",
       toMiddleware: "serializerMiddleware",

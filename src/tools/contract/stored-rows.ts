@@ -1,7 +1,6 @@
 import { frameworkDefault } from "../../parts/config/declare/framework-defaults.ts";
 import type { ConfigScope, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { cascade, type Levels } from "../../parts/config/read/cascade.ts";
-import { suppliedBy } from "../../parts/config/read/one-level.ts";
+import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
 /**

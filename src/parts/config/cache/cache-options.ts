@@ -1,3 +1,5 @@
+import { type OptionTable, whole } from "../../../base/errors/option-table.ts";
+
 /** Age and size limits of the in-memory cache of configuration rows (`cache` of `buildServer`). */
 export interface CacheOptions {
   /**
@@ -7,18 +9,18 @@ export interface CacheOptions {
   readonly ttlMs?: number;
   /**
    * Age up to which rows are served while a background refresh runs, in milliseconds. Default
-   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`, because a frozen process cannot
+   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`: a frozen process cannot
    * refresh.
    */
   readonly maxStaleMs?: number;
   /**
-   * Maximum number of tenants whose rows are cached; four times as many users are cached. The least
-   * recently used are evicted first. Default 2,000.
+   * Tenants whose rows are cached, and four times as many users; the least recently used are
+   * evicted first. Default 2,000.
    */
   readonly maxTenants?: number;
 }
 
-/** Fills in the defaults. The options must have passed {@link cacheChecks}. */
+/** The options must have passed {@link cacheChecks}. */
 export function cacheSettings(
   { ttlMs = 5_000, maxStaleMs = Math.max(30_000, ttlMs), maxTenants = 2_000 }: CacheOptions = {},
   isFrozenBetweenEvents: boolean,
@@ -26,25 +28,16 @@ export function cacheSettings(
   return { ttlMs, maxStaleMs: isFrozenBetweenEvents ? ttlMs : maxStaleMs, maxTenants };
 }
 
-/**
- * Returns a check for each option. A check describes the expected value if the given one is
- * invalid.
- */
-export function cacheChecks(
-  options: CacheOptions | undefined,
-): Readonly<Record<string, (value: unknown) => string | undefined>> {
+/** `options` need not be valid. */
+export function cacheChecks(options: CacheOptions | undefined): OptionTable {
+  const most = Number.MAX_SAFE_INTEGER;
+  const milliseconds = "a whole number of milliseconds";
+  const isTtl = whole(0, most, `${milliseconds}, 0 or more`);
   const given = options?.ttlMs;
-  const ttlMs = isWhole(given, 0) ? given : 5_000;
+  const ttlMs = given === undefined || isTtl(given) !== undefined ? 5_000 : given;
   return {
-    ttlMs: (value) => (isWhole(value, 0) ? undefined : "a whole number of milliseconds, 0 or more"),
-    maxStaleMs: (value) =>
-      isWhole(value, ttlMs)
-        ? undefined
-        : `a whole number of milliseconds, not below ttlMs, which is ${ttlMs}`,
-    maxTenants: (value) => (isWhole(value, 1) ? undefined : "a whole number, 1 or more"),
+    ttlMs: isTtl,
+    maxStaleMs: whole(ttlMs, most, `${milliseconds}, not below ttlMs, which is ${ttlMs}`),
+    maxTenants: whole(1, most, "a whole number, 1 or more"),
   };
-}
-
-function isWhole(value: unknown, min: number): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= min;
 }

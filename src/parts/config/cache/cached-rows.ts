@@ -10,7 +10,7 @@ import {
   type RowOwner,
   rowLevels,
 } from "../read/rows.ts";
-import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
+import { createFlights, type FetchPage, type FlightSchedule, processSchedule } from "./flights.ts";
 import type { GroupedKey, KeyGroup } from "./key-groups.ts";
 import {
   type CachedPartition,
@@ -23,64 +23,33 @@ import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
   readonly reader: ConfigRowReader;
-  /** Keys that are fetched together. Reads of any other key bypass the cache. */
+  /** Reads of any other key bypass the cache. */
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
-  /** Counts reads. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
 }
 
-/** Report of a read that returned a stale row because the store fails. */
+/** A read that returned a stale row because the store fails. */
 export interface StaleRead {
   readonly key: string;
   readonly ageMs: number;
   readonly reason: string;
 }
 
-export interface CachedRows {
-  /**
-   * Returns the rows that one caller sees. While the store fails, `onStale` is called at most once
-   * per minute and page.
-   */
-  view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
-  /**
-   * Caches a row that this process has written, so that its next read returns it. Ignores an older
-   * version that arrives later.
-   */
-  noteWrite(partition: string, key: string, row: ConfigRow): void;
-  /** Caches a row regardless of its version, for rows that a test has put. */
-  notePut(partition: string, key: string, row: ConfigRow): void;
-  /** Makes the next read of a row ask the store. Used after a write with an unknown outcome. */
-  invalidate(partition: string, key: string): void;
-  /**
-   * Returns the age of a cached row, measured from its request, in milliseconds; `undefined` if the
-   * row is not cached.
-   */
-  ageMs(partition: string, key: string): number | undefined;
-  size(): { readonly tenants: number; readonly users: number };
-}
+export type CachedRows = ReturnType<typeof createCachedRows>;
 
-/** Minimum time between two reports about a page whose store fails, in milliseconds. */
 const reportEveryMs = 60_000;
 
-/** Rows of a key and the pages that contain them. */
 interface CachedKeyRows extends KeyRows {
   readonly pages: readonly Page[];
 }
 
-/** Puts a cache in front of a store of rows. */
-export function createCachedRows(options: CachedRowsOptions): CachedRows {
-  const {
-    reader,
-    keyGroups,
-    maxTenants,
-    clock = systemClock,
-    schedule = processSchedule,
-    metrics,
-  } = options;
+export function createCachedRows(options: CachedRowsOptions) {
+  const { reader, keyGroups, maxTenants, metrics } = options;
+  const { clock = systemClock, schedule = processSchedule } = options;
   const cache = createPartitionCache<CachedKeyRows>(maxTenants);
-  const flights = createFlights(reader, options, clock, schedule);
+  const fetch = createFlights(reader, options, clock, schedule);
   const findPage = (partition: string, key: string): Page | undefined => {
     const group = keyGroups.get(key)?.group;
     return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
@@ -89,16 +58,25 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
-  const parts: ViewParts = { cache, flights, keyGroups, clock, reader, metrics };
+  const parts: ViewParts = { cache, fetch, keyGroups, clock, reader, metrics };
   return {
-    view: (owner, onStale) => new View(parts, owner, onStale),
+    /**
+     * Rows that one caller sees. While the store fails, `onStale` is called at most once per minute
+     * and page.
+     */
+    view: (owner: RowOwner, onStale: (read: StaleRead) => void): RowView =>
+      new View(parts, owner, onStale),
+    /** Caches a row that this process has written; ignores an older version. */
     noteWrite: take(false),
+    /** Caches a row regardless of its version, for rows that a test has put. */
     notePut: take(true),
-    invalidate: (partition, key) => {
+    /** Makes the next read ask the store, after a write with an unknown outcome. */
+    invalidate: (partition: string, key: string): void => {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);
     },
-    ageMs: (partition, key) => {
+    /** Age of a cached row since its request; `undefined` if it is not cached. */
+    ageMs: (partition: string, key: string): number | undefined => {
       const askedMs = findPage(partition, key)?.askedMs;
       return askedMs === undefined ? undefined : Math.max(0, clock.now() - askedMs);
     },
@@ -106,18 +84,15 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
   };
 }
 
-interface ViewParts {
+interface ViewParts extends Pick<CachedRowsOptions, "keyGroups" | "reader" | "metrics"> {
   readonly cache: PartitionCache<CachedKeyRows>;
-  readonly flights: Flights;
-  readonly keyGroups: ReadonlyMap<string, GroupedKey>;
+  readonly fetch: FetchPage;
   readonly clock: Clock;
-  readonly reader: ConfigRowReader;
-  readonly metrics: Metrics | undefined;
 }
 
 /**
- * Class because each request creates one: closures would cost four times as much (`wrapped-no-log`
- * in `bench/results.json`).
+ * A class because each request creates one: closures would cost four times as much
+ * (`wrapped-no-log` in `bench/results.json`).
  */
 class View implements RowView {
   readonly #given: ViewParts;
@@ -138,113 +113,92 @@ class View implements RowView {
     const declared = keyGroups.get(key);
     if (declared === undefined || declared.scope !== scope)
       return uncachedRows(reader, this.#owner).rowsOf(key, scope);
-    // Evicting a tenant also evicts its users, so checking the narrowest partition is enough.
+    // Evicting a tenant also evicts its users, so the narrowest partition is enough.
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted)
       this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
-    if (!known?.isHeld(nowMs)) return this.#rowsOfPages(key, declared, known?.pages, nowMs);
+    if (!known?.isHeld(nowMs)) return this.#rowsOfPages(declared, known?.pages, nowMs);
     if (this.#given.metrics !== undefined) countHit(this.#given.metrics, known.pages, nowMs);
     return known;
   }
 
   /**
-   * Kept separate from `rowsOf`: a function that creates closures moves the variables they capture
-   * from the stack to the heap, and most reads return before they need any closure.
+   * Apart from `rowsOf`: creating closures moves the variables they capture to the heap, and most
+   * reads return before they need any.
    */
   #rowsOfPages(
-    key: string,
     declared: GroupedKey,
     known: readonly Page[] | undefined,
     nowMs: number,
   ): KeyRows | Promise<KeyRows> {
     const { group, scope } = declared;
-    const pages = known ?? this.#pagesOf(group, scope);
+    const pages =
+      known ?? this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
     if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(group, nowMs);
-    if (!pages.every((page) => isUsable(page, nowMs)))
-      return this.#wait(key, declared, pages, nowMs);
+    if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(declared, pages, nowMs);
     if (this.#given.metrics !== undefined) countHit(this.#given.metrics, pages, nowMs);
-    return this.#compose(key, scope, pages);
+    return this.#compose(declared, pages);
   }
 
-  /** Returns the index of the narrowest level that counts for a key of the scope. */
   #narrowest(scope: ConfigScope): number {
     const { length } = this.#levels;
     if (scope === "user") return 0;
     return scope === "tenant" ? Math.max(0, length - 2) : length - 1;
   }
 
-  #pagesOf(group: KeyGroup, scope: ConfigScope): Page[] {
-    return this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
-  }
-
-  /**
-   * Fetches every page of the group that is not fresh: the next read is likely to need its keys of
-   * other scopes.
-   */
+  /** Fetches the whole group: the next read is likely to need its keys of other scopes. */
   #refresh(group: KeyGroup, nowMs: number): void {
     for (const part of this.#parts) {
       const page = groupPage(part, group);
-      if (page.keys.length > 0 && !isFresh(page, nowMs)) this.#given.flights.fetch(page, nowMs);
+      if (page.keys.length > 0 && !isFresh(page, nowMs)) this.#given.fetch(page, nowMs);
     }
   }
 
-  #compose(key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows {
+  #compose({ id, scope }: GroupedKey, pages: readonly Page[]): CachedKeyRows {
     const narrowest = this.#narrowest(scope);
     const composed: CachedKeyRows = {
       levels: this.#levels
         .slice(narrowest)
-        .map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
+        .map((level, index) => ({ ...level, row: pages[index]?.rows.get(id)?.row })),
       isHeld: holding(pages),
       decision: undefined,
       pages,
     };
-    this.#parts[narrowest]?.values.set(key, composed);
+    this.#parts[narrowest]?.values.set(id, composed);
     return composed;
   }
 
-  async #wait(
-    key: string,
-    declared: GroupedKey,
-    pages: readonly Page[],
-    nowMs: number,
-  ): Promise<KeyRows> {
-    const { clock, flights, metrics } = this.#given;
+  async #wait(declared: GroupedKey, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
+    const { clock, fetch, metrics } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
-    const fetching = awaited.map((page) => flights.fetch(page, nowMs));
+    const fetching = awaited.map((page) => fetch(page, nowMs));
     await Promise.all(fetching.map((flight) => flight?.done));
     const failed: Page[] = [];
     for (const [index, page] of awaited.entries()) {
       const flight = fetching[index];
       // No flight: the store failed a moment ago, and the page has an old value.
-      if (flight === undefined || flight.failure !== undefined) failed.push(page);
-      if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
-      // The response was dropped because the page was invalidated during the flight.
-      else if (
-        flight?.failure === undefined &&
-        flight !== undefined &&
-        isBefore(page.askedMs, flight.askedMs)
-      ) {
-        return this.#wait(key, declared, pages, clock.now());
+      if (flight === undefined || flight.failure !== undefined) {
+        if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
+        failed.push(page);
+      } else if (page.askedMs === undefined || page.askedMs < flight.askedMs) {
+        // The response was dropped because the page was invalidated during the flight.
+        return this.#wait(declared, pages, clock.now());
       }
     }
     const [oldest] = failed;
-    if (oldest !== undefined) this.#report(key, oldest, clock.now());
-    metrics?.record("keelson.config.reads", 1, {
-      "keelson.outcome": oldest === undefined ? "miss" : "stale",
-    });
-    return this.#compose(key, declared.scope, pages);
+    if (oldest !== undefined) this.#report(declared.id, oldest, clock.now());
+    const outcome = oldest === undefined ? "miss" : "stale";
+    metrics?.record("keelson.config.reads", 1, { "keelson.outcome": outcome });
+    return this.#compose(declared, pages);
   }
 
   #report(key: string, page: Page, nowMs: number): void {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
     // Safe: a page without rows has already failed the read.
-    this.#onStale({
-      key,
-      ageMs: nowMs - Number(page.askedMs),
-      reason: String(page.failure?.error),
-    });
+    const ageMs = nowMs - Number(page.askedMs);
+    this.#onStale({ key, ageMs, reason: String(page.failure?.error) });
   }
 }
 
@@ -254,10 +208,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/**
- * Returns the page of a feature in one partition. The page includes keys of narrower scopes, which
- * may have rows there too.
- */
+/** The page includes keys of narrower scopes, which may have rows there too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
@@ -267,13 +218,6 @@ function scopeOf(partition: string): ConfigScope {
   return partition.startsWith("config#tenant#") ? "tenant" : "system";
 }
 
-function isBefore(askedMs: number | undefined, otherMs: number): boolean {
-  return askedMs === undefined || askedMs < otherMs;
-}
-
-/**
- * Returns a function that reports whether the pages are unchanged and none is due for a refresh.
- */
 function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   const stamp = stampOf(pages);
   const fromMs = Math.max(...pages.map(({ askedMs = 0 }) => askedMs));
@@ -281,7 +225,7 @@ function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
 }
 
-/** Sums the stamps. Each stamp only grows, so an equal sum means that no stamp has changed. */
+/** Stamps only grow, so an equal sum means that none has changed. */
 function stampOf(pages: readonly Page[]): number {
   let sum = 0;
   for (const page of pages) sum += page.stamp;

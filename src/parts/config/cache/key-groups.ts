@@ -1,8 +1,7 @@
 import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 
 /**
- * Keys of one feature, which are fetched together, by the scope of the partitions that may contain
- * their rows.
+ * Keys of one feature, fetched together, by the scope of the partitions that may have their rows.
  */
 export interface KeyGroup {
   readonly feature: string;
@@ -10,11 +9,11 @@ export interface KeyGroup {
 }
 
 export interface GroupedKey {
+  readonly id: string;
   readonly scope: ConfigScope;
   readonly group: KeyGroup;
 }
 
-/** Returns the group of every declared key, by key identifier. */
 export function groupKeys(
   registered: Iterable<RegisteredConfigKey>,
 ): ReadonlyMap<string, GroupedKey> {
@@ -23,7 +22,7 @@ export function groupKeys(
   for (const { id, feature, definition } of registered) {
     const group = groups.get(feature) ?? { feature, keys: { system: [], tenant: [], user: [] } };
     groups.set(feature, group);
-    keys.set(id, { scope: definition.scope, group });
+    keys.set(id, { id, scope: definition.scope, group });
     // A key may have rows at its own scope and at every broader one (specification 4.1, rule 3).
     group.keys.system.push(id);
     if (definition.scope !== "system") group.keys.tenant.push(id);

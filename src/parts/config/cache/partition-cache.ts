@@ -4,80 +4,46 @@ import { createPage, type Page } from "./row-page.ts";
 export interface CachedPartition<Value> {
   readonly partition: string;
   readonly pages: Map<string, Page>;
-  /**
-   * Values composed from pages, by key. This partition is the narrowest of the pages' partitions.
-   */
+  /** Values composed from pages, of which this partition is the narrowest, by key. */
   readonly values: Map<string, Value>;
-  /** Tenant of a user; `undefined` for other partitions. */
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** Whether the cache has evicted the partition. A holder must then get a new one. */
+  /** A holder must then get a new one. */
   isEvicted: boolean;
 }
 
-/**
- * Bounded cache of partitions by name. It evicts the least recently used tenants, together with
- * their users.
- */
-export interface PartitionCache<Value> {
-  /**
-   * Returns the entry of each partition of a path and creates missing ones. Marks the tenant and
-   * user as most recently used.
-   */
-  use(
-    path: PartitionPath,
-  ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
-  size(): { readonly tenants: number; readonly users: number };
-}
+export type PartitionCache<Value> = ReturnType<typeof createPartitionCache<Value>>;
 
-/** Average number of cached users per tenant. A single tenant may use the whole budget. */
+/** On average; a single tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
-/** Creates an empty cache for up to `maxTenants` tenants and four times as many users. */
-export function createPartitionCache<Value>(maxTenants: number): PartitionCache<Value> {
+/** Evicts the least recently used tenants, together with their users. */
+export function createPartitionCache<Value>(maxTenants: number) {
   const system = createPartition<Value>(systemPartition());
-  const tenants = new Map<string, CachedPartition<Value>>();
-  const users = new Map<string, CachedPartition<Value>>();
-  // An entry that is already last stays in place. A Map whose entries are deleted and reinserted
-  // leaves garbage that survives young collections, and most reads repeat the last owner.
-  let [lastTenant, lastUser] = [system, system];
-
-  const useTenant = (partition: string) => {
-    if (lastTenant.partition === partition && !lastTenant.isEvicted) return lastTenant;
-    const tenant = moveToEnd(tenants, partition);
-    lastTenant = tenant;
-    if (tenants.size > maxTenants) {
-      const oldest = evictOldest(tenants);
-      for (const user of oldest.users) evict(users, user);
-    }
-    return tenant;
-  };
-  const useUser = (partition: string, tenant: CachedPartition<Value>) => {
-    if (lastUser.partition === partition && !lastUser.isEvicted) return lastUser;
-    const user = moveToEnd(users, partition, tenant);
-    lastUser = user;
-    tenant.users.add(user);
-    if (users.size > maxTenants * usersPerTenant) {
-      const oldest = evictOldest(users);
-      oldest.owner?.users.delete(oldest);
-    }
-    return user;
-  };
+  const users = recentlyUsed<Value>(maxTenants * usersPerTenant, (user) =>
+    user.owner?.users.delete(user),
+  );
+  const tenants = recentlyUsed<Value>(maxTenants, ({ users: ofTenant }) => {
+    for (const user of ofTenant) users.evict(user);
+  });
   return {
-    use: (path) => {
+    /** Returns the entries of a path and marks tenant and user as most recently used. */
+    use: (
+      path: PartitionPath,
+    ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]] => {
       const ofTenant = path.at(-2);
       const ofUser = path.at(-3);
       if (ofTenant === undefined) return [system];
-      const tenant = useTenant(ofTenant.partition);
-      return ofUser === undefined
-        ? [tenant, system]
-        : [useUser(ofUser.partition, tenant), tenant, system];
+      const tenant = tenants.use(ofTenant.partition);
+      if (ofUser === undefined) return [tenant, system];
+      const user = users.use(ofUser.partition, tenant);
+      tenant.users.add(user);
+      return [user, tenant, system];
     },
-    size: () => ({ tenants: tenants.size, users: users.size }),
+    size: () => ({ tenants: tenants.size(), users: users.size() }),
   };
 }
 
-/** Returns the page of a feature in a partition and creates it if it is missing. */
 export function pageOf(
   part: CachedPartition<unknown>,
   feature: string,
@@ -104,35 +70,35 @@ function createPartition<Value>(
   };
 }
 
-/**
- * Moves an entry to the end. A Map keeps the order of insertion, so the most recently used entry is
- * last.
- */
-function moveToEnd<Value>(
-  parts: Map<string, CachedPartition<Value>>,
-  partition: string,
-  owner?: CachedPartition<Value>,
-): CachedPartition<Value> {
-  const part = parts.get(partition) ?? createPartition(partition, owner);
-  parts.delete(partition);
-  parts.set(partition, part);
-  return part;
-}
+/** Holds up to `limit` partitions. `onEvict` is called with the least recently used beyond it. */
+function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Value>) => void) {
+  const parts = new Map<string, CachedPartition<Value>>();
+  // The last entry stays in place: reinserting leaves garbage in a Map that survives young
+  // collections, and most reads repeat the last owner.
+  let last: CachedPartition<Value> | undefined;
 
-/** Evicts the oldest entry. The map must not be empty. */
-function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedPartition<Value> {
-  // Safe: the map is not empty.
-  const oldest = parts.values().next().value as CachedPartition<Value>;
-  evict(parts, oldest);
-  return oldest;
-}
-
-function evict<Value>(
-  parts: Map<string, CachedPartition<Value>>,
-  part: CachedPartition<Value>,
-): void {
-  part.isEvicted = true;
-  // Writes no longer reach these pages, so the new stamp makes all holders drop their rows.
-  for (const page of part.pages.values()) page.stamp += 1;
-  parts.delete(part.partition);
+  const evict = (part: CachedPartition<Value>): void => {
+    part.isEvicted = true;
+    // Writes no longer reach these pages: with the new stamp all holders drop their rows.
+    for (const page of part.pages.values()) page.stamp += 1;
+    parts.delete(part.partition);
+  };
+  return {
+    evict,
+    size: () => parts.size,
+    use: (partition: string, owner?: CachedPartition<Value>): CachedPartition<Value> => {
+      if (last?.partition === partition && !last.isEvicted) return last;
+      last = parts.get(partition) ?? createPartition(partition, owner);
+      // A Map keeps the order of insertion: the last entry is the most recently used.
+      parts.delete(partition);
+      parts.set(partition, last);
+      if (parts.size > limit) {
+        // Safe: the map is not empty.
+        const oldest = parts.values().next().value as CachedPartition<Value>;
+        evict(oldest);
+        onEvict(oldest);
+      }
+      return last;
+    },
+  };
 }

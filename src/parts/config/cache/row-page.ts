@@ -1,31 +1,29 @@
 import { type ConfigRow, isCurrent } from "../read/rows.ts";
 
-/** Cached state of one row; a `row` of `undefined` means that the row is known not to exist. */
+/** A `row` of `undefined` is known not to exist. */
 interface Known {
   readonly row: ConfigRow | undefined;
-  /** Time when this version was first seen, in milliseconds since the epoch. */
   readonly sinceMs: number;
   /** Flight that was in progress when this process wrote the row. */
   readonly overtook: object | undefined;
 }
 
-/** Rows of one feature's keys in one partition, which are fetched and expire together. */
+/** Rows of one feature in one partition, which are fetched and expire together. */
 export interface Page {
   readonly partition: string;
   readonly keys: readonly string[];
   readonly rows: Map<string, Known>;
-  /** Increases with each change of a row and with each response. */
+  /** Increases with each change of a row and each response. */
   stamp: number;
-  /** Time of the request that returned the rows; `undefined` until the first response. */
+  /** When the rows were requested; `undefined` until the first response. */
   askedMs: number | undefined;
-  /** Time from which a read triggers a refresh. */
+  /** From then on a read triggers a refresh. */
   dueMs: number;
-  /** Time from which a read waits for the response. */
+  /** From then on a read waits for the response. */
   staleMs: number;
-  flight: object | undefined;
-  /** Failure of the last fetch, if it failed. */
+  flight: { readonly askedMs: number } | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
-  /** Time of the last `config.stale` log line since the last successful fetch. */
+  /** When `config.stale` was last logged since the last successful fetch. */
   reportedMs: number | undefined;
 }
 
@@ -35,16 +33,13 @@ export interface Ages {
 }
 
 /**
- * Maximum lag of a replica, in milliseconds. An eventually consistent read may return older data
- * than an earlier read, and its response does not show whether a row was deleted or has not arrived
- * yet. A row first seen less than this time ago therefore stays.
+ * Maximum lag of a replica. An eventually consistent read may return older data than an earlier
+ * one, and does not show whether a row was deleted or has not arrived yet: a row first seen less
+ * than this time ago stays.
  */
 const replicaLagMs = 2_000;
 
-/**
- * Fraction of `ttlMs` by which a refresh may run early, so that processes started together drift
- * apart.
- */
+/** Fraction of `ttlMs` by which a refresh may run early, so that processes drift apart. */
 const jitter = 0.1;
 
 export function createPage(partition: string, keys: readonly string[]): Page {
@@ -62,40 +57,35 @@ export function createPage(partition: string, keys: readonly string[]): Page {
   };
 }
 
-/**
- * Returns whether a read at `nowMs` may use the rows without asking the store. If the clock was set
- * back, the rows count as old.
- */
+/** Whether the rows need no refresh. If the clock was set back, they count as old. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }
 
-/** Returns whether a read at `nowMs` may use the rows while they are being refreshed. */
+/** Whether the rows may be used while they are being refreshed. */
 export function isUsable(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.staleMs;
 }
 
-/** Result of a flight: one row for each of the page's keys. */
-export interface LandedRows {
+interface LandedRows {
   readonly rows: readonly (ConfigRow | undefined)[];
-  readonly flight: object;
-  readonly askedMs: number;
+  readonly flight: NonNullable<Page["flight"]>;
   readonly nowMs: number;
-  /** From 0 to 1. */
   readonly random: number;
 }
 
 /** Stores the rows, unless their flight no longer belongs to the page. */
 export function land(
   page: Page,
-  { rows, flight, askedMs, nowMs, random }: LandedRows,
+  { rows, flight, nowMs, random }: LandedRows,
   { ttlMs, maxStaleMs }: Ages,
 ): void {
   if (page.flight !== flight) return;
+  const { askedMs } = flight;
   for (const [index, key] of page.keys.entries()) {
     const row = rows[index];
     const known = page.rows.get(key);
-    if (known === undefined || supersedes(row, known, flight, askedMs, nowMs)) {
+    if (known === undefined || supersedes(row, known, flight, nowMs)) {
       const sinceMs =
         known !== undefined && known.row?.version === row?.version ? known.sinceMs : askedMs;
       page.rows.set(key, { row, sinceMs, overtook: undefined });
@@ -127,14 +117,13 @@ export function land(
 function supersedes(
   row: ConfigRow | undefined,
   known: Known,
-  flight: object,
-  askedMs: number,
+  flight: LandedRows["flight"],
   nowMs: number,
 ): boolean {
   if (known.overtook === flight) return false;
   if (known.row === undefined) return true;
   if (row !== undefined && !(row.version < known.row.version)) return true;
-  if (known.sinceMs + replicaLagMs > askedMs) return false;
+  if (known.sinceMs + replicaLagMs > flight.askedMs) return false;
   return row === undefined || isExpired(known.row, nowMs);
 }
 
@@ -142,10 +131,7 @@ function isExpired(row: ConfigRow, nowMs: number): boolean {
   return row.deleted !== true && !isCurrent(row, nowMs);
 }
 
-/**
- * Records a row that this process has written. A version lower than the known one is outdated and
- * ignored, unless `isUnchecked` is set.
- */
+/** Records a row that this process has written, unless a newer version is known. */
 export function note(
   page: Page,
   key: string,
@@ -154,18 +140,13 @@ export function note(
   isUnchecked: boolean,
 ): void {
   const known = page.rows.get(key)?.row;
-  if (
-    !isUnchecked &&
-    known !== undefined &&
-    row.version < known.version &&
-    !isExpired(known, nowMs)
-  )
-    return;
+  const isOlder = known !== undefined && row.version < known.version && !isExpired(known, nowMs);
+  if (isOlder && !isUnchecked) return;
   page.rows.set(key, { row, sinceMs: nowMs, overtook: page.flight });
   page.stamp += 1;
 }
 
-/** Makes the next read wait for the store and discards the result of any flight in progress. */
+/** Makes the next read wait for the store, and discards the flight in progress. */
 export function invalidate(page: Page): void {
   page.dueMs = 0;
   page.staleMs = 0;

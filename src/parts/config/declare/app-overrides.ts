@@ -10,9 +10,9 @@ import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 export type AppOverrides = Readonly<Record<string, unknown>>;
 
 /**
- * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4). Rejects
- * unknown keys, values of the wrong type, numbers out of bounds, unknown options and computed keys.
- * Encrypted keys may be overridden; error messages never contain their values.
+ * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4): unknown
+ * and computed keys, wrong types, unknown options, numbers out of bounds. Messages never contain
+ * the value of an encrypted key.
  *
  * @throws BootError with every problem.
  * @example
@@ -45,67 +45,35 @@ function overrideProblems(
     const meant = successorOf(id, { configKeys })?.id ?? nearest(id, configKeys.keys());
     const fix =
       meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
-    return [
-      {
-        feature: "",
-        key: printable(id),
-        rule: "override-unknown",
-        message: "the override is for a key that no feature declares",
-        fix,
-      },
-    ];
+    const message = "the override is for a key that no feature declares";
+    return [{ feature: "", key: printable(id), rule: "override-unknown", message, fix }];
   }
   const { feature, definition } = key;
   // The validators report an invalid declaration.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
+  const report = (rule: string, message: string, fix: string) =>
+    problems.push({ feature, key: id, rule, message, fix });
   if (definition.computed !== undefined) {
     const message = "a computed key cannot be overridden at boot";
-    problems.push({
-      feature,
-      key: id,
-      rule: "override-computed",
-      message,
-      fix: "remove the override or computed",
-    });
+    report("override-computed", message, "remove the override or computed");
   }
+  const given = `override ${named(definition, value)}`;
   const mismatch = typeMismatch(definition, value);
-  if (mismatch !== undefined) {
-    const message = `override ${named(definition, value)} ${mismatch}`;
-    problems.push({
-      feature,
-      key: id,
-      rule: "override-type",
-      message,
-      fix: `pass a ${definition.type} value`,
-    });
-  }
+  if (mismatch !== undefined)
+    report("override-type", `${given} ${mismatch}`, `pass a ${definition.type} value`);
   const outside = outOfBounds(definition.bounds, value);
-  if (outside !== undefined) {
-    const message = `override ${named(definition, value)} ${outside}`;
-    problems.push({
-      feature,
-      key: id,
-      rule: "override-bounds",
-      message,
-      fix: "change the override or the bounds",
-    });
-  }
+  if (outside !== undefined)
+    report("override-bounds", `${given} ${outside}`, "change the override or the bounds");
   return problems;
 }
 
-/**
- * Returns an identifier unchanged and quotes any other string, so that it can neither flood nor
- * forge a message.
- */
+/** Quotes anything but an identifier, so that it can neither flood nor forge a message. */
 function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
 
-/**
- * Returns whether `value` is a plain object of any realm, not an array, a Map or an instance of a
- * class.
- */
+/** Accepts objects of any realm, but no arrays, Maps or instances of classes. */
 function isPlainObject(value: unknown): value is AppOverrides {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

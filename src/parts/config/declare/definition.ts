@@ -1,10 +1,7 @@
+import { isRecord } from "../../../base/errors/option-table.ts";
 import { type AccessRule, access, isAccessRule } from "../../../base/identity/access.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./key.ts";
 
-/** Object with unchecked members, because plain JavaScript may pass anything. */
-type Unchecked = Readonly<Record<string, unknown>>;
-
-/** Default `write` rule by scope. */
 const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
   system: access.systemAdmin,
   tenant: access.admin,
@@ -12,52 +9,44 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
 });
 
 /**
- * Creates the definition of a key from its declaration. An invalid option is dropped or replaced by
- * the safer choice. `declared` keeps the original for the validators.
+ * Drops an invalid option or replaces it by the safer choice. `declared` keeps the original for the
+ * validators.
  */
 export function definitionOf(
   scope: ConfigScope,
   type: ConfigType,
   options: unknown,
 ): ConfigKeyDefinition {
-  const given: Unchecked = isObject(options) ? Object.freeze({ ...options }) : {};
-  const { read, write } = isObject(given["access"]) ? given["access"] : given;
+  const given: Readonly<Record<string, unknown>> = isRecord(options)
+    ? Object.freeze({ ...options })
+    : {};
+  const { read, write } = isRecord(given["access"]) ? given["access"] : given;
   const { bounds, options: selectable, computed } = given;
   const formerly = [given["formerly"] ?? []].flat();
   return Object.freeze({
     scope,
     type,
-    ...(given["default"] === undefined ? {} : { default: given["default"] }),
-    ...(isBounds(bounds) ? { bounds: Object.freeze({ min: bounds.min, max: bounds.max }) } : {}),
-    ...(isStrings(selectable) ? { options: Object.freeze([...selectable]) } : {}),
-    ...(isStrings(formerly) && formerly.length > 0
-      ? { formerly: Object.freeze([...new Set(formerly)]) }
-      : {}),
-    ...(isComputed(computed) ? { computed } : {}),
+    ...(given["default"] !== undefined && { default: given["default"] }),
+    ...(isBounds(bounds) && { bounds: Object.freeze({ min: bounds.min, max: bounds.max }) }),
+    ...(isStrings(selectable) && { options: Object.freeze([...selectable]) }),
+    ...(isStrings(formerly) &&
+      formerly.length > 0 && { formerly: Object.freeze([...new Set(formerly)]) }),
+    ...(isComputed(computed) && { computed }),
     read: isAccessRule(read) ? read : access.authenticated,
     write: isAccessRule(write) ? write : defaultWrite[scope],
     allowPerRequest: given["allowPerRequest"] === true,
     encrypted: given["encrypted"] !== undefined && given["encrypted"] !== false,
-    declared: Object.freeze({ type, options: isObject(options) ? given : options }),
+    declared: Object.freeze({ type, options: isRecord(options) ? given : options }),
   });
 }
 
-/**
- * Returns whether {@link definitionOf} created `value`. Plain JavaScript may pass anything as a
- * declaration.
- */
+/** Plain JavaScript may pass anything as a declaration. */
 export function isDefinition(value: unknown): value is ConfigKeyDefinition {
-  return isObject(value) && isObject(value["declared"]);
+  return isRecord(value) && isRecord(value["declared"]);
 }
 
-/** Returns whether `value` is an object that is neither an array nor a function. */
-export function isObject(value: unknown): value is Unchecked {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Returns whether `value` has finite numbers `min` and `max`, in any order. */
 export function isBounds(value: unknown): value is Bounds {
-  return isObject(value) && Number.isFinite(value["min"]) && Number.isFinite(value["max"]);
+  return isRecord(value) && Number.isFinite(value["min"]) && Number.isFinite(value["max"]);
 }
 
 export function isStrings(value: unknown): value is readonly string[] {

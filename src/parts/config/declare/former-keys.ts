@@ -1,6 +1,6 @@
 import type { ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 
-/** Returns the key that replaced `id`; `undefined` if no key had that name. */
+/** Returns the key that was once named `id`. */
 export function successorOf(
   id: string,
   { configKeys }: ConfigKeyRegistry,

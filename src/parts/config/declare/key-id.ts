@@ -1,6 +1,6 @@
 /**
- * Returns the identifier of a key (specification 2.1): `files` and `maxUploadSizeMb` give
- * `files:config:max-upload-size-mb`. The validators check whether the name has a kebab-case form.
+ * Identifier of a key (specification 2.1): `files` and `maxUploadSizeMb` give
+ * `files:config:max-upload-size-mb`.
  */
 export function configKeyId(feature: string, keyName: string): string {
   return `${feature}:config:${kebabCase(keyName)}`;
@@ -12,18 +12,11 @@ export function isKeyId(value: unknown): value is string {
   );
 }
 
-/**
- * Returns whether a key's name gives an identifier of the shape
- * `<feature>:config:<kebab-case-name>`.
- */
 export function hasKebabCase(keyName: string): boolean {
   return /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(kebabCase(keyName));
 }
 
-/**
- * Converts camel case to kebab case: `maxURLLength` -> `max-url-length`. A capital starts a word; a
- * run of capitals is one word.
- */
+/** Converts `maxURLLength` to `max-url-length`: a run of capitals is one word. */
 function kebabCase(name: string): string {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1-$2")

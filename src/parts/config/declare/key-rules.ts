@@ -1,161 +1,109 @@
+import { isRecord } from "../../../base/errors/option-table.ts";
 import { quoted } from "../../../base/errors/quoted.ts";
 import { isAccessRule } from "../../../base/identity/access.ts";
-import { isBounds, isObject, isStrings } from "./definition.ts";
-import type { ConfigKeyDefinition, ConfigType, RegisteredConfigKey } from "./key.ts";
+import { isBounds, isStrings } from "./definition.ts";
+import type { ConfigType, RegisteredConfigKey } from "./key.ts";
 import { hasKebabCase, isKeyId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
-/** Key to check: its definition, and its options as declared. */
-export interface Subject {
-  readonly id: string;
-  readonly name: string;
-  readonly definition: ConfigKeyDefinition;
+/** Checks one aspect of a key; `options` are its own as declared, `keys` all declared keys. */
+export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
+
+interface Subject extends RegisteredConfigKey {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Receives the broken rule, the problem and the fix. */
-export type Report = (rule: string, message: string, fix: string) => void;
+type Report = (rule: string, message: string, fix: string) => void;
 
-/** Checks one aspect of a key; `keys` are all declared keys. */
-export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
-
-const types: readonly unknown[] = [
-  "number",
-  "boolean",
-  "select",
-  "text",
-] satisfies readonly ConfigType[];
-const known = [
-  "default",
-  "bounds",
-  "computed",
-  "access",
-  "read",
-  "write",
-  "allowPerRequest",
-  "options",
-  "encrypted",
-  "formerly",
+export const everyRule: readonly Rule[] = [
+  nameProblems,
+  optionsProblems,
+  boundsProblems,
+  defaultProblems,
+  computedProblems,
+  allowPerRequestProblems,
+  accessProblems,
+  formerlyProblems,
 ];
 
-/**
- * Maximum length of an identifier. DynamoDB allows sort keys of up to 1,024 bytes, and SSM names of
- * up to 1,011 characters including their path.
- */
+const types: readonly ConfigType[] = ["number", "boolean", "select", "text"];
+const flags = ["allowPerRequest", "encrypted"];
+
+/** DynamoDB allows sort keys of 1,024 bytes, SSM names of 1,011 characters with their path. */
 const longestId = 256;
 
-/** Checks that the name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
-export function nameProblems({ id, name }: Subject, report: Report): void {
+function nameProblems({ id, name }: Subject, report: Report): void {
   if (!hasKebabCase(name)) {
-    report(
-      "key-name",
-      `the name ${quoted(name)} has no kebab-case form`,
-      "use ASCII letters and digits in camel case",
-    );
+    const message = `the name ${quoted(name)} has no kebab-case form`;
+    report("key-name", message, "use ASCII letters and digits in camel case");
   }
   if (id.length > longestId) {
-    report(
-      "key-length",
-      `the identifier has ${id.length} characters, more than ${longestId}`,
-      "shorten the name",
-    );
+    const message = `the identifier has ${id.length} characters, more than ${longestId}`;
+    report("key-length", message, "shorten the name");
   }
 }
 
-/**
- * Checks the type, the names of the options, the boolean options, and the options of a select key.
- */
-export function optionsProblems(key: Subject, report: Report): void {
-  const { options, definition } = key;
+function optionsProblems(key: Subject, report: Report): void {
+  const { options } = key;
+  const { declared } = key.definition;
   if (!hasType(key)) {
-    report(
-      "key-type",
-      `${quoted(definition.declared.type)} is not a type`,
-      'use "number", "boolean", "select" or "text"',
-    );
+    const fix = 'use "number", "boolean", "select" or "text"';
+    report("key-type", `${quoted(declared.type)} is not a type`, fix);
   }
-  if (!isObject(definition.declared.options)) {
-    report(
-      "key-options",
-      `${quoted(definition.declared.options)} is not an object of options`,
-      "pass {} for none",
-    );
+  if (!isRecord(declared.options)) {
+    const message = `${quoted(declared.options)} is not an object of options`;
+    report("key-options", message, "pass {} for none");
   }
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name)) {
-      report(
-        "unknown-option",
-        `unknown option ${quoted(name)}`,
-        `remove it; known options are ${known.join(", ")}`,
-      );
-    }
-  }
-  for (const name of ["allowPerRequest", "encrypted"]) {
+  const values = ["default", "bounds", "computed", "access", "read", "write", "allowPerRequest"];
+  unknownOptions(options, [...values, "options", "encrypted", "formerly"], "", report);
+  for (const name of flags) {
     const value = options[name];
-    if (value !== undefined && typeof value !== "boolean") {
+    if (value !== undefined && typeof value !== "boolean")
       report("option-type", `${name} ${quoted(value)} is not a boolean`, "use true or false");
-    }
   }
   if (hasType(key)) selectProblems(key, report);
 }
 
-function selectProblems({ definition, options: { options } }: Subject, report: Report): void {
-  if (definition.type !== "select") {
-    if (options !== undefined) {
-      report(
-        "options-type",
-        `options on a ${definition.type} key`,
-        'remove the options, or declare the key as "select"',
-      );
-    }
-  } else if (!isStrings(options) || options.length === 0) {
-    report(
-      "select-options",
-      "a select key needs options, a list of at least one string",
-      'add options: ["first", "second"]',
-    );
-  } else if (new Set(options).size < options.length) {
-    report(
-      "select-options",
-      `the options ${quoted(options)} repeat a value`,
-      "list each value once",
-    );
+function unknownOptions(options: object, known: string[], where: string, report: Report): void {
+  const fix = `remove it; known options are ${known.join(", ")}`;
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name))
+      report("unknown-option", `unknown option ${quoted(name)}${where}`, fix);
   }
 }
 
-/**
- * Checks that only a number has bounds, that they form a range, and that they include the default.
- */
+function selectProblems(
+  { definition: { type }, options: { options } }: Subject,
+  report: Report,
+): void {
+  if (type !== "select") {
+    const fix = 'remove the options, or declare the key as "select"';
+    if (options !== undefined) report("options-type", `options on a ${type} key`, fix);
+  } else if (!isStrings(options) || options.length === 0) {
+    const message = "a select key needs options, a list of at least one string";
+    report("select-options", message, 'add options: ["first", "second"]');
+  } else if (new Set(options).size < options.length) {
+    const message = `the options ${quoted(options)} repeat a value`;
+    report("select-options", message, "list each value once");
+  }
+}
+
 export function boundsProblems(key: Subject, report: Report): void {
   const { definition, options } = key;
   const { bounds } = options;
   if (bounds === undefined || !hasType(key)) return;
   if (definition.type !== "number") {
-    report(
-      "bounds-type",
-      `bounds on a ${definition.type} key`,
-      'remove the bounds, or declare the key as "number"',
-    );
-    return;
-  }
-  if (!isBounds(bounds) || Object.keys(bounds).length > 2) {
-    report(
-      "bounds-shape",
-      "bounds is not { min, max } with two finite numbers",
-      "give both ends, for example { min: 1, max: 100 }",
-    );
-    return;
-  }
-  if (bounds.min > bounds.max) {
-    report(
-      "bounds-order",
-      `bounds.min ${bounds.min} is above bounds.max ${bounds.max}`,
-      "swap the two",
-    );
-    return;
-  }
-  const outside = outOfBounds(bounds, definition.default);
-  if (outside !== undefined) {
+    const fix = 'remove the bounds, or declare the key as "number"';
+    report("bounds-type", `bounds on a ${definition.type} key`, fix);
+  } else if (!isBounds(bounds) || Object.keys(bounds).length > 2) {
+    const message = "bounds is not { min, max } with two finite numbers";
+    report("bounds-shape", message, "give both ends, for example { min: 1, max: 100 }");
+  } else if (bounds.min > bounds.max) {
+    const message = `bounds.min ${bounds.min} is above bounds.max ${bounds.max}`;
+    report("bounds-order", message, "swap the two");
+  } else {
+    const outside = outOfBounds(bounds, definition.default);
+    if (outside === undefined) return;
     const fix = outside.includes("below")
       ? "raise the default or lower the bound"
       : "lower the default or raise the bound";
@@ -163,63 +111,41 @@ export function boundsProblems(key: Subject, report: Report): void {
   }
 }
 
-/** Checks that the default has the key's type. */
-export function defaultProblems(key: Subject, report: Report): void {
+function defaultProblems(key: Subject, report: Report): void {
   const { definition } = key;
   if (definition.default === undefined || !hasType(key)) return;
   const mismatch = typeMismatch(definition, definition.default);
-  if (mismatch !== undefined) {
-    report(
-      "default-type",
-      `default ${named(definition, definition.default)} ${mismatch}`,
-      "change the default or the type of the key",
-    );
-  }
+  if (mismatch === undefined) return;
+  const message = `default ${named(definition, definition.default)} ${mismatch}`;
+  report("default-type", message, "change the default or the type of the key");
 }
 
-/** Checks that `computed` is a function and that the key is not encrypted. */
-export function computedProblems(
-  { definition, options: { computed } }: Subject,
-  report: Report,
-): void {
+export function computedProblems({ definition, options }: Subject, report: Report): void {
+  const { computed } = options;
   if (computed === undefined) return;
   if (typeof computed !== "function") {
-    report(
-      "computed-function",
-      `computed ${quoted(computed)} is not a function`,
-      "pass async (ctx) => value",
-    );
+    const message = `computed ${quoted(computed)} is not a function`;
+    report("computed-function", message, "pass async (ctx) => value");
   }
   if (definition.encrypted) {
-    report(
-      "computed-encrypted",
-      "an encrypted key cannot be computed",
-      "remove computed or encrypted",
-    );
+    const message = "an encrypted key cannot be computed";
+    report("computed-encrypted", message, "remove computed or encrypted");
   }
 }
 
-/**
- * Checks that a key with `allowPerRequest` is neither a text key nor encrypted, and that a number
- * has bounds.
- */
 export function allowPerRequestProblems({ definition, options }: Subject, report: Report): void {
-  if (!definition.allowPerRequest) return;
+  const { type, encrypted, allowPerRequest } = definition;
+  if (!allowPerRequest) return;
   const fix = "remove allowPerRequest";
-  if (definition.type === "text") report("per-request-text", "allowPerRequest on a text key", fix);
-  if (definition.encrypted)
-    report("per-request-encrypted", "allowPerRequest on an encrypted key", fix);
-  if (definition.type === "number" && options["bounds"] === undefined) {
-    report(
-      "per-request-bounds",
-      "allowPerRequest on a number without bounds",
-      "add bounds: { min, max }",
-    );
+  if (type === "text") report("per-request-text", "allowPerRequest on a text key", fix);
+  if (encrypted) report("per-request-encrypted", "allowPerRequest on an encrypted key", fix);
+  if (type === "number" && options["bounds"] === undefined) {
+    const message = "allowPerRequest on a number without bounds";
+    report("per-request-bounds", message, "add bounds: { min, max }");
   }
 }
 
-/** Checks that no other key has or had one of the former identifiers. */
-export function formerlyProblems(
+function formerlyProblems(
   { id, options: { formerly } }: Subject,
   report: Report,
   keys: readonly RegisteredConfigKey[],
@@ -235,41 +161,26 @@ export function formerlyProblems(
   }
 }
 
-/** Checks that access is declared in one place only and consists of access rules. */
-export function accessProblems({ options }: Subject, report: Report): void {
+function accessProblems({ options }: Subject, report: Report): void {
   const { access } = options;
   const rules = access === undefined ? options : access;
-  if (!isObject(rules)) {
-    report(
-      "access-rule",
-      `access ${quoted(access)} is not { read, write }`,
-      "use access: { read: access.admin, write: access.systemAdmin }",
-    );
+  if (!isRecord(rules)) {
+    const message = `access ${quoted(access)} is not { read, write }`;
+    const fix = "use access: { read: access.admin, write: access.systemAdmin }";
+    report("access-rule", message, fix);
     return;
   }
+  const names = ["read", "write"];
   if (access !== undefined) {
-    if (options["read"] !== undefined || options["write"] !== undefined) {
+    if (names.some((name) => options[name] !== undefined))
       report("access-twice", "read or write stands beside access", "move it under access");
-    }
-    for (const name of Object.keys(rules)) {
-      if (name !== "read" && name !== "write") {
-        report(
-          "unknown-option",
-          `unknown option ${quoted(name)} under access`,
-          "remove it; known options are read, write",
-        );
-      }
-    }
+    unknownOptions(rules, names, " under access", report);
   }
-  for (const name of ["read", "write"]) {
+  for (const name of names) {
     const rule = rules[name];
-    if (rule !== undefined && !isAccessRule(rule)) {
-      report(
-        "access-rule",
-        `${name} ${quoted(rule)} is not an access rule`,
-        'use a rule of access, for example access.roles("editor")',
-      );
-    }
+    if (rule === undefined || isAccessRule(rule)) continue;
+    const message = `${name} ${quoted(rule)} is not an access rule`;
+    report("access-rule", message, 'use a rule of access, for example access.roles("editor")');
   }
 }
 

@@ -24,14 +24,10 @@ export interface ConfigKeyDefinition {
   readonly type: ConfigType;
   readonly default?: unknown;
   readonly bounds?: Bounds;
-  /** Allowed values of a select key. */
   readonly options?: readonly string[];
   /** Former identifiers of the key, the latest first. */
   readonly formerly?: readonly string[];
-  /**
-   * Derives the value at run time, when it receives a whole `PipelineContext`. Declared as a
-   * method, so that a function that takes one is assignable.
-   */
+  /** A method, so that a function that takes a whole `PipelineContext` is assignable. */
   computed?(ctx: ComputedContext): unknown;
   /** Rule for reading the value through the operators' API. */
   readonly read: AccessRule;
@@ -39,13 +35,11 @@ export interface ConfigKeyDefinition {
   readonly write: AccessRule;
   readonly allowPerRequest: boolean;
   readonly encrypted: boolean;
-  /** Type and options as declared, for the validators. Plain JavaScript may pass anything. */
+  /** As declared, for the validators. Plain JavaScript may pass anything. */
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
-/**
- * Carries the type of a key's values in declarations and handles. It does not exist at run time.
- */
+/** Carries the type of a key's values; does not exist at run time. */
 declare const valueType: unique symbol;
 
 /** Declared key, created by one of the three factories for `r.config({ keys })`. */
@@ -64,25 +58,19 @@ export interface ConfigKeyHandle<Value> {
 
 /** Key in the registry. */
 export interface RegisteredConfigKey {
-  /** Identifier, for example `files:config:max-upload-size-mb`. */
   readonly id: string;
-  /** Feature that declares the key, for example `files`. */
   readonly feature: string;
   /** Name in the declaration, for example `maxUploadSizeMb`. */
   readonly name: string;
   readonly definition: ConfigKeyDefinition;
 }
 
-/** Part of a registry that contains the configuration keys. */
 export interface ConfigKeyRegistry {
   /** Keys by identifier. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
 }
 
-/**
- * Read-only part of a `ctx` that a `computed` function receives. It belongs to the request that
- * reads the key.
- */
+/** Read-only part of a `ctx`, of the request that reads the key. */
 export interface ComputedContext extends ConfigReader {
   readonly db: Database;
   readonly user: User;

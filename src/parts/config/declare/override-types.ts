@@ -1,14 +1,12 @@
 import type { ConfigKeyHandle } from "./key.ts";
 
-/** Feature with a literal name; its exports contain the handles. */
 interface NamedExports {
   readonly name: string;
 }
 
 /**
- * App-boot overrides of features, by key identifier. Editors complete the keys whose handles a
- * feature returns, and a value of the wrong type does not compile. Other identifiers accept any
- * value at compile time. `buildServer` checks all overrides.
+ * App-boot overrides of features, by key identifier. Editors complete the keys of handles that a
+ * feature returns, and check the types of their values; `buildServer` checks all others.
  */
 export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
   Record<string, unknown>
@@ -24,7 +22,6 @@ type KnownOverride<Feature extends NamedExports> = Feature extends NamedExports
       }[keyof Feature]
   : never;
 
-/** Overrides for an object of handles returned by `r.config`; `never` for any other type. */
 type OverrideOfHandles<Name extends string, Handles> =
   Handles extends Readonly<Record<string, ConfigKeyHandle<unknown>>>
     ? {
@@ -37,7 +34,7 @@ type OverrideOfHandles<Name extends string, Handles> =
       }[keyof Handles & string]
     : never;
 
-/** Converts a name like `configKeyId`: a capital starts a word; a run of capitals is one word. */
+/** Works like `configKeyId`. */
 type KebabCase<
   Name extends string,
   Done extends string = "",

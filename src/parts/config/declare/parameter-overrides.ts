@@ -6,6 +6,7 @@ import { isDefinition } from "./definition.ts";
 import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import { configKeyId } from "./key-id.ts";
+import { decimalFrom } from "./value-check.ts";
 
 /** Parameter of SSM Parameter Store, decrypted. */
 export interface ConfigParameter {
@@ -16,24 +17,18 @@ export interface ConfigParameter {
   readonly secure: boolean;
 }
 
-export interface ParameterOverrides {
-  readonly overrides: AppOverrides;
-  readonly problems: readonly BootProblem[];
-}
-
 /**
- * Turns the parameters below `path` into app-boot overrides. The form of a name is
- * `<path>/<feature>/<key name>`, with the key name from the identifier or from the declaration.
- * Each value is parsed to the type of its key and checked like in `validateAppOverrides`. A
- * parameter named after a former key counts if no parameter has the current name. Parameters can
- * therefore be renamed while processes of both versions start. Never throws: every problem is
- * reported under the parameter's name, without the value of an encrypted key or a SecureString.
+ * Turns the parameters below `path` into app-boot overrides. They are named `<path>/<feature>/<key
+ * name>`, with the key name from the identifier or the declaration. A parameter named after a
+ * former key counts if none has the current name, so that parameters can be renamed while processes
+ * of both versions start. Never throws: problems name the parameter, but never the value of an
+ * encrypted key or a SecureString.
  */
 export function parameterOverrides(
   registry: ConfigKeyRegistry,
   path: string,
   parameters: readonly ConfigParameter[],
-): ParameterOverrides {
+): { readonly overrides: AppOverrides; readonly problems: readonly BootProblem[] } {
   const overrides: Record<string, unknown> = Object.create(null);
   const problems: BootProblem[] = [];
   const origins = new Map<string, string>();
@@ -42,7 +37,8 @@ export function parameterOverrides(
     ...keyOf(registry, path, parameter.name),
   }));
   for (const { parameter, key, isFormer } of named) {
-    const { name } = parameter;
+    const { name, value: text, secure } = parameter;
+    const shown = printable(name);
     if (key === undefined) {
       problems.push(unknownKey(registry, path, name));
       continue;
@@ -52,31 +48,21 @@ export function parameterOverrides(
     const other = origins.get(id);
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
-      problems.push({
-        feature,
-        key: printable(name),
-        rule: "parameter-twice",
-        message,
-        fix: "delete one of the two",
-      });
+      const [rule, fix] = ["parameter-twice", "delete one of the two"];
+      problems.push({ feature, key: shown, rule, message, fix });
       continue;
     }
     origins.set(id, name);
-    const value = parsed(key.definition, parameter.value);
-    const found = appOverrideProblems(only(key, parameter.secure), { [id]: value });
+    const value = parsed(key.definition, text);
+    const found = appOverrideProblems(only(key, secure), { [id]: value });
     if (found.length === 0) overrides[id] = value;
-    problems.push(
-      ...found.map((problem) => ({
-        ...problem,
-        key: printable(name),
-        message: `${id}: ${problem.message}`,
-      })),
-    );
+    for (const problem of found)
+      problems.push({ ...problem, key: shown, message: `${id}: ${problem.message}` });
   }
   return { overrides, problems };
 }
 
-/** Returns the parameters named after a former key, with the current name of each. */
+/** Returns the parameters with a former name, and their current ones. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,
@@ -85,26 +71,18 @@ export function formerParameters(
   return parameters.flatMap((parameter) => {
     const { key, isFormer } = keyOf(registry, path, parameter.name);
     if (key === undefined || isFormer !== true) return [];
-    const today = `${path}/${key.feature}/${kebabNameOf(key)}`;
-    return [
-      {
-        ...parameter,
-        today,
-        isRead: !parameters.some(
-          (other) => keyOf(registry, path, other.name).key === key && other !== parameter,
-        ),
-      },
-    ];
+    const isRead = !parameters.some(
+      (other) => keyOf(registry, path, other.name).key === key && other !== parameter,
+    );
+    return [{ ...parameter, today: nameOf(path, key), isRead }];
   });
 }
 
-/** Key of a parameter, and whether the parameter uses a former name. */
-interface NamedKey {
-  readonly key?: RegisteredConfigKey | undefined;
-  readonly isFormer?: boolean;
-}
-
-function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey {
+function keyOf(
+  registry: ConfigKeyRegistry,
+  path: string,
+  name: string,
+): { readonly key?: RegisteredConfigKey | undefined; readonly isFormer?: boolean } {
   const [feature, keyName, ...rest] = name.startsWith(`${path}/`)
     ? name.slice(path.length + 1).split("/")
     : [];
@@ -118,35 +96,33 @@ function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKe
 }
 
 function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {
-  const known = [...configKeys.values()].map((key) => `${path}/${key.feature}/${kebabNameOf(key)}`);
+  const known = [...configKeys.values()].map((key) => nameOf(path, key));
   const meant = nearest(name, known);
   const fix = meant === undefined ? "delete it, or name a declared key" : `did you mean ${meant}?`;
   const message = `no feature declares a key for it; names are ${path}/<feature>/<key name>`;
   return { feature: "", key: printable(name), rule: "parameter-unknown", message, fix };
 }
 
+function nameOf(path: string, key: RegisteredConfigKey): string {
+  return `${path}/${key.feature}/${kebabNameOf(key)}`;
+}
+
 function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
   return id.slice(configKeyId(feature, "").length);
 }
 
-/**
- * Returns a registry with a single key. The value of a SecureString is a secret even if the key is
- * not encrypted.
- */
+/** The value of a SecureString is a secret even if its key is not encrypted. */
 function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
   const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
   return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
-/**
- * Parses the value to the key's type. An invalid value stays a string, which the check then
- * refuses.
- */
+/** An invalid value stays a string, for the check to refuse. */
 function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
   const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {
     case "number":
-      return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;
+      return decimalFrom(text) ?? text;
     case "boolean":
       return trimmed === "true" ? true : trimmed === "false" ? false : text;
     case "select":

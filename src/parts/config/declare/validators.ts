@@ -1,40 +1,18 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
-import { isDefinition, isObject } from "./definition.ts";
+import { isRecord } from "../../../base/errors/option-table.ts";
+import { isDefinition } from "./definition.ts";
 import type { ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import {
-  accessProblems,
   allowPerRequestProblems,
   boundsProblems,
   computedProblems,
-  defaultProblems,
-  formerlyProblems,
-  nameProblems,
-  optionsProblems,
+  everyRule,
   type Rule,
 } from "./key-rules.ts";
 
-const everyRule: readonly Rule[] = [
-  nameProblems,
-  optionsProblems,
-  boundsProblems,
-  defaultProblems,
-  computedProblems,
-  allowPerRequestProblems,
-  accessProblems,
-  formerlyProblems,
-];
-
-/** Returns all problems of one key; `keys` are all declared keys. */
-export function configKeyProblems(
-  key: RegisteredConfigKey,
-  keys: readonly RegisteredConfigKey[] = [],
-): BootProblem[] {
-  return problemsOf(key, everyRule, keys);
-}
-
 /**
- * Checks the bounds of every key (specification 2.2). Rejects bounds on a key that is not a number,
- * bounds that are not a range, and a default out of bounds.
+ * Checks the bounds of every key (specification 2.2): that only numbers have them, that they are a
+ * range, and that they include the default.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -43,8 +21,8 @@ export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the computed keys (specification 2.2). Rejects a `computed` that is not a function, and
- * one on an encrypted key.
+ * Checks the computed keys (specification 2.2): that `computed` is a function and the key is not
+ * encrypted.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -53,8 +31,8 @@ export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the keys that a request may override (specification 2.2). Rejects text and encrypted keys,
- * and numbers without bounds.
+ * Checks the keys that a request may override (specification 2.2): no text, no encrypted key, and
+ * no number without bounds.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -63,28 +41,28 @@ export function validateConfigKeyAllowPerRequest(registry: ConfigKeyRegistry): v
 }
 
 function validate(registry: ConfigKeyRegistry, rule: Rule): void {
-  const problems = [...registry.configKeys.values()].flatMap((key) => problemsOf(key, [rule]));
+  const keys = [...registry.configKeys.values()];
+  const problems = keys.flatMap((key) => configKeyProblems(key, keys, [rule]));
   if (problems.length > 0) throw new BootError(problems);
 }
 
-function problemsOf(
+/** `keys` are all declared keys. */
+export function configKeyProblems(
   key: RegisteredConfigKey,
-  rules: readonly Rule[],
   keys: readonly RegisteredConfigKey[] = [],
+  rules = everyRule,
 ): BootProblem[] {
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>
     problems.push({ feature: key.feature, key: key.id, rule, message, fix });
   if (isDefinition(key.definition)) {
     const { options } = key.definition.declared;
-    for (const rule of rules)
-      rule({ ...key, options: isObject(options) ? options : {} }, report, keys);
+    const subject = { ...key, options: isRecord(options) ? options : {} };
+    for (const rule of rules) rule(subject, report, keys);
   } else {
-    report(
-      "not-a-declaration",
-      "it was not made by one of the three factories",
-      "declare it with createSystemConfig, createTenantConfig or createUserConfig",
-    );
+    const message = "it was not made by one of the three factories";
+    const fix = "declare it with createSystemConfig, createTenantConfig or createUserConfig";
+    report("not-a-declaration", message, fix);
   }
   return problems;
 }

@@ -1,13 +1,9 @@
 import { quoted } from "../../../base/errors/quoted.ts";
 import type { Bounds, ConfigKeyDefinition } from "./key.ts";
 
-/** Parts of a definition that decide whether a value has the right type. */
 type Fit = Pick<ConfigKeyDefinition, "type" | "options">;
 
-/**
- * Returns the reason why `value` does not match the key's type, such as `is not a number`;
- * `undefined` if it matches.
- */
+/** Returns why `value` does not match the key's type. */
 export function typeMismatch({ type, options = [] }: Fit, value: unknown): string | undefined {
   switch (type) {
     case "number":
@@ -23,10 +19,6 @@ export function typeMismatch({ type, options = [] }: Fit, value: unknown): strin
   }
 }
 
-/**
- * Returns the bound that `value` violates, such as `is below bounds.min 1`; `undefined` if it is
- * within the bounds.
- */
 export function outOfBounds(bounds: Bounds | undefined, value: unknown): string | undefined {
   if (bounds === undefined || typeof value !== "number") return undefined;
   if (value < bounds.min) return `is below bounds.min ${bounds.min}`;
@@ -34,12 +26,19 @@ export function outOfBounds(bounds: Bounds | undefined, value: unknown): string 
   return undefined;
 }
 
-/** Returns the number nearest to `value` within the bounds. */
+/** Reads a decimal number, neither hexadecimal nor with digit separators. */
+export function decimalFrom(text: string): number | undefined {
+  const trimmed = text.trim();
+  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed)
+    ? Number(trimmed)
+    : undefined;
+}
+
 export function clamp(value: number, bounds: Bounds): number {
   return Math.min(Math.max(value, bounds.min), bounds.max);
 }
 
-/** Formats a value for a message. The value of an encrypted key is never shown. */
+/** Never shows the value of an encrypted key. */
 export function named(definition: Pick<ConfigKeyDefinition, "encrypted">, value: unknown): string {
   return definition.encrypted ? "(not shown)" : quoted(value);
 }

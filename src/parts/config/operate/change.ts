@@ -1,7 +1,8 @@
 import { CommitConditionError } from "../../../base/errors/commit-condition-error.ts";
 import { ConflictError, NotFoundError, ValidationError } from "../../../base/errors/errors.ts";
 import type { CommitItem } from "../../../base/types/database.ts";
-import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/key.ts";
+import { defined } from "../../../base/types/defined.ts";
+import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
 import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
@@ -23,14 +24,14 @@ import {
   rowToSet,
   versionOf,
   versionToRestore,
+  type Writer,
 } from "./written-row.ts";
 
 /**
  * Restores an earlier version of a row as a new version; another undo reverts it. The restored
  * value must be valid under the current declaration.
  *
- * @throws NotFoundError if the history does not have the version; otherwise the errors of
- * `setConfig`.
+ * @throws NotFoundError if the history lacks the version; otherwise the errors of `setConfig`.
  * @example
  * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
  */
@@ -70,11 +71,8 @@ export interface ConfigWriteResult {
 const maxAttempts = 5;
 
 /**
- * Makes a change as the write of the caller's handler. It uses `ctx.commit`, so the change happens
- * exactly once (specification 6.6) and its outcome is the response. The handler cannot commit
- * anything else.
- *
- * @throws the errors of `setConfig`.
+ * Makes a change as the write of the caller's handler, through `ctx.commit`: it happens exactly
+ * once (specification 6.6), and the handler cannot commit anything else.
  */
 export function commitChange(
   ctx: CommittingContext,
@@ -92,7 +90,6 @@ export function commitChange(
   });
 }
 
-/** Makes a change immediately. @throws the errors of `setConfig`. */
 export function storeChange(
   ctx: OperatorContext,
   handle: TargetKey,
@@ -101,14 +98,14 @@ export function storeChange(
   return change(ctx, handle, wanted, (store, write) => store.write(write));
 }
 
-export interface CommittingContext extends OperatorContext {
+interface CommittingContext extends OperatorContext {
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
 }
 
-export interface ConfigChange {
+interface ConfigChange {
   readonly target: ConfigTarget & ChangeOptions;
   readonly action: WriteAction;
-  /** Returns the row to write; `undefined` if the change requires no write. */
+  /** Returns `undefined` if the change requires no write. */
   readonly decide: (
     current: ConfigRow | undefined,
     situation: ChangeSituation,
@@ -123,8 +120,7 @@ export function setChange(
   return {
     target: options,
     action: "set",
-    decide: async (current, { nowMs, userId }) =>
-      rowToSet(definition, { ...options, value }, current, { nowMs, userId }),
+    decide: async (current, writer) => rowToSet(definition, { ...options, value }, current, writer),
   };
 }
 
@@ -140,32 +136,29 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   return {
     target: options,
     action: "undo",
-    decide: async (current, { store, address, ...writer }) => {
+    decide: async (current, situation) => {
       const version = versionToRestore(options, current);
-      const past = version === 0 ? undefined : await entryOf(store, address, version);
-      return rowToRestore(definition, past, options, current, writer);
+      const past = version === 0 ? undefined : await entryOf(situation, version);
+      return rowToRestore(definition, past, options, current, situation);
     },
   };
 }
 
-/** Writes a row. Resolves to `false` if the stored version is no longer the one that was read. */
+/** Resolves to `false` if the stored version is no longer the one that was read. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,
   result: ConfigWriteResult,
 ) => Promise<boolean>;
 
-/** Input to the decision about a change, in addition to the current row. */
-export interface ChangeSituation {
+interface ChangeSituation extends Writer {
   readonly store: ConfigStore;
   readonly address: RowAddress;
-  readonly nowMs: number;
-  readonly userId: string | undefined;
 }
 
 /**
- * Reads, decides and writes, and retries if another write intervenes. With an expected version, the
- * retry detects the conflict. Without one, the change is applied on top of the other write.
+ * With an expected version, a retry detects the conflict with another write; without one, the
+ * change is applied on top of it.
  */
 async function change(
   ctx: OperatorContext,
@@ -180,12 +173,10 @@ async function change(
   }
 }
 
-/** Adds the key and the fields to the message, for callers who see only the message. */
+/** For callers who see only the message. */
 function namingKey(id: string, { fields }: ValidationError): ValidationError {
-  return new ValidationError(
-    fields,
-    `${id}: ${fields.map(({ field, error }) => `${field} ${error}`).join("; ")}`,
-  );
+  const problems = fields.map(({ field, error }) => `${field} ${error}`);
+  return new ValidationError(fields, `${id}: ${problems.join("; ")}`);
 }
 
 async function attempt(
@@ -195,6 +186,7 @@ async function attempt(
   writeRow: WriteRow,
 ): Promise<ConfigWriteResult> {
   const { id, definition } = handle;
+  const { encrypted } = definition;
   const authorized = authorizeWrite(ctx.user, handle, target);
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, action, id, authorized);
@@ -206,17 +198,13 @@ async function attempt(
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const rows = await readStored(session, addressesOf(handle, levels));
     const current = rows[index];
-    const decided = await decide(current, {
-      store,
-      address,
-      nowMs: session.clock.now(),
-      userId: ctx.user.id,
-    });
-    const row =
-      decided === undefined ? undefined : await sealed(session, definition, address, decided);
-    if (row === undefined) return outcome(session, handle, levels, rows, current);
+    const situation = { store, address, nowMs: session.clock.now(), userId: ctx.user.id };
+    const decided = await decide(current, situation);
+    if (decided === undefined) return outcome(session, handle, levels, rows, current);
+    const row = encrypted ? await sealed(session, address, decided) : decided;
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
-    const entry = entryFor(definition, row, action);
+    // Of a secret, history records only that it was set: a revoked one must not survive there.
+    const entry = { ...row, ...(encrypted ? { value: undefined } : {}), action };
     const { tenantId } = ownerAt(authorized);
     const write = { address, tenantId, row, entry, seen: current };
     const written = await callStore("written", () => writeRow(store, write, result)).catch(
@@ -225,42 +213,22 @@ async function attempt(
         throw error;
       },
     );
-    if (written) {
-      session.cache.noteWrite(partition, id, row);
-      ctx.log.info("config.written", {
-        key: id,
-        action,
-        scope: authorized.scope,
-        version: row.version,
-      });
-      return result;
-    }
+    if (!written) continue;
+    session.cache.noteWrite(partition, id, row);
+    const { scope } = authorized;
+    ctx.log.info("config.written", { key: id, action, scope, version: row.version });
+    return result;
   }
   throw new ConflictError("version_conflict");
 }
 
-/** Returns the row in its stored form, with a secret sealed. */
 async function sealed(
   { cipher }: OperatorSession,
-  { encrypted }: ConfigKeyDefinition,
   address: RowAddress,
   row: ConfigRow,
 ): Promise<ConfigRow> {
-  return encrypted && row.value !== undefined
-    ? { ...row, value: await cipher.seal(row.value, address, row.version) }
-    : row;
-}
-
-/**
- * Returns the history entry. For a secret, history records only that it was set, so that a revoked
- * secret does not survive there.
- */
-function entryFor(
-  { encrypted }: ConfigKeyDefinition,
-  row: ConfigRow,
-  action: WriteAction,
-): HistoryEntry {
-  return { ...row, ...(encrypted ? { value: undefined } : {}), action };
+  if (row.value === undefined) return row;
+  return { ...row, value: await cipher.seal(row.value, address, row.version) };
 }
 
 async function outcome(
@@ -273,20 +241,18 @@ async function outcome(
   const { value, source } = await explainRows(session, handle, levels, rows);
   return {
     key: handle.id,
-    ...(value === undefined ? {} : { value }),
+    ...defined({ value }),
     source,
     ...(row === undefined ? {} : { version: versionOf(row) }),
   };
 }
 
 async function entryOf(
-  store: ConfigStore,
-  address: RowAddress,
+  { store, address }: ChangeSituation,
   version: number,
 ): Promise<HistoryEntry> {
-  const [entry] = await callStore("read", () =>
-    store.history(address, { before: version + 1, limit: 1 }),
-  );
+  const range = { before: version + 1, limit: 1 };
+  const [entry] = await callStore("read", () => store.history(address, range));
   if (entry?.version !== version) throw new NotFoundError("version", String(version));
   return entry;
 }

@@ -1,4 +1,5 @@
-import { ValidationError } from "../../../base/errors/errors.ts";
+import { type FieldError, ValidationError } from "../../../base/errors/errors.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { HistoryEntry, WriteAction } from "./config-store.ts";
 import {
@@ -8,7 +9,7 @@ import {
   openOperatorSession,
 } from "./operator-session.ts";
 import { authorizeRead, type ConfigTarget, levelOf, mayWriteSystemRow } from "./target.ts";
-import { isVersion } from "./written-row.ts";
+import { isVersion, wholeNumber } from "./written-row.ts";
 
 const defaultPage = 50;
 const maxPage = 100;
@@ -30,34 +31,30 @@ export async function configHistory(
   const { id, definition } = handle;
   const { before, limit = defaultPage } = options;
   const authorized = authorizeRead(ctx.user, handle, options);
-  const fields = [
-    ...(before === undefined || isVersion(before)
-      ? []
-      : [{ field: "before", error: "must be a whole number, 0 or more" }]),
-    ...(isVersion(limit) && limit >= 1 && limit <= maxPage
-      ? []
-      : [{ field: "limit", error: `must be from 1 to ${maxPage}` }]),
-  ];
+  const fields: FieldError[] = [];
+  if (before !== undefined && !isVersion(before)) fields.push(wholeNumber("before"));
+  if (!isVersion(limit) || limit < 1 || limit > maxPage)
+    fields.push({ field: "limit", error: `must be from 1 to ${maxPage}` });
   if (fields.length > 0) throw new ValidationError(fields);
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, "history", id, authorized);
   const { store } = openOperatorSession(ctx, authorized.owner);
-  // Requests one extra entry to detect whether there is a next page.
+  // One more entry than asked for, to detect whether there is a next page.
   const entries = await callStore("read", () =>
     store.history({ partition, key: id }, { before, limit: limit + 1 }),
   );
   const page = entries.slice(0, limit);
-  const last = page.at(-1);
+  const next = entries.length > limit ? page.at(-1)?.version : undefined;
   const showsWriter = authorized.scope !== "system" || mayWriteSystemRow(ctx.user, handle);
   return {
     items: page.map((entry) => historyItem(entry, definition.encrypted, showsWriter)),
-    ...(entries.length > limit && last !== undefined ? { next: last.version } : {}),
+    ...defined({ next }),
   };
 }
 
 /** Options of {@link configHistory}. */
 export interface ConfigHistoryOptions extends ConfigTarget {
-  /** Restricts the page to versions below this one; pass the `next` of the previous page. */
+  /** Only versions below this one; the `next` of the previous page. */
   readonly before?: number | undefined;
   /** Maximum number of entries, 1 to 100. Default 50. */
   readonly limit?: number | undefined;
@@ -91,9 +88,11 @@ function historyItem(
   return {
     version,
     action,
-    ...(encrypted || value === undefined ? {} : { value }),
-    ...(updatedAt === undefined ? {} : { updatedAt }),
-    ...(updatedBy === undefined || !showsWriter ? {} : { updatedBy }),
-    ...(reason === undefined || !showsWriter ? {} : { reason }),
+    ...defined({
+      value: encrypted ? undefined : value,
+      updatedAt,
+      updatedBy: showsWriter ? updatedBy : undefined,
+      reason: showsWriter ? reason : undefined,
+    }),
   };
 }

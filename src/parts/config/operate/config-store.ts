@@ -16,44 +16,32 @@ export interface RowWrite {
   readonly tenantId?: string | undefined;
   readonly row: ConfigRow;
   readonly entry: HistoryEntry;
-  /** Row whose version must still be stored; `undefined` if no row may exist. */
+  /** Row whose version must still be stored; `undefined` if none may exist. */
   readonly seen: ConfigRow | undefined;
 }
 
-export interface HistoryRange {
-  /** Exclusive upper bound of the versions. */
-  readonly before?: number | undefined;
-  readonly limit: number;
-}
-
-/**
- * Store of rows for operators. Reads are consistent and bypass the cache. Each write includes its
- * history entry.
- */
+/** Reads are consistent and bypass the cache. */
 export interface ConfigStore extends ConfigRowReader {
   /**
-   * Writes the row and its history entry atomically. Resolves to `false` if the stored row has
-   * another version.
+   * Writes the row and its history entry atomically; `false` if the stored row has another version.
    */
   write(write: RowWrite): Promise<boolean>;
-  /** Returns the items of such a write, for a transaction with further items. */
+  /** For a transaction with further items. */
   itemsOf(write: RowWrite): readonly CommitItem[];
-  /** Returns the history entries of one row, the newest first. */
-  history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
-  /**
-   * Returns a page of the sealed rows of all tenants. `from` is the `next` of the previous page.
-   */
+  /** History of one row, the newest entry first. `before` is exclusive. */
+  history(
+    address: RowAddress,
+    range: { readonly before?: number | undefined; readonly limit: number },
+  ): Promise<readonly HistoryEntry[]>;
+  /** Sealed rows of all tenants. `from` is the `next` of the previous page. */
   sealedRows(from: string | undefined): Promise<SealedPage>;
-  /**
-   * Replaces the sealed value of a row. Resolves to `false` if another write has changed the row.
-   */
+  /** Resolves to `false` if another write has changed the row. */
   reseal(row: SealedRow, value: Sealed): Promise<boolean>;
 }
 
-export interface SealedPage {
+interface SealedPage {
   readonly rows: readonly SealedRow[];
-  /** Number of items that the scan read. */
+  /** Items that the scan read. */
   readonly scanned: number;
-  /** Start of the next page; absent on the last page. */
   readonly next?: string;
 }

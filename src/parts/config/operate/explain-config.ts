@@ -1,4 +1,5 @@
 import { isSealed } from "../../../base/secrets/sealed.ts";
+import { defined } from "../../../base/types/defined.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
@@ -28,8 +29,8 @@ import {
 } from "./target.ts";
 
 /**
- * Explains the source of a key's value. Returns every level with its value, its last writer, the
- * time and reason of the write, and the level that wins. Reads consistently and bypasses the cache.
+ * Explains where a key's value comes from: every level with its value, writer, time and reason, and
+ * the one that wins. Reads consistently and bypasses the cache.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
@@ -80,13 +81,12 @@ export interface ConfigExplanation extends ConfigItem {
   readonly levels: readonly ConfigLevel[];
   readonly declaration: DeclarationView;
   /**
-   * Time since the cache fetched the key's rows, in milliseconds; absent if the rows are not
-   * cached.
+   * Time since the cache fetched the key's rows, in milliseconds; absent if they are not cached.
    */
   readonly cacheAgeMs?: number;
 }
 
-/** Removes the writer and the reason from a system row, for callers who may not write it. */
+/** For callers who may not write the system row. */
 function withoutWriter(level: ConfigLevel): ConfigLevel {
   if (level.source !== "system-row") return level;
   const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
@@ -94,8 +94,7 @@ function withoutWriter(level: ConfigLevel): ConfigLevel {
 }
 
 /**
- * Lists the keys that the caller may read, with their values. Reads all rows at the same time and
- * consistently.
+ * Lists the keys that the caller may read, with their values, all read at once and consistently.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.
@@ -119,19 +118,14 @@ export async function listConfig(
   let taken = 0;
   const items: ConfigItem[] = [];
   for (const { key, levels } of readable) {
-    const { levels: _levels, ...item } = await explainRows(
-      session,
-      key,
-      levels,
-      rows.slice(taken, taken + levels.length),
-    );
-    items.push(item);
+    const own = rows.slice(taken, taken + levels.length);
     taken += levels.length;
+    const { levels: _levels, ...item } = await explainRows(session, key, levels, own);
+    items.push(item);
   }
   return items;
 }
 
-/** Explains a key from rows that were already read. */
 export async function explainRows(
   session: OperatorSession,
   { id, definition }: TargetKey,
@@ -153,26 +147,23 @@ export async function explainRows(
           definition.computed?.(session.contextFor(node)),
         );
       } catch (error) {
-        session.log.warn("config.computed_failed", {
-          key: id,
-          message: error instanceof Error ? error.message : String(error),
-        });
+        const message = error instanceof Error ? error.message : String(error);
+        session.log.warn("config.computed_failed", { key: id, message });
         throw error;
       }
     },
   });
-  const { value, source } = explanation;
-  const version = explanation.levels.find(({ active }) => active)?.version;
+  const { value, source, levels: explained } = explanation;
+  const winner = explained.find(({ active }) => active);
+  const { type, scope, encrypted } = definition;
   return {
     key: id,
-    type: definition.type,
-    scope: definition.scope,
-    ...(definition.encrypted || value === undefined ? {} : { value }),
+    type,
+    scope,
+    ...defined({ value: encrypted ? undefined : value }),
     source,
-    ...(definition.encrypted
-      ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) }
-      : {}),
-    ...(version === undefined ? {} : { version }),
-    levels: explanation.levels,
+    ...(encrypted ? { isSet: winner?.isSet === true } : {}),
+    ...defined({ version: winner?.version }),
+    levels: explained,
   };
 }

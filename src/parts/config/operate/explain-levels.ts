@@ -1,8 +1,15 @@
 import { describeRule } from "../../../base/identity/access.ts";
 import { isSealed } from "../../../base/secrets/sealed.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
-import type { ConfigSource, Misfit, Resolved } from "../read/cascade.ts";
-import { suppliedBy, suppliedByComputed } from "../read/one-level.ts";
+import {
+  type ConfigSource,
+  type Levels,
+  type OnMisfit,
+  type Resolved,
+  suppliedBy,
+  suppliedByComputed,
+} from "../read/cascade.ts";
 import type { RowValue } from "../read/row-cipher.ts";
 import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
 
@@ -16,8 +23,8 @@ export interface ConfigLevel {
   /** Stored value; absent for a secret, and if the computed function was not called. */
   readonly value?: unknown;
   /**
-   * Former identifier of the key, if the row is still stored under it. Such a row has not been
-   * rewritten since the rename.
+   * Former identifier of the key under which the row is still stored, not rewritten since the
+   * rename.
    */
   readonly formerKey?: string;
   /** Version of a row or tombstone; absent if no row was ever written. */
@@ -46,39 +53,28 @@ export interface DeclarationView {
   readonly write: string;
 }
 
-export interface ExplainedFacts {
+interface ExplainedFacts extends Omit<Levels, "rows"> {
   readonly definition: ConfigKeyDefinition;
-  /** Stored rows, the narrowest level first. */
+  /** The narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
-  readonly override: unknown;
-  readonly frameworkDefault: unknown;
   readonly nowMs: number;
-  /**
-   * Evaluates the computed level. Called only if neither a row nor an override supplies a value.
-   */
+  /** Called only if neither a row nor an override supplies a value. */
   readonly compute: () => Promise<unknown>;
-}
-
-export interface ExplainedLevels extends Resolved {
-  readonly levels: readonly ConfigLevel[];
 }
 
 interface Candidate {
   readonly facts: Omit<ConfigLevel, "active" | "note">;
-  readonly supplied: Resolved | undefined;
-  readonly note: string | undefined;
+  readonly supplied?: Resolved | undefined;
+  readonly note?: string | undefined;
 }
 
-/**
- * Explains a key: returns every level in the order of the cascade, and the resolved value
- * (specification 4.1).
- */
-export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLevels> {
+/** Returns every level in the order of the cascade, and the resolved value (specification 4.1). */
+export async function explainLevels(
+  facts: ExplainedFacts,
+): Promise<Resolved & { readonly levels: readonly ConfigLevel[] }> {
   const { definition, override, frameworkDefault } = facts;
-  const candidates: Candidate[] = facts.rows.map(({ level, row }) =>
-    rowCandidate(facts, level, row),
-  );
+  const candidates = facts.rows.map(({ level, row }) => rowCandidate(facts, level, row));
   candidates.push(
     candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
       suppliedBy(definition, { rows: [], override }, note),
@@ -87,11 +83,11 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
   const isDecided = candidates.some((one) => one.supplied !== undefined);
   if (definition.computed !== undefined) candidates.push(await computedCandidate(facts, isDecided));
   const value = definition.default ?? frameworkDefault;
-  const isDefault = value !== undefined;
+  const isSet = value !== undefined;
+  const source = "default";
   candidates.push({
-    facts: { source: "default", isSet: isDefault, value },
-    supplied: isDefault ? { value, source: "default" } : undefined,
-    note: undefined,
+    facts: { source, isSet, value },
+    supplied: isSet ? { value, source } : undefined,
   });
   const winner = candidates.find((one) => one.supplied !== undefined);
   return {
@@ -100,18 +96,14 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
   };
 }
 
-/**
- * Returns the parts of a declaration that may be shown. It omits the default, which may be a
- * secret.
- */
+/** Omits the default, which may be a secret. */
 export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
   const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
     definition;
   return {
     type,
     scope,
-    ...(bounds === undefined ? {} : { bounds }),
-    ...(options === undefined ? {} : { options }),
+    ...defined({ bounds, options }),
     computed: computed !== undefined,
     encrypted,
     allowPerRequest,
@@ -126,28 +118,22 @@ function rowCandidate(
   row: ConfigRow | undefined,
 ): Candidate {
   const { source } = level;
-  if (row === undefined)
-    return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
-  const { version, updatedAt, updatedBy, reason, expiresAt, deleted, [formerPlace]: place } = row;
+  if (row === undefined) return { facts: { source, isSet: false } };
+  const { version, updatedAt, updatedBy, reason, deleted, [formerPlace]: place } = row;
+  const expiresAt = row.expiresAt === undefined ? undefined : isoTime(row.expiresAt);
   const facts = {
     source,
-    ...(place === undefined ? {} : { formerKey: place.key }),
+    ...defined({ formerKey: place?.key }),
     version,
-    ...(updatedAt === undefined ? {} : { updatedAt }),
-    ...(updatedBy === undefined ? {} : { updatedBy }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
+    ...defined({ updatedAt, updatedBy, reason, expiresAt }),
   };
   if (!isCurrent(row, nowMs)) {
-    return {
-      facts: { ...facts, isSet: false },
-      supplied: undefined,
-      note: deleted === true ? "it was reset" : "it has expired",
-    };
+    const note = deleted === true ? "it was reset" : "it has expired";
+    return { facts: { ...facts, isSet: false }, note };
   }
   const opened = openRow(row, level);
   if ("locked" in opened) {
-    // Lower levels do not count: the read fails here instead of using another level's secret.
+    // The read fails here instead of using another level's secret.
     const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
     return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
   }
@@ -161,37 +147,29 @@ async function computedCandidate(
   isDecided: boolean,
 ): Promise<Candidate> {
   const source = "computed";
-  if (isDecided)
-    return {
-      facts: { source, isSet: true },
-      supplied: undefined,
-      note: "a level above decides; it was not asked",
-    };
+  const facts = { source, isSet: true } as const;
+  if (isDecided) return { facts, note: "a level above decides; it was not asked" };
   try {
     const value = await compute();
     return candidate({ source, isSet: value !== undefined, value }, (note) =>
       suppliedByComputed(definition, value, note),
     );
   } catch {
-    // Operators need the other levels even more in this case. `compute` has already logged the
-    // failure.
-    return {
-      facts: { source, isSet: true },
-      supplied: { value: undefined, source },
-      note: "the computed function failed",
-    };
+    // Operators need the other levels even more then. `compute` has logged the failure.
+    const note = "the computed function failed";
+    return { facts, supplied: { value: undefined, source }, note };
   }
 }
 
 function candidate(
   facts: Candidate["facts"],
-  supply: (onMisfit: (misfit: Misfit) => void) => Resolved | undefined,
+  supply: (onMisfit: OnMisfit) => Resolved | undefined,
 ): Candidate {
   let note: string | undefined;
-  const given = supply((misfit) => {
-    note = misfit.reason;
+  const supplied = supply(({ reason }) => {
+    note = reason;
   });
-  return { facts, supplied: given, note };
+  return { facts, supplied, note };
 }
 
 function level(
@@ -206,7 +184,7 @@ function level(
     active,
     ...(encrypted || value === undefined || isSealed(value) ? {} : { value }),
     ...stored,
-    ...(note === undefined ? {} : { note }),
+    ...defined({ note }),
   };
 }
 

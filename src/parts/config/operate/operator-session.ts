@@ -1,9 +1,8 @@
-import { FrameworkError, isTypedError } from "../../../base/errors/errors.ts";
 import type { User } from "../../../base/identity/user.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { Database } from "../../../base/types/database.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";
-import type { ConfigSession } from "../read/resolver.ts";
+import { type ConfigSession, unavailable } from "../read/resolver.ts";
 import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
 import type { ConfigStore } from "./config-store.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
@@ -11,19 +10,16 @@ import type { AuthorizedTarget, TargetKey } from "./target.ts";
 /** Member of a `ctx.db` that opens sessions for operators. */
 export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
-/** Session for operating the configuration, in addition to reading it. */
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
-  /** Cache that serves the requests of this process. It must learn of each write. */
+  /** Serves the requests of this process, and must learn of each write. */
   readonly cache: RowCache;
-  /** Returns the app-boot override of a key, or `undefined` if it has no override. */
   override(id: string): unknown;
 }
 
-/** Part of the row cache that operations use. */
 export type RowCache = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
-/** Database that can operate configuration. Every `ctx.db` is one. */
+/** Every `ctx.db` is one. */
 export interface OperatorDatabase {
   [operatorSession](owner: RowOwner): OperatorSession;
 }
@@ -35,11 +31,7 @@ export interface OperatorContext {
   readonly log: Logger;
 }
 
-/**
- * Opens a session on behalf of `owner`.
- *
- * @throws TypeError if `db` is not a `ctx.db`.
- */
+/** @throws TypeError if `db` is not a `ctx.db`. */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
   const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
   if (session === undefined)
@@ -47,16 +39,10 @@ export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): O
   return session;
 }
 
-/** Returns the addresses of a key's rows, one per level. */
 export function addressesOf({ id }: TargetKey, levels: readonly RowLevel[]): RowAddress[] {
   return levels.map(({ partition }) => ({ partition, key: id }));
 }
 
-/**
- * Reads the currently stored rows.
- *
- * @throws FrameworkError `config_unavailable`.
- */
 export function readStored(
   { store }: OperatorSession,
   addresses: readonly RowAddress[],
@@ -64,11 +50,7 @@ export function readStored(
   return callStore("read", () => store.read(addresses));
 }
 
-/**
- * Runs a store call.
- *
- * @throws FrameworkError `config_unavailable` if it fails.
- */
+/** @throws FrameworkError `config_unavailable` if the work fails. */
 export async function callStore<Result>(
   what: "read" | "written",
   work: () => Promise<Result>,
@@ -76,29 +58,17 @@ export async function callStore<Result>(
   try {
     return await work();
   } catch (error) {
-    if (isTypedError(error)) throw error;
-    throw new FrameworkError(
-      "config_unavailable",
-      `Configuration cannot be ${what} at the moment`,
-      { cause: error },
-    );
+    return unavailable(error, what);
   }
 }
 
-/**
- * Logs access to another tenant or user. Few callers may do this, and every access must be logged.
- */
+/** Few callers may access another tenant or user, and every such access must be logged. */
 export function logOtherTarget(
   { log }: OperatorContext,
   operation: string,
   key: string | undefined,
   { isOther, owner }: AuthorizedTarget,
 ): void {
-  if (!isOther) return;
-  log.info("config.other_target", {
-    operation,
-    key,
-    targetTenantId: owner.tenantId,
-    targetUserId: owner.userId,
-  });
+  const { tenantId: targetTenantId, userId: targetUserId } = owner;
+  if (isOther) log.info("config.other_target", { operation, key, targetTenantId, targetUserId });
 }

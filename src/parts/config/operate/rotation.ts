@@ -1,6 +1,7 @@
 import { AccessDeniedError } from "../../../base/errors/errors.ts";
 import { access, allows } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { SealedRow } from "../read/row-cipher.ts";
 import {
   callStore,
@@ -17,11 +18,9 @@ export interface RotationProgress {
   readonly scanned: number;
   /** Number of re-encrypted rows. */
   readonly resealed: number;
-  /**
-   * Number of rows that another write changed during the run. Run the rotation again to cover them.
-   */
+  /** Rows that another write changed meanwhile; another run covers them. */
   readonly overtaken: number;
-  /** Number of rows that no key of the ring decrypts; each is logged as `config.secret_locked`. */
+  /** Rows that no key of the ring decrypts, each logged as `config.secret_locked`. */
   readonly locked: number;
   /** Value for `from` to continue; absent at the end of the table. */
   readonly next?: string;
@@ -36,10 +35,10 @@ export interface RotationOptions {
 }
 
 /**
- * Re-encrypts every stored secret of all tenants with the active key of the ring, and binds it to
- * the version of its row if `keyRing.bindVersion` is on. You may interrupt a run and start it again
- * at any time. It skips rows that are done and does not replace a row that was written during the
- * run. Every row stays readable. Values, versions and history do not change.
+ * Re-encrypts every stored secret of all tenants with the active key, and binds it to the version
+ * of its row if `keyRing.bindVersion` is on. A run may be interrupted and started again at any
+ * time: it skips rows that are done and never replaces a row written meanwhile. Every row stays
+ * readable; values, versions and history do not change.
  *
  * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
  * key changed, returns 0 for `resealed`, `overtaken` and `locked`.
@@ -58,22 +57,16 @@ export async function rotateConfigKeys(
 ): Promise<RotationProgress> {
   if (!allows(access.systemAdmin, ctx.user))
     throw new AccessDeniedError("to rotate keys takes systemAdmin");
-  const progress = await rotateRows(
-    openOperatorSession(ctx, { tenantId: undefined, userId: undefined }),
-    options,
-  );
+  const session = openOperatorSession(ctx, { tenantId: undefined, userId: undefined });
+  const progress = await rotateRows(session, options);
   ctx.log.info("config.keys_rotated", { ...progress });
   return progress;
 }
 
-export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
+type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
   readonly log: Pick<Logger, "warn">;
 };
 
-/**
- * Rotates keys like {@link rotateConfigKeys}, without a caller to authorize. @throws the errors of
- * {@link rotateConfigKeys}.
- */
 export async function rotateRows(
   rotation: Rotation,
   { from, onProgress }: RotationOptions,
@@ -81,7 +74,7 @@ export async function rotateRows(
   const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
-  // Without the refresh, a key that was activated a moment ago would be unknown.
+  // A key that was activated a moment ago would be unknown.
   await cipher.refresh();
   for (;;) {
     const activeKey = await cipher.active();
@@ -93,11 +86,7 @@ export async function rotateRows(
     }
     counts.scanned += page.scanned;
     next = page.next;
-    const progress: RotationProgress = {
-      activeKey,
-      ...counts,
-      ...(next === undefined ? {} : { next }),
-    };
+    const progress: RotationProgress = { activeKey, ...counts, ...defined({ next }) };
     await onProgress?.(progress);
     if (next === undefined) return progress;
   }

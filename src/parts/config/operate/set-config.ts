@@ -3,19 +3,17 @@ import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./change.ts";
 import type { OperatorContext } from "./operator-session.ts";
 
-// Both functions load their implementation on the first call, so that a process that only reads
-// configuration never loads it.
+// Loaded on the first call: a process that only reads configuration never needs the writes.
 
 /**
- * Sets a key's value at one level. Checks type, options, bounds (at every level), size, level and
- * role (specification 4.1, rule 4). Writes the row and its history entry in one transaction. From
- * then on this process reads the new value.
+ * Sets a key's value at one level. Checks type, options, bounds, size, level and role
+ * (specification 4.1, rule 4). Writes the row and its history entry in one transaction; then this
+ * process reads the new value.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may not write
- * it; ValidationError with the invalid fields, whose message names the key and the fields;
- * ConflictError `version_conflict` if the row's version is not `expectedVersion`; PipelineError 501
- * `no_key_ring` for an encrypted key without a configured key ring; FrameworkError
- * `config_unavailable` if the store fails.
+ * it; ValidationError with the invalid fields, all named in its message; ConflictError
+ * `version_conflict` if the row's version is not `expectedVersion`; PipelineError 501 `no_key_ring`
+ * for an encrypted key without a key ring; FrameworkError `config_unavailable` if the store fails.
  * @example
  * await setConfig(ctx, config.maxUploadSizeMb, 50, { reason: "larger scans", expectedVersion: 3 });
  */
@@ -48,10 +46,7 @@ export async function resetConfig(
   return storeChange(ctx, handle, resetChange(options));
 }
 
-/**
- * Rejects anything but a handle. Plain JavaScript may pass a key's ID, or a handle that its feature
- * does not have.
- */
+/** Plain JavaScript may pass a key's ID, or a handle that its feature does not have. */
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
   throw new TypeError(

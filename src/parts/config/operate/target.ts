@@ -7,7 +7,7 @@ import {
 import { access, allows, describeRule } from "../../../base/identity/access.ts";
 import { isIdentifier } from "../../../base/identity/claims.ts";
 import type { User } from "../../../base/identity/user.ts";
-import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
+import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
 /** Rows that an operator reads or writes. */
@@ -22,45 +22,36 @@ export interface ConfigTarget {
   readonly userId?: string | undefined;
 }
 
-/** Common part of a handle and a registered key. */
-export interface TargetKey {
-  readonly id: string;
-  readonly definition: ConfigKeyDefinition;
-}
+export type TargetKey = Pick<RegisteredConfigKey, "id" | "definition">;
 
 export interface AuthorizedTarget {
   readonly owner: RowOwner;
   readonly scope: ConfigScope;
-  /** Whether the target is another tenant or user than the caller. */
   readonly isOther: boolean;
 }
 
 const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, system: 2 };
 
 /**
- * Checks that `user` may read the key at the target.
- *
  * @throws NotFoundError if the caller may not read the key, which hides that it exists;
- * AccessDeniedError for another tenant or user without `access.systemAdmin`; ValidationError for a
- * level that the key does not have.
+ * ValidationError for a level that the key does not have; the errors of {@link authorizeTarget}.
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
-  const authorized = authorizeTarget(user, target, key.definition.scope);
-  if (breadth[authorized.scope] < breadth[key.definition.scope]) {
-    throw new ValidationError([
-      { field: "scope", error: `a ${key.definition.scope} key has no ${authorized.scope} rows` },
-    ]);
-  }
+  const keyScope = key.definition.scope;
+  const authorized = authorizeTarget(user, target, keyScope);
+  const error = `a ${keyScope} key has no ${authorized.scope} rows`;
+  if (breadth[authorized.scope] < breadth[keyScope])
+    throw new ValidationError([{ field: "scope", error }]);
   return authorized;
 }
 
 /**
- * Checks that `user` may write the key at the target. Requires read access and the key's write
- * rule. A scope broader than the key's requires `access.systemAdmin`.
+ * Requires read access and the key's write rule. A scope broader than the key's requires
+ * `access.systemAdmin`.
  *
  * @throws FrameworkError `unauthenticated` for a caller that is not signed in; AccessDeniedError if
- * the caller may not write there; also the errors of `authorizeRead`.
+ * the caller may not write there; the errors of {@link authorizeRead}.
  */
 export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   const { id, definition } = key;
@@ -79,7 +70,7 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
 }
 
 /**
- * Checks which tenant's and user's rows `user` may access, regardless of the key.
+ * Checks whose rows `user` may access, regardless of the key.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target.
@@ -93,8 +84,7 @@ export function authorizeTarget(
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
     .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
-  // The scope may come from a request body and have any type, even one that cannot be converted to
-  // a string.
+  // From a request body the scope may have any type, even one that cannot become a string.
   if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {
     fields.push({ field: "scope", error: "must be system, tenant or user" });
   }
@@ -109,23 +99,15 @@ export function authorizeTarget(
   return { owner, scope: scope ?? keyScope, isOther };
 }
 
-/**
- * Returns the row level of a target.
- *
- * @throws ValidationError if the target names no tenant or user for such a row.
- */
+/** @throws ValidationError if the target names no tenant or user for such a row. */
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
-  throw new ValidationError([
-    { field: `${scope}Id`, error: `a ${scope} row belongs to a ${scope}; name one` },
-  ]);
+  const error = `a ${scope} row belongs to a ${scope}; name one`;
+  throw new ValidationError([{ field: `${scope}Id`, error }]);
 }
 
-/**
- * Returns the owner whose rows count for a reader at `scope`. A broader scope excludes the narrower
- * rows.
- */
+/** The owner whose rows count at `scope`: a broader scope excludes the narrower rows. */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
@@ -133,15 +115,11 @@ export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget
   };
 }
 
-/** Returns whether `user` may read the key through the operators' API. */
 export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/**
- * Returns whether `user` may write the key's system row, and may therefore see its writer and
- * reason.
- */
+/** Whether `user` may write the key's system row, and therefore see its writer and reason. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

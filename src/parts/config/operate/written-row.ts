@@ -1,4 +1,5 @@
 import { ConflictError, type FieldError, ValidationError } from "../../../base/errors/errors.ts";
+import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
@@ -17,21 +18,14 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** Maximum size of a value, in bytes of UTF-8 (design: at most 16 KB). */
+/** In bytes of UTF-8 (design: at most 16 KB). */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
-/**
- * DynamoDB numbers have 38 digits and a smallest magnitude of 1e-130. The SDK refuses to write
- * numbers above 2^53 - 1.
- */
+/** DynamoDB's smallest magnitude. The SDK refuses to write numbers above 2^53 - 1. */
 const smallestNumber = 1e-130;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
-/**
- * Returns the row that a `set` stores. Pure: `current` is the stored row, which may be invalid.
- *
- * @throws ValidationError with every invalid field; ConflictError `version_conflict`.
- */
+/** @throws ValidationError with every invalid field; ConflictError `version_conflict`. */
 export function rowToSet(
   definition: ConfigKeyDefinition,
   {
@@ -47,8 +41,7 @@ export function rowToSet(
   const fields = optionProblems(options);
   if (problem !== undefined) fields.unshift({ field: "value", error: problem });
   if (typeof expires === "string") fields.push({ field: "expiresAt", error: expires });
-  if (fields.length > 0) throw new ValidationError(fields);
-  assertVersion(options, current);
+  assertAccepted(options, current, fields);
   return {
     value,
     ...stamp(options, current, writer),
@@ -56,29 +49,22 @@ export function rowToSet(
   };
 }
 
-/**
- * Returns the tombstone that a `reset` stores; `undefined` if there is no value to reset.
- *
- * @throws the errors of {@link rowToSet}.
- */
+/** Returns `undefined` if there is no value to reset. */
 export function rowToReset(
   options: ChangeOptions,
   current: ConfigRow | undefined,
   writer: Writer,
 ): ConfigRow | undefined {
-  const fields = optionProblems(options);
-  if (fields.length > 0) throw new ValidationError(fields);
-  assertVersion(options, current);
-  return current === undefined || current.deleted === true
-    ? undefined
-    : tombstone(options, current, writer);
+  assertAccepted(options, current, optionProblems(options));
+  if (current === undefined || current.deleted === true) return undefined;
+  return tombstone(options, current, writer);
 }
 
 /**
  * Returns the version that an undo restores: the requested one, otherwise the one before the
  * current. 0 is the state before the first write.
  *
- * @throws ValidationError and ConflictError like {@link rowToSet}; ConflictError `nothing_to_undo`.
+ * @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}.
  */
 export function versionToRestore(
   { version, ...options }: ChangeOptions & { readonly version?: number | undefined },
@@ -86,18 +72,15 @@ export function versionToRestore(
 ): number {
   const fields = optionProblems(options);
   if (version !== undefined && !isVersion(version)) fields.push(wholeNumber("version"));
-  if (fields.length > 0) throw new ValidationError(fields);
-  assertVersion(options, current);
+  assertAccepted(options, current, fields);
   if (versionOf(current) === 0) throw new ConflictError("nothing_to_undo");
   return version ?? versionOf(current) - 1;
 }
 
 /**
- * Returns the row that an `undo` stores: the value of `past` under a new version. `past` is
- * `undefined` for version 0, when no row existed.
+ * Returns the value of `past` under a new version. `past` is `undefined` for version 0.
  *
- * @throws ValidationError if the old value is no longer valid, or if it was a secret, which history
- * does not keep.
+ * @throws ValidationError if the old value is no longer valid, or was a secret.
  */
 export function rowToRestore(
   definition: ConfigKeyDefinition,
@@ -107,26 +90,28 @@ export function rowToRestore(
   writer: Writer,
 ): ConfigRow {
   if (past === undefined || past.deleted === true) return tombstone(options, current, writer);
-  if (definition.encrypted) {
-    throw new ValidationError([
-      { field: "version", error: "was a secret, which history does not keep; set it again" },
-    ]);
-  }
-  const problem = valueProblem(definition, past.value);
-  if (problem !== undefined)
-    throw new ValidationError([{ field: "version", error: `its value ${problem}` }]);
-  const { expiresAt } = past;
-  if (expiresAt !== undefined && expiresAt * 1000 <= writer.nowMs) {
-    throw new ValidationError([{ field: "version", error: "its value has expired" }]);
-  }
+  const { value, expiresAt } = past;
+  const error = restoringProblem(definition, past, writer.nowMs);
+  if (error !== undefined) throw new ValidationError([{ field: "version", error }]);
   return {
-    value: past.value,
+    value,
     ...stamp(options, current, writer),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...defined({ expiresAt }),
   };
 }
 
-/** Returns the version of a row; 0 if there is no row or its version is invalid. */
+function restoringProblem(
+  definition: ConfigKeyDefinition,
+  { value, expiresAt }: HistoryEntry,
+  nowMs: number,
+): string | undefined {
+  if (definition.encrypted) return "was a secret, which history does not keep; set it again";
+  const problem = valueProblem(definition, value);
+  if (problem !== undefined) return `its value ${problem}`;
+  return expiresAt !== undefined && expiresAt * 1000 <= nowMs ? "its value has expired" : undefined;
+}
+
+/** Returns 0 if there is no row or its version is invalid. */
 export function versionOf(row: ConfigRow | undefined): number {
   return isVersion(row?.version) ? row.version : 0;
 }
@@ -151,15 +136,11 @@ function stamp(
   return {
     version: versionOf(current) + 1,
     updatedAt: new Date(nowMs).toISOString(),
-    ...(userId === undefined ? {} : { updatedBy: userId }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ updatedBy: userId, reason }),
   };
 }
 
-/**
- * Returns the reason why a value cannot be written. It never contains the value, which may be a
- * secret.
- */
+/** Never contains the value, which may be a secret. */
 function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
@@ -174,27 +155,21 @@ function valueProblem(definition: ConfigKeyDefinition, value: unknown): string |
   return typeof value === "string" ? textProblem(value) : undefined;
 }
 
-/** Returns the allowed range, which the message about the broken rule lacks. */
 function allowed({ bounds }: ConfigKeyDefinition): string {
   return bounds === undefined ? "" : `; allowed is a number from ${bounds.min} to ${bounds.max}`;
 }
 
-/** Returns the kind of a refused value. The value itself may be a secret. */
+const classes: ReadonlyMap<string, string> = new Map([
+  ["undefined", "absent"],
+  ["string", "text"],
+  ["object", "an object"],
+]);
+
 function classOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
-  switch (typeof value) {
-    case "undefined":
-      return "absent";
-    case "string":
-      return "text";
-    case "object":
-      return "an object";
-    case "number":
-      return Number.isFinite(value) ? "a number" : String(value);
-    default:
-      return `a ${typeof value}`;
-  }
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  return classes.get(typeof value) ?? `a ${typeof value}`;
 }
 
 function textProblem(text: string): string | undefined {
@@ -203,7 +178,7 @@ function textProblem(text: string): string | undefined {
   return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
 }
 
-/** Returns the expiry in seconds since the epoch, or a message if it is invalid. */
+/** In seconds since the epoch, or a message if it is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
   const time =
@@ -216,23 +191,26 @@ function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefine
 function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
   const fields: FieldError[] = [];
   if (reason !== undefined) {
-    // Treated as unknown until checked: the API passes on the request's value.
+    // Unknown: the API passes on the request's value.
     const text: unknown = reason;
-    if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed()) {
+    if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed())
       fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });
-    }
   }
-  if (expectedVersion !== undefined && !isVersion(expectedVersion)) {
+  if (expectedVersion !== undefined && !isVersion(expectedVersion))
     fields.push(wholeNumber("expectedVersion"));
-  }
   return fields;
 }
 
-function wholeNumber(field: string): FieldError {
+export function wholeNumber(field: string): FieldError {
   return { field, error: "must be a whole number, 0 or more" };
 }
 
-function assertVersion({ expectedVersion }: ChangeOptions, current: ConfigRow | undefined): void {
+function assertAccepted(
+  { expectedVersion }: ChangeOptions,
+  current: ConfigRow | undefined,
+  problems: readonly FieldError[],
+): void {
+  if (problems.length > 0) throw new ValidationError(problems);
   if (expectedVersion !== undefined && expectedVersion !== versionOf(current))
     throw new ConflictError("version_conflict");
 }

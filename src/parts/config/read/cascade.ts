@@ -20,28 +20,24 @@ export interface Misfit {
   readonly reason: string;
 }
 
+export type OnMisfit = (misfit: Misfit) => void;
+
 /**
- * Values of one key on all levels. `undefined` means that the level has no value. `null` is a
- * value, but matches no key type.
+ * Values of one key on all levels; `undefined` for none. `null` is a value that matches no type.
  */
 export interface Levels {
   /** Rows that count, the narrowest first. */
   readonly rows: readonly { readonly source: RowSource; readonly row: RowValue }[];
   readonly override: unknown;
-  /** Default that keelson itself has for the key; the last level. */
   readonly frameworkDefault: unknown;
 }
 
-/** Error for a secret that cannot be opened: 503 `config_unavailable`. */
 export class LockedValueError extends FrameworkError {
   static override readonly name = "LockedValueError";
-  /** Key in the key ring that sealed the secret. */
+  /** Key of the ring that sealed the secret. */
   readonly ringKey: string;
 
-  constructor(
-    source: RowSource,
-    { locked, ringKey }: { readonly locked: string; readonly ringKey: string },
-  ) {
+  constructor(source: RowSource, { locked, ringKey }: Extract<RowValue, { locked: string }>) {
     super("config_unavailable", "Configuration cannot be read at the moment", {
       cause: new Error(`the ${source} of an encrypted key cannot be opened: ${locked}`),
     });
@@ -51,17 +47,36 @@ export class LockedValueError extends FrameworkError {
 
 /**
  * Finds the first level that supplies a value (specification 4.1): rows, app-boot override,
- * computed, default. Returns `"ask-computed"` if the computed level comes next. The caller then
- * computes the value and passes it to {@link cascadeFromComputed}.
+ * computed, default. For `"ask-computed"` the caller computes the value and passes it to {@link
+ * cascadeFromComputed}.
  *
- * @throws LockedValueError if the next level is a row whose secret cannot be opened.
+ * @throws LockedValueError if the next level is a secret that cannot be opened.
  */
 export function cascade(
   definition: ConfigKeyDefinition,
   levels: Levels,
-  onMisfit: (misfit: Misfit) => void,
+  onMisfit: OnMisfit,
 ): Resolved | "ask-computed" {
-  for (const { source, row } of levels.rows) {
+  const supplied = suppliedBy(definition, levels, onMisfit);
+  if (supplied !== undefined) return supplied;
+  return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
+}
+
+export function cascadeFromComputed(
+  definition: ConfigKeyDefinition,
+  computed: unknown,
+  levels: Pick<Levels, "frameworkDefault">,
+  onMisfit: OnMisfit,
+): Resolved {
+  return suppliedByComputed(definition, computed, onMisfit) ?? lastLevel(definition, levels);
+}
+
+export function suppliedBy(
+  definition: ConfigKeyDefinition,
+  { rows, override }: Pick<Levels, "rows" | "override">,
+  onMisfit: OnMisfit,
+): Resolved | undefined {
+  for (const { source, row } of rows) {
     if ("locked" in row) throw new LockedValueError(source, row);
     const fitted =
       "value" in row
@@ -69,23 +84,16 @@ export function cascade(
         : refuse(source, row.unreadable, onMisfit);
     if (fitted !== undefined) return fitted;
   }
-  if (levels.override !== undefined) {
-    const fitted = accept(definition, "app-override", levels.override, onMisfit);
-    if (fitted !== undefined) return fitted;
-  }
-  return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
+  if (override === undefined) return undefined;
+  return accept(definition, "app-override", override, onMisfit);
 }
 
-/** Finishes the cascade with the result of `computed`. */
-export function cascadeFromComputed(
+export function suppliedByComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,
-  levels: Pick<Levels, "frameworkDefault">,
-  onMisfit: (misfit: Misfit) => void,
-): Resolved {
-  const fitted =
-    computed === undefined ? undefined : accept(definition, "computed", computed, onMisfit);
-  return fitted ?? lastLevel(definition, levels);
+  onMisfit: OnMisfit,
+): Resolved | undefined {
+  return computed === undefined ? undefined : accept(definition, "computed", computed, onMisfit);
 }
 
 function lastLevel(
@@ -111,33 +119,24 @@ function accept(
   definition: ConfigKeyDefinition,
   source: ConfigSource,
   value: unknown,
-  onMisfit: (misfit: Misfit) => void,
+  onMisfit: OnMisfit,
 ): Resolved | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) {
-    return refuse(
-      source,
-      `${named(definition, value)} ${mismatch}; the next level decides`,
-      onMisfit,
-    );
+    const reason = `${named(definition, value)} ${mismatch}; the next level decides`;
+    return refuse(source, reason, onMisfit);
   }
   const { bounds, scope } = definition;
   const outside = outOfBounds(bounds, value);
   if (bounds === undefined || outside === undefined || source === "app-override")
     return { value, source };
   const asItIs = source === "system-row" || (source === "computed" && scope === "system");
-  onMisfit({
-    source,
-    reason: `${named(definition, value)} ${outside}; ${asItIs ? "it is used as it is" : "it is clamped"}`,
-  });
+  const use = asItIs ? "it is used as it is" : "it is clamped";
+  onMisfit({ source, reason: `${named(definition, value)} ${outside}; ${use}` });
   // Only numbers can be out of bounds.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 
-function refuse(
-  source: ConfigSource,
-  reason: string,
-  onMisfit: (misfit: Misfit) => void,
-): undefined {
+function refuse(source: ConfigSource, reason: string, onMisfit: OnMisfit): undefined {
   onMisfit({ source, reason });
 }

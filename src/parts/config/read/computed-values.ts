@@ -1,42 +1,33 @@
 /** Node in a request's wait-for graph: a computed key whose evaluation has started. */
 export interface ComputedNode {
   readonly key: string;
-  /** Nodes whose values this node's function has read. */
   readonly waitsFor: Set<ComputedNode>;
-  /** Set after success or failure. A settled node waits for no other node. */
+  /** After success or failure. A settled node waits for no other, even with reads in flight. */
   settled: boolean;
 }
 
-export interface ComputedValues {
-  /**
-   * Returns the value of a computed key. The first read in a request runs `compute`; all other
-   * reads share its outcome.
-   *
-   * @param from - node of the computed function that reads; `undefined` for a handler.
-   * @throws Error if the two wait for each other; the message names the whole cycle.
-   */
-  read(
-    key: string,
-    from: ComputedNode | undefined,
-    compute: (node: ComputedNode) => unknown,
-  ): Promise<unknown>;
-}
+export type ComputedValues = ReturnType<typeof createComputedValues>;
 
-interface Entry {
-  readonly node: ComputedNode;
-  readonly result: Promise<unknown>;
-}
-
-export function createComputedValues(): ComputedValues {
-  const entries = new Map<string, Entry>();
+export function createComputedValues() {
+  const entries = new Map<string, { node: ComputedNode; result: Promise<unknown> }>();
   return {
-    read: async (key, from, compute) => {
+    /**
+     * Returns the value of a computed key. The first read in a request runs `compute`, all others
+     * share its outcome.
+     *
+     * @param from - node of the computed function that reads; `undefined` for a handler.
+     * @throws Error if the two wait for each other; the message names the whole cycle.
+     */
+    read: async (
+      key: string,
+      from: ComputedNode | undefined,
+      compute: (node: ComputedNode) => unknown,
+    ): Promise<unknown> => {
       const known = entries.get(key);
       const node = known?.node ?? { key, waitsFor: new Set(), settled: false };
       if (from !== undefined) wait(from, node);
       if (known !== undefined) return known.result;
-      // Runs `compute` one microtask later. Its first reads can call `read` again and must find the
-      // entry.
+      // One microtask later: the first reads of `compute` call `read` again and must find the entry.
       const result = Promise.resolve()
         .then(() => compute(node))
         .finally(() => {
@@ -48,10 +39,7 @@ export function createComputedValues(): ComputedValues {
   };
 }
 
-/**
- * Records that `from` waits for `node`. Throws if `node` already waits for `from`: that is a
- * deadlock.
- */
+/** Throws if `node` already waits for `from`, a deadlock. */
 function wait(from: ComputedNode, node: ComputedNode): void {
   const path = waitingPath(node, from);
   if (path !== undefined) {
@@ -63,16 +51,11 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-/**
- * Returns the nodes from `start` to `goal`, both included, each waiting for the next; `undefined`
- * if `start` does not wait for `goal`.
- */
+/** Each node waits for the next. */
 function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
   const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
-  // A Map's iterator also visits entries added during the loop. The search is therefore
-  // breadth-first and finds the shortest path.
+  // The iterator also visits entries added meanwhile: a breadth-first search for the shortest path.
   for (const node of waiters.keys()) {
-    // A settled node waits for no other node, even if its function left reads in flight.
     if (node.settled) continue;
     if (node === goal) return pathTo(node, waiters);
     for (const next of node.waitsFor) {

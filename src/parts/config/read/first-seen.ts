@@ -1,26 +1,14 @@
-/** Detects names that were not seen before. */
-export interface FirstSeen {
-  /** Returns whether `name` is not among the names still remembered, and remembers it. */
-  isNew(name: string): boolean;
-}
-
 /**
- * Remembers up to `limit` names. Beyond the limit it forgets the oldest name, which then counts as
- * new again.
+ * Returns whether a name is new. Remembers up to `limit` names; beyond that it forgets the oldest,
+ * which then counts as new.
  */
-export function createFirstSeen(limit: number): FirstSeen {
+export function createFirstSeen(limit: number): (name: string) => boolean {
   const names = new Set<string>();
-  return {
-    isNew: (name) => {
-      if (names.has(name)) return false;
-      names.add(name);
-      if (names.size > limit) {
-        for (const oldest of names) {
-          names.delete(oldest);
-          break;
-        }
-      }
-      return true;
-    },
+  return (name) => {
+    if (names.has(name)) return false;
+    names.add(name);
+    // Safe: the set is not empty.
+    if (names.size > limit) names.delete(names.values().next().value as string);
+    return true;
   };
 }

@@ -30,9 +30,9 @@ export function withFormerRows(
 interface Found {
   readonly row: ConfigRow | undefined;
   /**
-   * A row was superseded, but its replacement was not found. A batch read is not a snapshot: it may
-   * have read one place before the write and the other place after it. The key must not fall back
-   * to its default because of that, so it is read once more.
+   * A row was superseded, but its replacement not found: a batch read is no snapshot and may have
+   * read one place before the write, the other after it. It is read once more, so that the key does
+   * not fall back to its default.
    */
   readonly isDoubtful: boolean;
 }

@@ -8,28 +8,24 @@ import {
   rowLevels,
 } from "./rows.ts";
 
-export interface LevelRow extends RowLevel {
-  readonly row: ConfigRow | undefined;
-}
-
-/** Rows of one key that may count for one caller, the narrowest first, as known at one moment. */
+/** Rows of one key that may count for one caller, the narrowest first, at one moment. */
 export interface KeyRows {
-  readonly levels: readonly LevelRow[];
-  /** Returns whether a read at `nowMs` would return the same rows without waiting. */
+  readonly levels: readonly (RowLevel & { readonly row: ConfigRow | undefined })[];
+  /** Whether a read at `nowMs` would return the same rows without waiting. */
   readonly isHeld: (nowMs: number) => boolean;
-  /** Decision that a resolver made from exactly these rows, kept for its next read. */
+  /** Decision from exactly these rows, kept for the next read. */
   decision: Decision | undefined;
 }
 
 export interface Decision {
-  /** Resolver that decided. Another resolver may have other overrides. */
+  /** Resolver that decided; another may have other overrides. */
   readonly by: object;
   readonly definition: ConfigKeyDefinition;
   readonly rows: KeyRows;
   readonly outcome: Resolved | "ask-computed";
-  /** Value of the outcome as `ctx.config` returns it. All readers share this promise. */
+  /** Promise of the value, shared by all readers. */
   readonly value: Promise<unknown>;
-  /** Time when the first of the rows expires, in milliseconds since the epoch. */
+  /** When the first of the rows expires. */
   readonly untilMs: number;
 }
 
@@ -39,8 +35,8 @@ export interface HeldDecisions {
 }
 
 /**
- * Creates an empty store. Most requests read a single key, and creating a Map takes as long as
- * finding the decision. The Map is therefore created for the second key.
+ * Most requests read one key, and creating a Map takes as long as finding the decision: the Map is
+ * created for the second key.
  */
 export function createHeldDecisions(): HeldDecisions {
   return new FewDecisions();
@@ -66,14 +62,11 @@ class FewDecisions implements HeldDecisions {
 }
 
 export interface RowView {
-  /**
-   * Returns the rows synchronously if they are known, otherwise a promise. Never throws; all
-   * failures reject the promise.
-   */
+  /** Returns known rows synchronously. Never throws; failures reject the promise. */
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows>;
 }
 
-/** Creates a view that reads the stored rows consistently on every call. */
+/** Reads the store consistently on every call. */
 export function uncachedRows(reader: ConfigRowReader, owner: RowOwner): RowView {
   return {
     rowsOf: async (key, scope) => {

@@ -1,5 +1,5 @@
 import type { ConfigKeyDefinition, ConfigKeyHandle, ConfigReader } from "../declare/key.ts";
-import { clamp } from "../declare/value-check.ts";
+import { clamp, decimalFrom } from "../declare/value-check.ts";
 import { type NotesParameters, parameterUsed } from "./config-reads.ts";
 
 /** Log fields of a clamped parameter (specification 6, rule 7). */
@@ -22,16 +22,15 @@ export interface ParameterOptions {
 
 /**
  * Resolves a key that the request may override (specification 2.4). A number is parsed and clamped
- * to the bounds. `"true"` and `"1"` are true; any other string is false. A select takes one of its
+ * to the bounds; `"true"` and `"1"` are true, any other string false; a select takes one of its
  * options. The configured value counts if the parameter is absent (`undefined`, `null`; for numbers
- * and selects also blank), not a finite decimal number, or not an option. The returned number is
- * always within the bounds, regardless of the level that supplied it. A parameter may exceed the
- * tenant's value, up to `bounds.max`.
+ * and selects also blank), not a finite decimal number or not an option. The number returned is
+ * always within the bounds, whichever level supplied it; a parameter may exceed the tenant's value.
  *
- * @throws Error if the request has a parameter but the key does not allow one, which is a bug in
- * the handler. Errors of `ctx.config` are rethrown.
+ * @throws Error if the key does not allow the parameter, a bug of the handler. Errors of
+ * `ctx.config` are rethrown.
  * @example
- * const seconds = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, input.expiresSeconds, {
+ * const seconds = await resolveConfigOrParam(ctx, config.expirySeconds, input.expiresSeconds, {
  *   onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
  * });
  */
@@ -48,14 +47,13 @@ export async function resolveConfigOrParam<Value>(
     if (parameter !== undefined) {
       // Safe: the member is optional, and only keelson knows its symbol.
       (ctx as NotesParameters)[parameterUsed]?.(id);
-      // Safe: `fromParameter` returns only values that the key's type allows, and Value is that
-      // type.
+      // Safe: `fromParameter` returns only values of the key's type.
       return parameter as Value;
     }
   }
   const configured = await ctx.config(handle);
   if (definition.bounds === undefined || typeof configured !== "number") return configured;
-  // Safe: Value is a number type here, and clamping keeps it one.
+  // Safe: Value is a number type here.
   return clamp(configured, definition.bounds) as Value;
 }
 
@@ -68,26 +66,25 @@ function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   );
 }
 
-/** Guards keys that skipped the validators, which refuse the same declarations at boot. */
+/** For keys that skipped the validators. */
 function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,
 ): void {
+  const refuse = (problem: string): never => {
+    throw new Error(`${id}: a request ${problem}`);
+  };
   if (type === "text" || encrypted) {
-    throw new Error(
-      `${id}: a request can never override ${encrypted ? "an encrypted" : "a text"} key; call ctx.config(handle) instead`,
-    );
+    const kind = encrypted ? "an encrypted" : "a text";
+    refuse(`can never override ${kind} key; call ctx.config(handle) instead`);
   }
   if (!allowPerRequest) {
-    throw new Error(
-      `${id}: a request cannot override this key; declare it with allowPerRequest: true, or call ctx.config(handle)`,
+    refuse(
+      "cannot override this key; declare it with allowPerRequest: true, or call ctx.config(handle)",
     );
   }
-  if (type === "number" && bounds === undefined) {
-    throw new Error(
-      `${id}: a request cannot override a number without bounds; declare bounds: { min, max }`,
-    );
-  }
+  if (type === "number" && bounds === undefined)
+    refuse("cannot override a number without bounds; declare bounds: { min, max }");
 }
 
 function fromParameter(
@@ -112,14 +109,7 @@ function fromParameter(
   }
 }
 
-/**
- * Returns the finite number in a number or a decimal string. Hexadecimal numbers and digit
- * separators are not accepted.
- */
 function numberFrom(value: unknown): number | undefined {
-  const number =
-    typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value)
-      ? Number(value)
-      : value;
+  const number = typeof value === "string" ? decimalFrom(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }

@@ -18,7 +18,7 @@ import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** Dependencies of configuration reads for one caller; one session per request. */
+/** Dependencies of reads for one caller; one session per request. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
@@ -26,16 +26,15 @@ export interface ConfigSession extends RowOwner {
   readonly computed: ComputedValues;
   readonly held: HeldDecisions;
   readonly cipher: RowCipher;
-  /** Records the reads, if a caller needs them. */
   readonly reads?: ConfigReads | undefined;
-  /** Returns the `ctx` for a computed function. Reads through it belong to `node`. */
+  /** Reads through this `ctx` belong to `node`. */
   contextFor(node: ComputedNode): ComputedContext;
 }
 
 /** Member of a `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
 export const configSession: unique symbol = Symbol("keelson.configSession");
 
-/** Database that can read configuration. Every `ctx.db` is one. */
+/** Every `ctx.db` is one. */
 export interface ConfigDatabase {
   [configSession](caller: RowOwner): ConfigSession;
 }
@@ -43,12 +42,11 @@ export interface ConfigDatabase {
 /** Resolves configuration keys to values (specification 4.1). */
 export interface ConfigResolver {
   /**
-   * Reads a key for the caller of `session`, like `ctx.config`. Returns the value synchronously if
-   * no I/O is needed, otherwise a promise.
+   * Reads a key for the caller of `session`, like `ctx.config`; synchronously if no I/O is needed.
+   * Errors of the key's `computed` function are rethrown.
    *
    * @param from - the computed key whose function reads, if any.
-   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read. Errors of the
-   * key's `computed` function are rethrown.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read.
    * @internal
    */
   resolve(
@@ -59,13 +57,15 @@ export interface ConfigResolver {
   ): Resolved | Promise<Resolved>;
   /**
    * Reads a key for any tenant and user and returns the level that supplied the value
-   * (specification 2.2). Intended for support and debugging, not for handlers under load.
+   * (specification 2.2), for support and debugging. Errors of the key's `computed` function are
+   * rethrown.
    *
    * @param db - a `ctx.db`.
    * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the
-   * rows cannot be read. Errors of the key's `computed` function are rethrown.
+   * rows cannot be read.
    * @example
-   * const { value, source } = await resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
+   * const { id, definition } = handle;
+   * const { source } = await resolver.getWithSource(id, definition, "acme", "ann", ctx.db);
    */
   getWithSource(
     id: string,
@@ -74,19 +74,19 @@ export interface ConfigResolver {
     userId: string | undefined,
     db: object,
   ): Promise<Resolved>;
-  /** Returns the app-boot override of a key, or `undefined` if it has no override. */
+  /** Returns the app-boot override of a key; `undefined` if it has no override. */
   override(id: string): unknown;
 }
 
-/** Number of reported misfits to remember. Each remembered misfit is reported once. */
+/** Misfits to remember, each reported once. */
 const rememberedMisfits = 10_000;
 
 /**
- * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides` first.
- * Default: no overrides.
+ * Creates a resolver (specification 2.2). Check `appOverrides`, by default none, with
+ * `validateAppOverrides` first.
  *
  * @example
- * const resolver = createConfigResolver({ appOverrides: { "files:config:max-upload-size-mb": 50 } });
+ * const resolver = createConfigResolver({ appOverrides: { "files:config:max-size-mb": 50 } });
  */
 export function createConfigResolver({
   appOverrides = {},
@@ -94,54 +94,39 @@ export function createConfigResolver({
   readonly appOverrides?: AppOverrides;
 } = {}): ConfigResolver {
   const overrides = new Map(Object.entries(appOverrides));
-  const facts: Facts = { overrides, reports: createReports() };
-  const { reports } = facts;
+  const reports = createReports();
 
-  const resolveWith = (
-    session: ConfigSession,
-    id: string,
-    definition: ConfigKeyDefinition,
-    from: ComputedNode | undefined,
-    rows: KeyRows,
-  ): Resolved | Promise<Resolved> => {
+  const resolveWith = (read: Read, rows: KeyRows): Resolved | Promise<Resolved> => {
+    const { session, id } = read;
     let decision = rows.decision;
-    if (!stillHolds(decision, definition, session)) {
-      decision = decide(facts, session, id, definition, rows);
+    if (!stillHolds(decision, read)) {
+      decision = decide(read, rows, overrides.get(id), reports);
       rows.decision = decision;
     }
-    if (decision.outcome === "ask-computed")
-      return compute(reports, session, id, definition, from, rows);
-    session.held.set(id, decision);
     const { outcome } = decision;
-    session.reads?.note(
-      session,
-      id,
-      outcome.source,
-      rows.levels.find(({ source }) => source === outcome.source)?.row?.version,
-    );
+    if (outcome === "ask-computed") return compute(read, rows, reports);
+    session.held.set(id, decision);
+    const supplier = rows.levels.find(({ source }) => source === outcome.source);
+    session.reads?.note(session, id, outcome.source, supplier?.row?.version);
     return outcome;
   };
 
-  /**
-   * Resolves like `resolveWith`. If the next level is a secret sealed with an unknown key, it reads
-   * the key ring again first.
-   */
-  const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
+  /** For a secret sealed with an unknown key, reads the key ring again first. */
+  const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
-      return resolveWith(session, id, definition, from, rows);
+      return resolveWith(read, rows);
     } catch (error) {
       // Safe: `resolveWith` throws no other error synchronously.
-      const waiting = session.cipher.prepare((error as LockedValueError).ringKey);
-      // Reads always fail through the promise, even if they did not wait.
+      const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
+      // Reads fail through the promise, even if they did not wait.
       if (waiting === undefined) return Promise.reject(error);
-      return waiting.then(() => resolveWith(session, id, definition, from, rows));
+      return waiting.then(() => resolveWith(read, rows));
     }
   };
 
   const stillHolds = (
     decision: Decision | undefined,
-    definition: ConfigKeyDefinition,
-    session: ConfigSession,
+    { definition, session }: Read,
   ): decision is Decision =>
     decision !== undefined &&
     decision.by === reports &&
@@ -149,26 +134,16 @@ export function createConfigResolver({
     (decision.untilMs === Number.POSITIVE_INFINITY || session.clock.now() < decision.untilMs);
 
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
+    const read = { session, id, definition, from };
     const rows = session.rows.rowsOf(id, definition.scope);
-    if (rows instanceof Promise) {
-      return rows.then(
-        (arrived) => resolveOpened(session, id, definition, from, arrived),
-        unavailable,
-      );
-    }
-    return resolveOpened(session, id, definition, from, rows);
+    if (!(rows instanceof Promise)) return resolveOpened(read, rows);
+    return rows.then((arrived) => resolveOpened(read, arrived), unavailable);
   };
 
-  return Object.freeze({
+  return Object.freeze<ConfigResolver>({
     resolve,
-    override: (id: string) => overrides.get(id),
-    getWithSource: async (
-      id: string,
-      definition: ConfigKeyDefinition,
-      tenantId: string | undefined,
-      userId: string | undefined,
-      db: object,
-    ) => {
+    override: (id) => overrides.get(id),
+    getWithSource: async (id, definition, tenantId, userId, db) => {
       if (!isConfigDatabase(db)) {
         throw new TypeError(
           `getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx of a handler or job`,
@@ -179,43 +154,40 @@ export function createConfigResolver({
   });
 }
 
-interface Facts {
-  readonly overrides: ReadonlyMap<string, unknown>;
-  /** Also marks the decisions of this resolver. */
-  readonly reports: Reports;
+interface Read {
+  readonly session: ConfigSession;
+  readonly id: string;
+  readonly definition: ConfigKeyDefinition;
+  readonly from: ComputedNode | undefined;
 }
 
-interface Reports {
-  /** Reports a row's misfit once per version, and any other misfit once per caller and reason. */
-  misfit(session: ConfigSession, id: string, misfit: Misfit, origin: string | undefined): void;
-  /**
-   * Reports a secret that opens under any version of its row. It reports once per version, so that
-   * operators see when the last such row disappears and when one reappears.
-   */
-  unbound(session: ConfigSession, id: string, source: RowSource, origin: string): void;
-}
-
-function createReports(): Reports {
-  const reported = createFirstSeen(rememberedMisfits);
+/** The object also marks the decisions of its resolver. */
+function createReports() {
+  const isNew = createFirstSeen(rememberedMisfits);
   return {
-    misfit: ({ log }, id, misfit, origin) => {
-      if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
+    /** Reports a row's misfit once per version, any other once per caller and reason. */
+    misfit: ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
+      if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
-    unbound: ({ log }, id, source, origin) => {
-      if (reported.isNew(`${id} ${origin} unbound`))
-        log.warn("config.secret_unbound", { key: id, source });
+    /**
+     * Reports a secret that opens under any version of its row, once per version: operators see when
+     * the last such row disappears and when one reappears.
+     */
+    unbound: ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
+      if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
     },
   };
 }
 
-/** Decides a key from its rows. The rows keep the decision until one of them expires. */
+type Reports = ReturnType<typeof createReports>;
+
+/** The rows keep the decision until one of them expires. */
 function decide(
-  { overrides, reports }: Facts,
-  session: ConfigSession,
-  id: string,
-  definition: ConfigKeyDefinition,
+  { session, id, definition }: Read,
   rows: KeyRows,
+  override: unknown,
+  reports: Reports,
 ): Decision {
   const { levels } = rows;
   const nowMs = session.clock.now();
@@ -229,31 +201,20 @@ function decide(
       reports.unbound(session, id, source, `${partition} ${row.version}`);
     return [{ ...level, version: row.version, row: opened }];
   });
-  const given = {
-    rows: current,
-    override: overrides.get(id),
-    frameworkDefault: frameworkDefault(id, definition),
-  };
+  const given = { rows: current, override, frameworkDefault: frameworkDefault(id, definition) };
   const outcome = cascade(definition, given, (misfit) => {
     const row = current.find(({ source }) => source === misfit.source);
-    reports.misfit(
-      session,
-      id,
-      misfit,
-      row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`,
-    );
+    const origin = row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`;
+    reports.misfit(session, id, misfit, origin);
   });
   const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
   return { by: reports, definition, rows, outcome, value, untilMs };
 }
 
 async function compute(
-  reports: Reports,
-  session: ConfigSession,
-  id: string,
-  definition: ConfigKeyDefinition,
-  from: ComputedNode | undefined,
+  { session, id, definition, from }: Read,
   { levels }: KeyRows,
+  reports: Reports,
 ): Promise<Resolved> {
   const value = await session.computed.read(id, from, (node) =>
     definition.computed?.(session.contextFor(node)),
@@ -266,11 +227,11 @@ async function compute(
   return resolved;
 }
 
-function unavailable(error: unknown): never {
+/** Throws typed errors unchanged; any other is the store's. */
+export function unavailable(error: unknown, what: "read" | "written" = "read"): never {
   if (isTypedError(error)) throw error;
-  throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", {
-    cause: error,
-  });
+  const message = `Configuration cannot be ${what} at the moment`;
+  throw new FrameworkError("config_unavailable", message, { cause: error });
 }
 
 function isConfigDatabase(db: unknown): db is ConfigDatabase {

@@ -4,69 +4,38 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Value of a row, or the reason why it has no value. With `unreadable`, the next level decides.
- * With `locked`, the read fails, because a broader level must never replace a tenant's secret.
+ * With `unreadable`, the next level decides. With `locked`, the read fails, because a broader level
+ * must never replace a tenant's secret.
  */
 export type RowValue =
   | {
-      readonly value: unknown /** `isUnbound`: it opens under any version, but must not. */;
+      readonly value: unknown /** It opens under any version, but must not. */;
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }
   | { readonly locked: string; readonly ringKey: string };
 
-export interface RowCipher {
-  /** Works like `Secrets.prepare`. */
-  prepare(ringKey: string): Promise<void> | undefined;
-  /**
-   * Reads the value of a row. A secret counts only if it is sealed. A plain-text row of an
-   * encrypted key is never used, so that it cannot survive unnoticed.
-   */
-  openRow(
-    row: ConfigRow,
-    definition: Pick<ConfigKeyDefinition, "encrypted">,
-    address: RowAddress,
-  ): RowValue;
-  /** Seals a value for the version that its row will have. @throws the errors of `Secrets.seal`. */
-  seal(value: unknown, address: RowAddress, version: number): Promise<Sealed>;
-  /** Returns whether the cipher would seal the value differently today. */
-  isOutdated(value: Sealed, activeKey: string): boolean;
-  /**
-   * Seals a value again with the active key; `undefined` if the value cannot be opened. A value
-   * bound to its version stays bound.
-   *
-   * @throws the errors of `Secrets.seal`.
-   */
-  reseal(row: SealedRow): Promise<Sealed | undefined>;
-  /** Returns the key that seals. @throws the errors of `Secrets.active`. */
-  active(): Promise<string>;
-  /** @throws the errors of `Secrets.refresh`. */
-  refresh(): Promise<void>;
-}
+export type RowCipher = ReturnType<typeof createRowCipher>;
 
 export interface SealedRow {
   readonly address: RowAddress;
-  /** Stored version. Rows that were written by hand may lack it. */
+  /** Rows written by hand may lack it. */
   readonly version: number | undefined;
   readonly value: Sealed;
 }
 
-export interface RowCipherOptions {
-  /**
-   * Whether sealed values open only under the version of their row. Default `false`, which matches
-   * the format of earlier versions.
-   */
-  readonly bindVersion?: boolean | undefined;
-}
-
+/**
+ * With `bindVersion`, sealed values open only under the version of their row. Default `false`, the
+ * format of earlier versions.
+ */
 export function createRowCipher(
   secrets: Secrets,
   tableName: () => string,
-  { bindVersion = false }: RowCipherOptions = {},
-): RowCipher {
+  { bindVersion = false }: { readonly bindVersion?: boolean | undefined } = {},
+) {
   const placeOf = ({ partition, key }: RowAddress) => [tableName(), partition, key];
 
-  /** Adds one part to the unbound form, so that neither form opens as the other. */
+  /** One part more than the unbound form, so that neither opens as the other. */
   const boundPlaceOf = (address: RowAddress, version: unknown) => [
     ...placeOf(address),
     versionText(version),
@@ -100,41 +69,46 @@ export function createRowCipher(
 
   return {
     prepare: secrets.prepare,
-    openRow: ({ value, version, [formerPlace]: place }, { encrypted }, asked) => {
+    /** A plain-text row of an encrypted key is never used, so that it cannot survive unnoticed. */
+    openRow: (
+      { value, version, [formerPlace]: place }: ConfigRow,
+      { encrypted }: Pick<ConfigKeyDefinition, "encrypted">,
+      asked: RowAddress,
+    ): RowValue => {
       if (!encrypted) return { value };
       const address = place === undefined ? asked : { ...asked, key: place.key };
       if (!isSealed(value)) return { unreadable: "the row of an encrypted key is not sealed" };
       const opened = open(value, address, version);
-      if (!("text" in opened))
-        return {
-          locked: `${address.key} of ${address.partition}: ${opened.locked}`,
-          ringKey: value.key,
-        };
+      if (!("text" in opened)) {
+        const locked = `${address.key} of ${address.partition}: ${opened.locked}`;
+        return { locked, ringKey: value.key };
+      }
+      const isUnbound = bindVersion && value.bound === undefined;
       // Safe: only `seal` produces values that open.
-      return {
-        value: JSON.parse(opened.text) as unknown,
-        isUnbound: bindVersion && value.bound === undefined,
-      };
+      return { value: JSON.parse(opened.text) as unknown, isUnbound };
     },
-    seal: (value, address, version) => seal(JSON.stringify(value), address, version, bindVersion),
-    isOutdated: ({ key, bound }, activeKey) =>
+    /** Seals a value for the version that its row will have. */
+    seal: (value: unknown, address: RowAddress, version: number) =>
+      seal(JSON.stringify(value), address, version, bindVersion),
+    /** Whether the value would be sealed differently today. */
+    isOutdated: ({ key, bound }: Sealed, activeKey: string) =>
       key !== activeKey || (bindVersion && bound === undefined),
-    reseal: async ({ value, address, version }) => {
+    /**
+     * Seals a value again with the active key; `undefined` if it cannot be opened. A value bound to
+     * its version stays bound.
+     */
+    reseal: async ({ value, address, version }: SealedRow) => {
       await secrets.prepare(value.key);
       const opened = open(value, address, version);
-      return "text" in opened
-        ? seal(opened.text, address, version, bindVersion || value.bound !== undefined)
-        : undefined;
+      if (!("text" in opened)) return undefined;
+      return seal(opened.text, address, version, bindVersion || value.bound !== undefined);
     },
     active: secrets.active,
     refresh: secrets.refresh,
   };
 }
 
-/**
- * Returns a version in its authenticated form. Rows that were written by hand may have no version
- * or one that is not a number.
- */
+/** Rows written by hand may have no version, or one that is not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

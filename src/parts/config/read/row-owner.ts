@@ -3,10 +3,7 @@ import { pathFrom, type RowLevel, systemPartition, tenantPartition } from "./row
 
 export interface PartitionOwner {
   readonly scope: ConfigScope;
-  /**
-   * `undefined` for the rows of all tenants. For an ID that is too long for a key, the hash stored
-   * in the key.
-   */
+  /** For an ID too long for a key, its hash. `undefined` for the rows of all tenants. */
   readonly tenantId: string | undefined;
   /** This partition and the broader ones, the narrowest first. */
   readonly levels: readonly RowLevel[];
@@ -14,10 +11,7 @@ export interface PartitionOwner {
 
 const ofTenants = tenantPartition("");
 
-/**
- * Returns the owner of a partition's rows. Returns `undefined` for partitions without current rows,
- * such as history.
- */
+/** Returns `undefined` for partitions without current rows, such as history. */
 export function ownerOf(partition: string): PartitionOwner | undefined {
   const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
   if (!isRows) return undefined;

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { ConfigScope } from "../declare/key.ts";
 
-/** Stored value of one key at one level. */
 export interface ConfigRow {
   readonly value: unknown;
   /** Increases with each write. */
@@ -10,13 +9,13 @@ export interface ConfigRow {
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** In seconds since the epoch. The row stops counting at that time. */
+  /** In seconds since the epoch; then the row stops counting. */
   readonly expiresAt?: number;
-  /** Marks a tombstone: the value was deleted, but the version remains. */
+  /** Tombstone: the value was deleted, the version remains. */
   readonly deleted?: true;
-  /** Key that superseded the row. The row no longer counts for that key. */
+  /** Key that superseded the row, which no longer counts. */
   readonly renamedTo?: string;
-  /** Place of the row, if it is stored under a former key. */
+  /** Set if the row is stored under a former key. */
   readonly [formerPlace]?: FormerPlace;
 }
 
@@ -25,7 +24,7 @@ export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
 
 export interface FormerPlace {
   readonly key: string;
-  /** Row under the current key. It does not count. */
+  /** Row under the current key, which does not count. */
   readonly own: ConfigRow | undefined;
   /** All former rows that a write must supersede, this row first. */
   readonly rows: readonly { readonly key: string; readonly row: ConfigRow }[];
@@ -36,13 +35,10 @@ export interface RowAddress {
   readonly key: string;
 }
 
-/** Reads rows from a store or a cache. */
 export interface ConfigRowReader {
   /**
-   * Returns one row per address, in the same order; `undefined` for each address without a row.
-   *
-   * @param options - `consistent` (default `true`): whether the read sees every write that was
-   * acknowledged before it.
+   * Returns one row per address, in the same order. `consistent` (default `true`): the read sees
+   * every write acknowledged before it.
    */
   read(
     addresses: readonly RowAddress[],
@@ -53,7 +49,7 @@ export interface ConfigRowReader {
 /** Source of a value that comes from a row (specification 2.2). */
 export type RowSource = "user-row" | "tenant-row" | "system-row";
 
-/** Tenant and user whose rows are read. Without a tenant, neither tenant nor user rows count. */
+/** Without a tenant, neither tenant nor user rows count. */
 export interface RowOwner {
   readonly tenantId: string | undefined;
   readonly userId: string | undefined;
@@ -69,11 +65,11 @@ const systemLevels: readonly RowLevel[] = Object.freeze([
 ]);
 
 /**
- * Returns the levels whose rows count for a key of `scope`, the narrowest first (specification 4.1,
- * rules 2 and 3).
+ * Levels whose rows count for a key of `scope`, the narrowest first (specification 4.1, rules 2 and
+ * 3).
  */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
-  // `typeof` instead of a comparison: plain JavaScript passes null for a missing ID.
+  // Not compared: plain JavaScript passes null for a missing ID.
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
   const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
   if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
@@ -84,7 +80,6 @@ export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): r
   ];
 }
 
-/** Returns whether a row counts at `nowMs`: it exists, is not a tombstone and has not expired. */
 export function isCurrent(row: ConfigRow | undefined, nowMs: number): row is ConfigRow {
   return (
     row !== undefined &&
@@ -93,7 +88,6 @@ export function isCurrent(row: ConfigRow | undefined, nowMs: number): row is Con
   );
 }
 
-/** Returns the partition of the rows that apply to all tenants. */
 export function systemPartition(): string {
   return "config#system";
 }
@@ -106,40 +100,34 @@ export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
-/**
- * Returns the partition for the history of a partition's rows. It is separate, so that reads of
- * rows never include history.
- */
+/** Apart from the rows, so that reads never include it. */
 export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
 
 const ofUsers = "config#user#";
 
-/** Partitions, the narrowest first: user, tenant, system, or the last ones of these. */
+/** The narrowest first: user, tenant, system, or the last ones of these. */
 export type PartitionPath = readonly Pick<RowLevel, "partition">[];
 
-/** Returns the path that starts with a partition. */
 export function pathFrom(partition: string): PartitionPath {
   const system = { partition: systemPartition() };
   if (partition === system.partition) return [system];
   if (!partition.startsWith(ofUsers)) return [{ partition }, system];
-  // Safe to search for: `#` within an ID is escaped.
+  // Safe: `#` within an ID is escaped.
   const owner = `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
   return [{ partition }, { partition: owner }, system];
 }
 
 /**
- * Longest ID within a key, in bytes. DynamoDB allows partition keys of up to 2,048 bytes; the
- * longest key here has two IDs and 13 more bytes.
+ * DynamoDB allows partition keys of 2,048 bytes; the longest here has two IDs and 13 more bytes.
  */
 const longestIdBytes = 1000;
 
 /**
- * Escapes an ID for use in a partition key, so that no two IDs collide and no ID reaches another
- * partition. `#` separates and `%` escapes. Lone surrogates are escaped because UTF-8 encodes all
- * of them as U+FFFD. An ID that is too long is replaced by its hash, marked `%h`, which escaping
- * never produces.
+ * Escapes an ID for a partition key, so that no two IDs collide and none reaches another partition.
+ * Lone surrogates are escaped because UTF-8 encodes all of them as U+FFFD. An ID that is too long
+ * is replaced by its hash, marked `%h`, which escaping never produces.
  */
 function escaped(id: string): string {
   if (/^[\w.:@-]{0,256}$/.test(id)) return id;
