@@ -1,5 +1,5 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { RawOptions } from "../../base/errors/declared.ts";
+import type { RawOptions, Report } from "../../base/errors/declared.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
@@ -15,6 +15,7 @@ import type {
   JobDeclaration,
   ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
+import { isWord } from "../handlers/requirements.ts";
 import type { TableDeclaration } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
@@ -115,50 +116,42 @@ export function defineFeature<
   };
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
-  const report = (problem: Omit<BootProblem, "feature">) =>
-    problems.push({ feature: String(name), ...problem });
+  const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
 
+  // Callers in plain JavaScript can pass anything: each function checks its options.
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
       declared.configKeys.push(...registered);
-      const handles: Record<string, ConfigKeyHandle<unknown>> = {};
-      for (const { id, name: keyName, definition } of registered)
-        handles[keyName] = Object.freeze({ id, definition });
+      const handles = registered.map(
+        ({ id, name, definition }): [string, ConfigKeyHandle<unknown>] => [
+          name,
+          Object.freeze({ id, definition }),
+        ],
+      );
       // Safe: each declared key has one handle under its name. The value type is a phantom.
-      return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
+      return Object.freeze(Object.fromEntries(handles)) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
-      const made = table(tableName, options as unknown as RawOptions, report);
+      const made = table(tableName, options, report);
       declared.tables.push(made);
       // Safe: only a table with tenants has tenant keys.
       return tableHandle(made) as never;
     },
-    // Callers in plain JavaScript can pass anything, so the functions below read raw options and
-    // report problems.
-    query: (handlerName, options) => {
-      const given = options as unknown as RawOptions;
-      declared.handlers.push(handler("query", name, handlerName, given, report));
-    },
-    write: (handlerName, options) => {
-      const given = options as unknown as RawOptions;
-      declared.handlers.push(handler("write", name, handlerName, given, report));
-    },
-    hook: (write, options) =>
-      void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
+    query: (operation, options) =>
+      void declared.handlers.push(handler("query", name, operation, options, report)),
+    write: (operation, options) =>
+      void declared.handlers.push(handler("write", name, operation, options, report)),
+    hook: (write, options) => void hooks.push(hook(name, write, options, report)),
     event: (type, schema, options) =>
       void declared.events.push(event(name, type, schema, options, report)),
     on: (type, consumerName, run) =>
       void declared.consumers.push(consumer(name, type, consumerName, run, report)),
-    job: (jobName, options) =>
-      void declared.jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
-    schedule: (scheduleName, options) => {
-      declared.schedules.push(
-        schedule(name, scheduleName, options as unknown as RawOptions, report),
-      );
-    },
+    job: (operation, options) => void declared.jobs.push(job(name, operation, options, report)),
+    schedule: (operation, options) =>
+      void declared.schedules.push(schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
-      const made = projection(name, projectionName, options as unknown as RawOptions, report);
+      const made = projection(name, projectionName, options, report);
       declared.projections.push(made);
       declared.consumers.push(...projectionConsumers(made));
       return projectionHandle(made);
@@ -167,11 +160,17 @@ export function defineFeature<
       void declared.metrics.push(
         metric(name, metricName, options as unknown as RawOptions, report),
       ),
-    channel: (channelName, options) => {
-      declared.channels.push(channel(name, channelName, options as unknown as RawOptions, report));
-    },
+    channel: (channelName, options) =>
+      void declared.channels.push(channel(name, channelName, options, report)),
   };
-  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) report(wrongName(name));
+  if (!isWord(name)) {
+    report({
+      key: String(name),
+      rule: "feature-name",
+      message: `feature name ${JSON.stringify(name)} is not in kebab case`,
+      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+    });
+  }
   const members = declare(Object.freeze(builder));
   if (members instanceof Promise) report({ key: name, ...asynchronous });
   if (members !== undefined && "name" in members) {
@@ -182,7 +181,7 @@ export function defineFeature<
   const declarations: FeatureDeclarations = {
     name,
     ...declared,
-    uses: featureUses(options as RawOptions | undefined, report),
+    uses: featureUses(options, report),
     hooks,
     problems,
   };
@@ -191,15 +190,6 @@ export function defineFeature<
     Members,
     NameOf<Members, Name>
   >;
-}
-
-function wrongName(name: unknown): Omit<BootProblem, "feature"> {
-  return {
-    key: String(name),
-    rule: "feature-name",
-    message: `feature name ${JSON.stringify(name)} is not in kebab case`,
-    fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
-  };
 }
 
 const asynchronous = Object.freeze({

@@ -1,9 +1,4 @@
-import {
-  isEventType,
-  type RawOptions,
-  type Report,
-  unknownOptions,
-} from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { ambientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
@@ -16,6 +11,16 @@ import type {
   ProjectionDeclaration,
   ProjectionRun,
 } from "../handlers/message-handlers.ts";
+import {
+  aFunction,
+  isTwoWords,
+  knownOptions,
+  named,
+  problemsOf,
+  required,
+  requireOptions,
+  requireValue,
+} from "../handlers/requirements.ts";
 import type { TenantOf } from "../handlers/tenant-table.ts";
 
 /** Options of a projection. */
@@ -54,51 +59,44 @@ export interface Projection {
   readonly key: (ctx: TenantOf, ...parts: readonly string[]) => Promise<string>;
 }
 
+const versionRequirement = {
+  version: required({
+    accepts: (version) => Number.isInteger(version) && Number(version) >= 1,
+    rule: "projection-version",
+    fix: "use a whole number from 1",
+  }),
+};
+
 /** Registers a projection. Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,
-  options: RawOptions,
+  options: unknown,
   report: Report,
 ): ProjectionDeclaration {
-  const shown = typeof name === "string" ? name : quoted(name);
+  const shown = named(name);
   const key = `projection ${shown}`;
-  const problem = (rule: string, message: string, fix: string) =>
-    report({ key, rule, message, fix });
-  const { version, on } = options ?? {};
-  unknownOptions(key, options, ["version", "on"], report);
-  if (typeof name !== "string" || !isEventType(name)) {
-    problem(
-      "projection-name",
-      `name ${quoted(name)} is not <entity>.<name>`,
-      'use two kebab-case words, for example "files.usage"',
-    );
+  const problem = problemsOf(key, report);
+  const given = knownOptions(key, options, ["version", "on"], report);
+  if (!isTwoWords(name)) {
+    const fix = 'use two kebab-case words, for example "files.usage"';
+    problem("projection-name", `name ${quoted(name)} is not <entity>.<name>`, fix);
   }
-  if (!Number.isInteger(version) || Number(version) < 1) {
-    problem("projection-version", `\`version\` is ${quoted(version)}`, "use a whole number from 1");
-  }
+  requireOptions(given, versionRequirement, problem);
+  const { version, on } = given;
   const functions = Object.entries(typeof on === "object" && on !== null ? on : {});
   if (functions.length === 0) {
-    problem(
-      "projection-events",
-      "`on` names no event",
-      'pass on: { "file.created": async (ctx, event) => [...] }',
-    );
+    const fix = 'pass on: { "file.created": async (ctx, event) => [...] }';
+    problem("projection-events", "`on` names no event", fix);
   }
-  for (const [type, run] of functions) {
-    if (typeof run === "function") continue;
-    problem(
-      "handler",
-      `\`on\` of ${quoted(type)} is not a function`,
-      "pass async (ctx, event) => [...]",
-    );
-  }
-  // Safe: a value that is not a function is already reported, and a server with problems is never
-  // built.
+  const isFunction = required(aFunction("pass async (ctx, event) => [...]"));
+  for (const [type, run] of functions)
+    requireValue(`\`on\` of ${quoted(type)}`, run, isFunction, problem);
   return {
     feature,
     name: shown,
     version: Number(version),
+    // Safe: wrong types are already reported, and a server with problems is never built.
     on: new Map(functions) as ProjectionDeclaration["on"],
   };
 }
