@@ -7,16 +7,14 @@ import type { Tracing } from "../observe/spans.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
-/** Message of the channel `webhook`. */
 interface Webhook {
   readonly url: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** DNS lookups, limited per tenant, that all webhooks of a runtime share. */
+/** Lookups limited per tenant, shared by all webhooks of a runtime. */
 type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
 
-/** Returns the declarations of the channels `log` and `webhook`. */
 export function builtInChannels(
   { webhook = {} }: DeliveryOptions = {},
   lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
@@ -87,8 +85,7 @@ async function sendWebhook(
       body: JSON.stringify(body),
       secret,
       nowMs: Date.now(),
-      // Without `tracestate`: it may contain data of other systems, which must not reach third
-      // parties.
+      // Without `tracestate`: data of other systems must not reach third parties.
       headers: { "x-request-id": ctx.requestId, traceparent: ctx.trace.headers().traceparent },
       allowHttp,
       allowPrivate,

@@ -9,49 +9,42 @@ import { statusOf } from "./webhook-status.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
-/** Longest name lookup, in milliseconds and as a share of the whole timeout. */
+/** In milliseconds and as a share of the whole timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
-// A caller must not set headers that frame the request or are signed.
+// Headers that frame the request or are signed.
 const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
 export interface WebhookRequest {
   /** At most 2,048 characters, https, without credentials. */
   readonly url: string;
-  /** ID of the message, the same for each attempt. */
+  /** The same for each attempt. */
   readonly id: string;
-  /** Sent unchanged, as `application/json` unless `headers` has another content type. */
+  /** Sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;
-  /** Key of the signature. Without a key the request is not signed. */
+  /** Without it, the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
-  /** Must not contain headers that frame the request, or `webhook-*`. */
+  /** None that frames the request, and no `webhook-*`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly allowHttp: boolean;
-  /** Whether addresses that are not public are allowed. For development only. */
+  /** Allows addresses that are not public, for development. */
   readonly allowPrivate: boolean;
-  /** Timeout from the name lookup to the end of the response headers, in milliseconds. */
+  /** From the name lookup to the end of the response headers. */
   readonly timeoutMs: number;
-  /** Resolves the name, within half of `timeoutMs` and at most 5 s. */
+  /** Has half of `timeoutMs`, and at most 5 s. */
   readonly lookup: NameLookup;
-  /**
-   * Wraps sending in a span, and may pass the span's `traceparent` to `send`. Default: the request
-   * is sent unchanged.
-   */
+  /** Wraps sending in a span, whose `traceparent` it may pass to `send`. */
   readonly around?: (
     url: URL,
     send: (traceparent: string | undefined) => Promise<number>,
   ) => Promise<number>;
 }
 
-/** Failed delivery of a webhook. Its message contains neither the secret nor the URL's query. */
+/** Failed delivery. Its message contains neither the secret nor the URL's query. */
 export class WebhookError extends Error {
-  /**
-   * True for a timeout, a failed connection, 429 and 5xx. A retry cannot succeed after any other
-   * failure.
-   */
+  /** For a timeout, a failed connection, 429 and 5xx. No retry can succeed after anything else. */
   readonly isRetryable: boolean;
-  /** Status of the response, if there was one. */
   readonly status: number | undefined;
   constructor(
     message: string,
@@ -65,18 +58,16 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a separate connection, signed according to Standard Webhooks. A URL from an
- * untrusted party cannot reach targets that only this machine can reach: keelson does not follow
- * redirects or use a proxy, and connects to the addresses it checked, without a second lookup.
+ * Posts a webhook over a connection of its own, signed according to Standard Webhooks. A URL from
+ * an untrusted party cannot reach targets behind this machine: keelson follows no redirects, uses
+ * no proxy, and connects to the addresses it checked without a second lookup.
  *
  * | event | outcome |
  * |---|---|
- * | 2xx, even if its body is truncated | resolves |
+ * | 2xx, even with a truncated body | resolves |
  * | no connection, timeout, 429, 5xx | retryable `WebhookError` |
  * | any other status, including redirects | permanent `WebhookError` |
  * | a refused URL, address or header | permanent `WebhookError`, no request is sent |
- *
- * @throws WebhookError for every outcome except a 2xx.
  */
 export async function postWebhook(request: WebhookRequest): Promise<{ status: number }> {
   const url = webhookUrl(request);
@@ -115,7 +106,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   if (text.length > maxUrlLength)
     throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
   const url = URL.parse(text);
-  // The error does not contain the URL, because any part of it may be a secret.
+  // Without the URL, any part of which may be a secret.
   if (url === null)
     throw permanent(
       "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",
@@ -127,7 +118,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   return url;
 }
 
-/** Returns the URL for messages, without its query and credentials, which may be secrets. */
+/** The query and credentials may be secrets. */
 function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
@@ -145,8 +136,7 @@ async function send(
 
   const outgoing = clientRequest(request, url, place, addresses, signal);
   outgoing.once("socket", (socket: Socket) => {
-    // Checks the address again before the request is written, so that the check does not depend on
-    // how Node connects.
+    // Checked again before the request is written, however Node connects.
     socket.once("connect", () => {
       const peer = String(socket.remoteAddress);
       if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
@@ -190,7 +180,7 @@ async function addressesOf(
   }
 }
 
-/** Creates the request without sending it. Node does not write before `end`. */
+/** Node does not write before `end`. */
 function clientRequest(
   request: WebhookRequest,
   url: URL,
@@ -199,23 +189,21 @@ function clientRequest(
   signal: AbortSignal,
 ): ClientRequest {
   try {
-    // Not imported: an import would load everything behind the lazy getters of `node:http`.
+    // An import would load everything behind the lazy getters of `node:http`.
     const client = process.getBuiltinModule(url.protocol === "https:" ? "node:https" : "node:http");
     const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamily"> = {
       method: "POST",
       headers: headersOf(request),
       signal,
-      // A separate agent for this request: it shares and keeps no connection, and ignores the proxy
-      // of the environment.
+      // An agent of its own: no shared or kept connection, no proxy of the environment.
       agent: false,
-      // Makes Node request all addresses from `lookup`, regardless of the process's settings.
+      // Has Node ask `lookup` for all addresses, regardless of the process's settings.
       autoSelectFamily: true,
       lookup: (_hostname, _options, callback) => callback(null, [...addresses]),
     };
     return client.request(url, options);
   } catch (cause) {
-    // Safe: Node only throws errors here. Their messages contain the name of a header but not its
-    // value.
+    // Safe: Node only throws errors here. They name a header, but not its value.
     throw permanent(`${place}: ${(cause as Error).message}`, cause);
   }
 }
@@ -251,10 +239,7 @@ function statusError(place: string, status: number): WebhookError {
   );
 }
 
-/**
- * Puts the address only into the cause: the message may reach the author of the URL, who must not
- * learn internal addresses.
- */
+/** The message may reach the URL's author, who must not learn internal addresses. */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(
     `${place}: the host has an address that is not public`,

@@ -34,22 +34,21 @@ export interface FeatureDeclarations {
   readonly channels: readonly ChannelDeclaration[];
   readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
-  /** Features whose tables its handlers use in addition to its own, by name. */
+  /** Features whose tables it uses, besides its own. */
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
-  /** Problems of the declarations. `buildServer` reports all problems together. */
+  /** `buildServer` reports all of them together. */
   readonly problems: readonly BootProblem[];
 }
 
 type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
-/** Declaration of one kind. */
 export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
-/** Kind of declarations, whose names are unique in a server. */
+/** Kind of declarations, with names that are unique in a server. */
 export interface Kind<Item> {
-  /** Name of one declaration in a problem. */
+  /** In problems. */
   readonly what: string;
   readonly nameOf: (item: Item) => string;
 }
@@ -59,7 +58,7 @@ const named = (what: string): Kind<{ readonly name: string }> => ({
   nameOf: ({ name }) => name,
 });
 
-/** All kinds of declarations, in the order in which duplicate names are reported. */
+/** In the order in which duplicate names are reported. */
 export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
   configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
   handlers: named("handler"),
@@ -75,22 +74,21 @@ export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = O
 
 const declarationsOf = Symbol.for("keelson.feature");
 
-/** A feature: the properties that `declare` returned, and its declarations. */
+/** The properties that `declare` returned, and the declarations. */
 export type Feature<Members = unknown, Name extends string = string> = Members & {
   readonly name: Name;
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
 /**
- * Name in the type of a feature with exports. All features without exports share one type, so an
- * array inferred from one of them accepts the others.
+ * All features without exports share one type, so an array inferred from one of them accepts the
+ * others.
  */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**
- * Defines a feature. `declare` runs immediately, and the properties of its result become properties
- * of the feature. `buildServer` reports all invalid declarations together.
- *
+ * Defines a feature. `declare` runs immediately, and the properties of its result become the
+ * feature's. `buildServer` reports all invalid declarations together.
  * @throws TypeError if `declare` returns a property named `name`.
  * @example
  * const hello = defineFeature("hello", (r) => {
@@ -118,7 +116,7 @@ export function defineFeature<
   const problems: BootProblem[] = [];
   const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
 
-  // Callers in plain JavaScript can pass anything: each function checks its options.
+  // In plain JavaScript, options can be anything. Each function checks them.
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
@@ -129,7 +127,7 @@ export function defineFeature<
           Object.freeze({ id, definition }),
         ],
       );
-      // Safe: each declared key has one handle under its name. The value type is a phantom.
+      // Safe: one handle per declared key. The value type is a phantom.
       return Object.freeze(Object.fromEntries(handles)) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
@@ -198,10 +196,7 @@ const asynchronous = Object.freeze({
   fix: "declare everything in a function that is not async",
 });
 
-/**
- * Returns the declarations of a feature, or `undefined` for a value that `defineFeature` did not
- * create.
- */
+/** `undefined` for a value that `defineFeature` did not create. */
 export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
   if (typeof feature !== "object" || feature === null) return undefined;
   return (feature as Partial<Feature>)[declarationsOf];

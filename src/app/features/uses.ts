@@ -11,14 +11,13 @@ export type TableUse = "read" | "write";
 /** Options of a feature. */
 export interface FeatureOptions {
   /**
-   * Features whose tables this feature's handlers use, in addition to its own:
-   * `{ orders: "read" }`. Generated roles allow no other tables. Queries run by `ctx.query` count.
-   * Default: none.
+   * Other features whose tables this feature's handlers use: `{ orders: "read" }`. Generated roles
+   * allow no others. Queries run by `ctx.query` count. Default: none.
    */
   readonly uses?: Readonly<Record<string, TableUse>>;
 }
 
-/** Registers the features that a feature uses. Boot checks that they exist. */
+/** Boot checks that the features exist. */
 export function featureUses(options: unknown, report: Report): ReadonlyMap<string, TableUse> {
   if (options === undefined) return new Map();
   const key = "defineFeature";
@@ -42,7 +41,7 @@ export function featureUses(options: unknown, report: Report): ReadonlyMap<strin
   return new Map(Object.entries(uses) as [string, TableUse][]); // safe: other values are reported, and a server with problems is never built
 }
 
-/** Reports features that use themselves or a feature that the server does not have. */
+/** Reports features that use themselves or that the server does not have. */
 export function useProblems(
   features: readonly { readonly name: string; readonly uses: ReadonlyMap<string, TableUse> }[],
 ): BootProblem[] {

@@ -5,7 +5,6 @@ import { quoted } from "../../base/errors/quoted.ts";
 import type { HookDeclaration } from "./hooks.ts";
 import { aFunction, knownOptions, named, problemsOf, requireOptions } from "./requirements.ts";
 
-/** Hooks of a server by the write they hook, and its handlers by full name. */
 interface Hooked {
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;

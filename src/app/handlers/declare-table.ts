@@ -4,10 +4,7 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { isWord, knownOptions, problemsOf, requireOptions } from "./requirements.ts";
 import { type IndexDeclaration, reservedTables, type TableDeclaration } from "./table.ts";
 
-/**
- * DynamoDB's limits: global indexes per table, projected attributes per index, and projected
- * attributes per table.
- */
+/** DynamoDB's limits: indexes per table, projected attributes per index and per table. */
 const [mostIndexes, mostProjected, mostProjectedInAll] = [20, 20, 100];
 
 const tableRequirements = {

@@ -7,17 +7,16 @@ import {
 } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 
-/** Records a problem of one declaration. */
 export type Problem = (rule: string, message: string, fix: string) => void;
 
-/** Requirement of a value, and the problem of one that does not meet it. */
+/** Requirement of a value. */
 export interface Requirement {
   readonly accepts: (value: unknown) => boolean;
   readonly rule: string;
-  /** Rest of the message, after the name of the value. Default: `is` and the value. */
+  /** Ends the message. Default: `is` and the value. */
   readonly wrong?: string | ((value: unknown) => string);
   readonly fix: string;
-  /** Default: the value may be absent. */
+  /** Default `false`. */
   readonly isRequired?: boolean;
 }
 
@@ -25,7 +24,7 @@ export function problemsOf(key: string, report: Report): Problem {
   return (rule, message, fix) => report({ key, rule, message, fix });
 }
 
-/** Reports options that a declaration does not have. Returns the options, `{}` for none. */
+/** Reports unknown options, and returns the options, `{}` for none. */
 export function knownOptions(
   key: string,
   options: unknown,
@@ -79,7 +78,7 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   );
 }
 
-/** Returns a name as a string, even if the caller passed another type. */
+/** Returns the name, or how it prints if it is not a string. */
 export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }
@@ -89,7 +88,7 @@ export function isWord(name: unknown): boolean {
   return typeof name === "string" && /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }
 
-/** Checks for two words in kebab case, joined by a dot. */
+/** Checks for two such words, joined by a dot. */
 export function isTwoWords(name: unknown): boolean {
   return typeof name === "string" && isEventType(name);
 }

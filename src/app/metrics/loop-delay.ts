@@ -1,14 +1,10 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 
-/** Interval between two measurements, and the period each one covers, in milliseconds. */
+/** Interval and period of a measurement, in milliseconds. */
 const everyMs = 10_000;
 
-/**
- * Measures the delay of the event loop.
- *
- * @returns a function that stops the measurement.
- */
+/** Measures the delay of the event loop, until the returned function is called. */
 export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = everyMs): () => void {
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();

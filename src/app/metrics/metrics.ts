@@ -10,8 +10,8 @@ import { loadPrometheus, prometheusSink } from "./prometheus-metrics.ts";
 import { createRunMetrics } from "./run-metrics.ts";
 
 /**
- * Opens the metrics of a container: for OpenTelemetry's SDK if one is registered, and for
- * `GET /metrics` if `metrics.access` is set.
+ * Opens the metrics of a container: for OpenTelemetry's SDK if one is registered, and for `GET
+ * /metrics` if `metrics.access` is set.
  */
 export async function openContainerMetrics(
   server: DeclaredServer,

@@ -2,8 +2,8 @@ import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metric
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 
 /**
- * The subset of OpenTelemetry's meter that keelson uses. keelson does not import the package,
- * because a registered SDK can be found without it.
+ * The parts of OpenTelemetry's meter that keelson uses. A registered SDK is found without the
+ * package.
  */
 export interface Meter {
   createCounter(
@@ -17,7 +17,7 @@ export interface Meter {
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
-/** Labels for OpenTelemetry. Its conventions define some of them as numbers. */
+/** OpenTelemetry defines some labels as numbers. */
 type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {
@@ -33,10 +33,9 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Global key under which OpenTelemetry's API keeps registered SDKs. */
+/** Global key of registered SDKs in OpenTelemetry's API. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
-/** Returns the meter of the SDK that is registered in this process, or `undefined` without one. */
 export function registeredMeter(): Meter | undefined {
   // Safe: the symbol names the API's major version, so the value has that API's shape.
   const { [registered]: api } = globalThis as {
@@ -45,16 +44,12 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
-/** Sink that also answers a meter's callbacks. */
 export interface OtelSink extends MetricSink {
-  /** Removes the gauge callbacks, because the process can outlive this server. */
+  /** Removes the gauges' callbacks: the process can outlive this server. */
   close(): void;
 }
 
-/**
- * Creates a sink that forwards values to a meter. The first value of a metric creates its
- * instrument.
- */
+/** Forwards values to a meter. The first one of a metric creates its instrument. */
 export function otelSink(meter: Meter): OtelSink {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, (value: number, labels: SeriesLabels) => void>();
@@ -94,7 +89,7 @@ function takerOf(
       return (value, labels) => histogram.record(value, attributesOf(labels));
     }
     case "gauge": {
-      // An observable gauge, because older SDKs do not have a synchronous one.
+      // Observable: older SDKs have no synchronous gauge.
       const last = new Map<SeriesLabels, number>();
       const gauge = meter.createObservableGauge(name, options);
       const observe: Observe = (result) => {
@@ -108,8 +103,8 @@ function takerOf(
 }
 
 /**
- * Returns a function that converts labels to attributes, with `integers` as numbers. A series
- * always passes the same labels object, so its attributes are cached.
+ * Converts labels to attributes, `integers` to numbers. Cached, because a series always passes the
+ * same object.
  */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;

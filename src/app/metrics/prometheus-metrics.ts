@@ -7,9 +7,8 @@ export interface PrometheusSink extends MetricSink {
   page(): Promise<MetricsPage>;
 }
 
-/** Loads prom-client. Returns `undefined` if it is not installed. */
 export async function loadPrometheus(): Promise<typeof import("prom-client") | undefined> {
-  // Inside a `try`, bundlers omit packages that are not installed.
+  // In a `try`, bundlers omit packages that are not installed.
   try {
     return await import("prom-client");
   } catch {
@@ -17,10 +16,7 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
   }
 }
 
-/**
- * Creates a sink with a separate registry, which excludes the metrics of the application and of
- * other servers.
- */
+/** Creates a sink whose registry has no metrics of the application and of other servers. */
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
@@ -36,7 +32,7 @@ export function prometheusSink(
     switch (metric.kind) {
       case "counter": {
         const counter = new Counter(options);
-        // Series start at 0. Otherwise the first count of a series would not show as an increase.
+        // From 0 on, or the first count of a series would not show as an increase.
         for (const labels of seriesOf(metric)) counter.inc(labels, 0);
         return (value: number, labels: Record<string, string>) => counter.inc(labels, value);
       }
@@ -71,12 +67,12 @@ export function prometheusSink(
   };
 }
 
-/** Maximum number of series that a counter initializes with 0. */
+/** Series that a counter initializes with 0. */
 const maxZeros = 50;
 
 /**
- * Returns every label combination of a metric whose label values are all known. Returns an empty
- * list if any label is open or if the combinations exceed `maxZeros`.
+ * Every label combination of a metric. None if a label has open values, or for more than
+ * `maxZeros`.
  */
 function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string>[] {
   let series: Record<string, string>[] = [{}];

@@ -26,14 +26,14 @@ import type { TenantOf } from "../handlers/tenant-table.ts";
 /** Options of a projection. */
 export interface ProjectionOptions {
   /**
-   * Whole number from 1. For a new version, `keelson projection rebuild` builds the projection
-   * again while readers keep using the active version.
+   * Whole number from 1. `keelson projection rebuild` builds a new version while readers keep using
+   * the active one.
    */
   readonly version: number;
   /**
-   * Handlers by event type. A handler returns items, which keelson writes in the same transaction
-   * that marks the event as counted. Events arrive in any order, and each counts once. While
-   * another version is declared, keelson also calls the handler for the active version.
+   * Handlers by event type. keelson writes the items that they return in the transaction that marks
+   * the event as counted: events arrive in any order, and each counts once. While another version
+   * is active, the handler is also called for that one.
    */
   readonly on: {
     readonly [Type in keyof Events]?: (
@@ -47,10 +47,9 @@ export interface ProjectionOptions {
 /** A declared projection, as handlers use it. */
 export interface Projection {
   /**
-   * Makes a string for the keys of the projection's rows from its name, its version and the given
-   * parts. Inside the projection, the version is the one being written. Elsewhere, the version is
-   * the active one, up to five seconds stale.
-   *
+   * Makes a string for the keys of the projection's rows: name, version, parts. The version is the
+   * one being written inside the projection, and elsewhere the active one, up to five seconds
+   * stale.
    * @throws Error outside of a request, because the version depends on the server; TypeError for
    * parts that are not strings.
    * @example
@@ -67,7 +66,7 @@ const versionRequirement = {
   }),
 };
 
-/** Registers a projection. Boot checks that its events are kept. */
+/** Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,
@@ -96,12 +95,12 @@ export function projection(
     feature,
     name: shown,
     version: Number(version),
-    // Safe: wrong types are already reported, and a server with problems is never built.
+    // Safe: wrong types are reported, and a server with problems is never built.
     on: new Map(functions) as ProjectionDeclaration["on"],
   };
 }
 
-/** Creates the consumers of a projection, one per event type. */
+/** One per event type. */
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {
   const { feature, name, on } = declared;
   return [...on.keys()].map((type) => ({
@@ -132,9 +131,7 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
   });
 }
 
-/**
- * Escapes like a JSON pointer (RFC 6901), so that different lists of parts never make the same key.
- */
+/** Like a JSON pointer (RFC 6901): different parts never make the same key. */
 function escaped(name: string, part: unknown): string {
   if (typeof part === "string") return part.replaceAll("~", "~0").replaceAll("/", "~1");
   throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a text`);

@@ -26,9 +26,9 @@ import { isOnceBy } from "../../parts/once/once-by.ts";
 import type { ServerOptions } from "./options.ts";
 import { serverProblem } from "./registry.ts";
 
-/** Reports all problems of the `buildServer` options themselves. Never throws. */
+/** Reports all problems of the `buildServer` options. Never throws. */
 export function optionProblems(options: ServerOptions): BootProblem[] {
-  // Safe: the options are only read, and each check accepts any value.
+  // Safe: each check accepts any value.
   const given = (isRecord(options) ? options : {}) as ServerOptions;
   const problems = [
     ...tableProblems("", options, callTable, "buildServer"),
@@ -80,13 +80,12 @@ const parameterRule = "the name of a parameter, such as /app/key-ring";
 const time = whole(0, 3_600_000, "0 to 3,600,000 milliseconds");
 const name = text(/^.{1,200}$/, "a text of 1 to 200 characters");
 
-/** A group's table, and the problems that concern several of its options. */
 interface OptionGroup {
   readonly table: OptionTable | ((options: ServerOptions) => OptionTable);
   readonly further?: (options: ServerOptions) => OptionProblem[];
 }
 
-/** The groups of options by their paths, in the order in which their problems are reported. */
+/** By path, in the order in which problems are reported. */
 const groups: Readonly<Record<string, OptionGroup>> = {
   dynamodb: {
     table: {
@@ -164,7 +163,7 @@ const groups: Readonly<Record<string, OptionGroup>> = {
   },
 };
 
-/** Returns the value of a group. `false`, which turns the documents off, has no options. */
+/** `false`, which turns the OpenAPI document off, has no options. */
 function valueAt(options: ServerOptions, path: string): unknown {
   let value: unknown = options;
   for (const part of path.split(".")) value = isRecord(value) ? value[part] : undefined;
@@ -193,7 +192,7 @@ function authenticationProblems(
   ];
 }
 
-/** Reports requested proofs that cannot be created without a key ring. */
+/** Reports proofs that need a key ring, on a server without one. */
 export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
   const proof = options?.messages?.proof;
   if (hasRing || (proof !== "sign" && proof !== "require")) return [];
@@ -212,10 +211,7 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-/**
- * Reports a total that is too short. The linger and drain phases must leave time for workers and
- * resources.
- */
+/** Linger and drain must leave time for workers and resources. */
 function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];

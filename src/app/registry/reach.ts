@@ -2,13 +2,10 @@ import { deliveryJob } from "../../parts/messages/delivery.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/**
- * Access to a table, in ascending order: queries, runs that also check conditions in a commit, and
- * runs that write.
- */
+/** Access to a table, ascending: reads, also condition checks in a commit, also writes. */
 export type Reach = "query" | "check" | "write";
 
-/** Feature whose code runs, either its queries or code that may write. */
+/** Feature whose code runs: its queries, or code that may write. */
 export interface Runner {
   readonly feature: string;
   readonly isQuery: boolean;
@@ -20,10 +17,7 @@ export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
 
-/**
- * Returns the features whose code runs in a handler: the handler's feature and features with hooks
- * on it.
- */
+/** The handler's feature, and those with hooks on it. */
 export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,
@@ -35,14 +29,11 @@ export function handlerRunners(
   return [{ feature, isQuery: kind === "query" }, ...hooking];
 }
 
-/**
- * Returns the features whose code runs under the full name of a handler, consumer, job or schedule,
- * or `undefined` for any other name.
- */
+/** By the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
 export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
-  // The name of a delivery does not identify its channel.
+  // The name of a delivery's job does not identify its channel.
   if (name === deliveryJob)
     return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
   const { consumers, jobs, schedules } = registry;
@@ -50,10 +41,7 @@ export function runnersOf(registry: Registry, name: string): Runner[] | undefine
   return declared && [{ feature: declared.feature, isQuery: false }];
 }
 
-/**
- * Returns the access that runners have to the tables of each feature: their own and the features
- * they use.
- */
+/** Returns the runners' access to the tables of each feature: their own and those they use. */
 export function reachOf(
   registry: Registry,
   runners: readonly Runner[],

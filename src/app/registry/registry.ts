@@ -31,11 +31,10 @@ import type { DeliveryOptions } from "./delivery-options.ts";
 /** All declarations of a set of features, by name. */
 export interface Registry {
   readonly features: readonly FeatureDeclarations[];
-  /** By key identifier: `files:config:max-upload-size-mb`. */
+  /** By identifier: `files:config:max-upload-size-mb`. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
   /** By full name: `files.file.create`. */
   readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
-  /** By logical name. */
   readonly tables: ReadonlyMap<string, TableDeclaration>;
   /** By type: `file.created`. */
   readonly events: ReadonlyMap<string, EventDeclaration>;
@@ -43,26 +42,23 @@ export interface Registry {
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
   /** By full name: `files.file.scan`. */
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
-  /** By name, without the built-in channels. */
+  /** Without the built-in channels. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** Whether the server's options configure webhooks. */
   readonly hasWebhooks: boolean;
   /** By full name: `files.report.nightly`. */
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
-  /** By the full name of the write, in the order of the features. */
+  /** By the full name of the write, in the order of features. */
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   /** By name: `files.usage`. */
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   /** By full name: `files.file.uploaded`. */
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
-  /** Problems of the individual declarations, including duplicate names. */
+  /** Those of single declarations, and duplicate names. */
   readonly problems: readonly BootProblem[];
 }
 
 /**
- * Collects the declarations of features, for tools and for the validators. Only `buildServer`
- * validates them.
- *
+ * Collects the declarations of features, for tools and validators, without validating them.
  * @param delivery - as in `buildServer`. Default: no webhooks.
  * @example
  * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });
@@ -78,7 +74,7 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   );
   const byName = Object.entries(kinds).map(([name, kind]) => {
     const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
-    // Safe: `nameOf` and the items belong to the same kind.
+    // Safe: both belong to the same kind.
     return [name, collected(declared, kind as Kind<unknown>, items, problems)];
   });
   return Object.freeze({
@@ -96,7 +92,6 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   });
 }
 
-/** Returns the declarations of the features, and reports what is not a feature. */
 function declaredFeatures(
   features: readonly Feature[],
   problems: BootProblem[],
@@ -127,7 +122,7 @@ function declaredFeatures(
   });
 }
 
-/** Returns the declarations of one kind by name, and reports names that are declared twice. */
+/** Returns declarations of one kind by name, and reports duplicates. */
 function collected<Item>(
   features: readonly FeatureDeclarations[],
   { what, nameOf }: Kind<Item>,
@@ -155,8 +150,8 @@ function collected<Item>(
 }
 
 /**
- * Reports problems between declarations: consumers of undeclared events, projections of events that
- * are not kept, and names that are already in use.
+ * Reports consumers of undeclared events, projections of events that are not kept, and full names
+ * in use twice.
  */
 export function messageProblems({
   events,
@@ -199,7 +194,7 @@ export function messageProblems({
   ];
 }
 
-/** Reports whether a server sends anything over the bus or the queues. */
+/** Whether a server sends anything over the bus or the queues. */
 export function usesMessages({
   events,
   consumers,
@@ -210,7 +205,7 @@ export function usesMessages({
   return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
 }
 
-/** Returns every table of a server: first keelson's tables, then the tables of its features. */
+/** keelson's tables first. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
   const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined)
     ? [keptEventsTable]
@@ -224,7 +219,6 @@ export function allTables(registry: Registry): [TableDeclaration, ...TableDeclar
   ];
 }
 
-/** Creates a problem of the server's own options. */
 export function serverProblem(
   key: string,
   rule: string,

@@ -17,35 +17,34 @@ import { cronProblem } from "./cron.ts";
 /** Options of a schedule. */
 export interface ScheduleOptions {
   /**
-   * Fire times as five fields: minute, hour, day of the month, month, day of the week, such as
-   * `0 3 * * MON-FRI`. Each field is a number, a range, `*` or a list of these. `*` and ranges can
-   * have a step.
+   * Minute, hour, day of the month, month, day of the week: `0 3 * * MON-FRI`. Each is a number, a
+   * range, `*` or a list of these; `*` and ranges can have a step.
    */
   readonly cron: string;
   /** IANA time zone of `cron`. Default `UTC`. */
   readonly timeZone?: string;
   /**
-   * Handling of missed fire times, for example after an outage. `once` runs once as soon as
-   * possible, regardless of how many times were missed. `skip` waits for the next time if the fire
-   * is more than two minutes late. Default `once`.
+   * Handling of fire times missed in an outage: `once` runs once as soon as possible, however many
+   * were missed, and `skip` waits for the next time once a fire is more than two minutes late.
+   * Default `once`.
    */
   readonly missed?: "once" | "skip";
   /**
-   * Runs as the system, without a tenant. Its commit happens once. Other effects can happen again
-   * after a crash.
+   * Runs as the system, without a tenant. Its commit happens once; other effects can repeat after a
+   * crash.
    */
   readonly handler: (ctx: PipelineContext, fire: ScheduleFire) => Awaitable<unknown>;
 }
 
 /** One fire of a schedule. */
 export interface ScheduleFire {
-  /** Time at which the schedule was due. The same in each attempt. */
+  /** When the fire was due, the same in each attempt. */
   readonly at: Date;
 }
 
 export interface ScheduleDeclaration {
   readonly feature: string;
-  /** Full name: `<feature>.<entity>.<operation>`. */
+  /** `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly cron: string;
   readonly timeZone: string;
@@ -92,14 +91,14 @@ export function schedule(
     problem("schedule-name", `name ${quoted(name)} is not <entity>.<operation>`, fix);
   }
   requireOptions(given, scheduleRequirements, problem);
-  // Safe: wrong types are already reported, and a server with problems is never built.
+  // Safe: wrong types are reported, and a server with problems is never built.
   const { cron, timeZone = "UTC", missed = "once", handler } = given as unknown as ScheduleOptions;
   return { feature, name: key, cron, timeZone: String(timeZone), missed, run: handler };
 }
 
 /**
- * Reports schedules in time zones that Node does not know. Too slow for a cold start: `Intl` takes
- * tens of milliseconds.
+ * Reports time zones that Node does not know. Too slow for a cold start: `Intl` takes tens of
+ * milliseconds.
  */
 export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): BootProblem[] {
   return [...schedules]

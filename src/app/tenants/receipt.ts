@@ -1,32 +1,30 @@
 import type { TenantSources } from "./tenant-source.ts";
 import type { WalkState } from "./walk.ts";
 
-/** Report of an action on the rows of a tenant. */
 export interface TenantReceipt {
   readonly action: TenantAction;
   readonly tenant: string;
   /** ISO 8601. */
   readonly at: string;
   readonly tables: readonly TableReceipt[];
-  /** Number of the tenant's rows in all tables. */
   readonly rows: number;
-  /** Number of passes over all tables. */
+  /** Over all tables. */
   readonly passes: number;
-  /** Whether the tables contain no more rows of the tenant, as far as keys and attributes show. */
+  /** As far as keys and attributes show, no rows of the tenant are left. */
   readonly isDone: boolean;
   readonly notCovered: readonly string[];
 }
 
-/** Action on the rows of a tenant. `count` is the dry run of an erasure. */
+/** `count` is the dry run of an erasure. */
 export type TenantAction = "export" | "erase" | "count";
 
 export interface TableReceipt {
   /** Declared name. */
   readonly table: string;
   readonly tableName: string;
-  /** Number of rows scanned, of all tenants and in all passes. */
+  /** Rows of all tenants, in all passes. */
   readonly scanned: number;
-  /** Number of the tenant's rows. */
+  /** Rows of the tenant. */
   readonly rows: number;
 }
 
@@ -76,7 +74,6 @@ function countAt({ counts }: WalkState, index: number): WalkState["counts"][numb
 
 const participles = { export: "exported", erase: "erased", count: "found" } as const;
 
-/** Formats a receipt for an operator, line by line. */
 export function receiptLines({
   action,
   tenant,

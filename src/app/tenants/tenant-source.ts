@@ -19,20 +19,15 @@ import { type StoredItem, textOf } from "./stored-item.ts";
 export interface TenantSource {
   /** Declared name: `files`. */
   readonly table: string;
-  /** Physical name. */
   readonly tableName: string;
-  /** Attributes of the key. */
   readonly keys: readonly string[];
-  /**
-   * Filter that DynamoDB applies. It must not exclude a row unless {@link TenantSource.verdict}
-   * returns `other` for it.
-   */
+  /** May exclude only rows for which {@link TenantSource.verdict} returns `other`. */
   readonly filter: RowFilter;
-  /** Attributes that the verdict reads in addition to the key. */
+  /** Attributes that the verdict reads besides the key. */
   readonly looksAt: readonly string[];
-  /** Returns whether a row belongs to the tenant; `untold` if the row does not show its owner. */
+  /** `untold` if the row does not show its owner. */
   readonly verdict: (item: StoredItem) => Verdict;
-  /** Returns a row in the form in which it leaves the account. */
+  /** Returns a row as it leaves the account. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
@@ -45,16 +40,16 @@ export interface RowFilter {
   readonly values: StoredItem;
 }
 
-/** Tables that may have rows of a tenant, in the order of erasure. */
+/** In the order of erasure. */
 export interface TenantSources {
   readonly sources: readonly TenantSource[];
-  /** Data that is not covered, for the receipt. */
+  /** Lines for the receipt. */
   readonly notCovered: readonly string[];
 }
 
 /**
- * Returns the tables in which a server stores rows of a tenant: first the application's tables with
- * `tenant: true`, then keelson's tables, with the configuration last.
+ * Returns the tables with rows of a tenant: the application's tables with `tenant: true`, then
+ * keelson's, with the configuration last.
  */
 export function tenantSources(
   server: DeclaredServer,
@@ -106,12 +101,12 @@ interface NamedTable {
   readonly tableName: string;
 }
 
-/** Partition key, or prefix of partition keys. */
+/** A partition key, or the beginning of several. */
 type Partition = { readonly is: string } | { readonly begins: string };
 
 function configPartitions(tenantId: string): readonly Partition[] {
-  // User IDs are never empty, and IDs are escaped, so every partition with this prefix belongs to a
-  // user of this tenant.
+  // IDs are escaped and never empty, so every partition with this prefix belongs to a user of this
+  // tenant.
   const [tenant, users] = [tenantPartition(tenantId), userPartition(tenantId, "")];
   return [
     { is: tenant },
@@ -121,7 +116,7 @@ function configPartitions(tenantId: string): readonly Partition[] {
   ];
 }
 
-/** Creates the source of a table whose partition keys contain the tenant. */
+/** Source of a table whose partition keys contain the tenant. */
 function byPartition(
   { declared, tableName }: NamedTable,
   partitions: readonly Partition[],
@@ -157,7 +152,7 @@ function byPartition(
   };
 }
 
-/** Creates the source of a keelson table whose rows have a `tenantId`. */
+/** Source of a keelson table whose rows have a `tenantId`. */
 function byTenantId({ declared, tableName }: NamedTable, tenantId: string): TenantSource {
   return {
     table: declared.name,
@@ -177,10 +172,7 @@ function byTenantId({ declared, tableName }: NamedTable, tenantId: string): Tena
   };
 }
 
-/**
- * Creates the source of the outbox table. The envelope of a row written without a `tenantId`
- * contains the tenant.
- */
+/** In a row without `tenantId`, the envelope has the tenant. */
 function outboxSource(table: NamedTable, tenantId: string): TenantSource {
   const source = byTenantId(table, tenantId);
   return {
@@ -199,9 +191,9 @@ function outboxSource(table: NamedTable, tenantId: string): TenantSource {
 }
 
 /**
- * Removes the proof from an event or a delayed job, because a reader of the export could resend a
- * message with its proof. The group and deduplication ID of a job precede its JSON. In unreadable
- * text, empties everything that looks like a proof.
+ * Removes the proof from an event or a delayed job, with which a reader of the export could resend
+ * it. The group and deduplication ID of a job precede its JSON. In unreadable text, empties
+ * whatever looks like a proof.
  */
 function withoutProof(text: string): string {
   const start = Math.max(0, text.indexOf("{"));
@@ -213,7 +205,6 @@ function withoutProof(text: string): string {
   }
 }
 
-/** Returns the event of a row; `undefined` if the row does not contain one. */
 function envelopeOf(item: StoredItem): Readonly<Record<string, unknown>> | undefined {
   try {
     return objectOf(textOf(item, "envelope") ?? "", "the envelope");
