@@ -20,27 +20,14 @@ export function builtInChannels(
   lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
   tracing?: Pick<Lazy<Pick<Tracing, "posting">>, "open">,
 ): (readonly [string, ChannelDeclaration])[] {
+  const log: ChannelDeclaration["send"] = (ctx, message) =>
+    ctx.log.info("delivery.message", { message });
+  const post: ChannelDeclaration["send"] = (ctx, message, { id }) =>
+    sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing); // safe: validated by `webhookInput`
   const feature = "keelson";
   return [
-    [
-      "log",
-      {
-        feature,
-        name: "log",
-        input: undefined,
-        send: (ctx, message) => ctx.log.info("delivery.message", { message }),
-      },
-    ],
-    [
-      "webhook",
-      {
-        feature,
-        name: "webhook",
-        input: webhookInput,
-        send: (ctx, message, { id }) =>
-          sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: validated by `webhookInput`
-      },
-    ],
+    ["log", { feature, name: "log", input: undefined, send: log }],
+    ["webhook", { feature, name: "webhook", input: webhookInput, send: post }],
   ];
 }
 

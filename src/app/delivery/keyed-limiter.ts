@@ -1,5 +1,5 @@
 /** Calls `run` once its key has a free slot. Rejects if the signal aborts while the call waits. */
-export type KeyedLimiter = <Result>(
+type KeyedLimiter = <Result>(
   key: string,
   signal: AbortSignal,
   run: () => Promise<Result>,

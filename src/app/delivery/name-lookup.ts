@@ -130,13 +130,9 @@ function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>
     answer.status === "rejected" ? [answer.reason] : [],
   );
-  const isNothing = (reason: unknown) => isNoAnswer(systemCode(reason));
+  const isNothing = (reason: unknown) => /^ENO(TFOUND|DATA)$/.test(String(systemCode(reason)));
   const nothing = Object.assign(new Error("the name has no address", { cause: reasons[0] }), {
     code: "ENOTFOUND",
   });
   return reasons.find((reason) => !isNothing(reason)) ?? nothing;
-}
-
-function isNoAnswer(code: unknown): boolean {
-  return code === "ENOTFOUND" || code === "ENODATA";
 }

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 
 const base64Prefix = "whsec_";
 
-export interface SignedMessage {
+interface SignedMessage {
   readonly id: string;
   readonly timestampSeconds: number;
   readonly body: string;

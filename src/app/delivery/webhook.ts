@@ -75,31 +75,31 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), request.timeoutMs);
   try {
-    const sendWith = (traceparent: string | undefined) =>
-      send(
-        traceparent === undefined ? request : withTrace(request, traceparent),
-        url,
-        place,
-        deadline.signal,
-      );
-    const status = await (request.around === undefined
-      ? sendWith(undefined)
-      : request.around(url, sendWith));
+    const { around = (_url, post) => post(undefined) } = request;
+    const status = await around(url, (traceparent) => {
+      const headers = traceparent === undefined ? {} : { traceparent };
+      const traced = { ...request, headers: { ...request.headers, ...headers } };
+      return send({ request: traced, url, place, signal: deadline.signal });
+    });
     if (status < 200 || status > 299) throw statusError(place, status);
     return { status };
   } catch (cause) {
     if (cause instanceof WebhookError) throw cause;
     const what = deadline.signal.aborted
       ? `no answer within ${request.timeoutMs} ms`
-      : `connection failed (${codeOf(cause)})`;
+      : `connection failed (${String(systemCode(cause) ?? "no code")})`;
     throw new WebhookError(`${place}: ${what}`, { isRetryable: true, cause });
   } finally {
     clearTimeout(timer);
   }
 }
 
-function withTrace(request: WebhookRequest, traceparent: string): WebhookRequest {
-  return { ...request, headers: { ...request.headers, traceparent } };
+interface Sending {
+  readonly request: WebhookRequest;
+  readonly url: URL;
+  /** The URL for messages. */
+  readonly place: string;
+  readonly signal: AbortSignal;
 }
 
 function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
@@ -123,26 +123,22 @@ function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
 
-async function send(
-  request: WebhookRequest,
-  url: URL,
-  place: string,
-  signal: AbortSignal,
-): Promise<number> {
+async function send(sending: Sending): Promise<number> {
+  const { request, url, place } = sending;
   const isAllowed = await addressRule(request);
-  const addresses = await addressesOf(request, url, place);
+  const addresses = await addressesOf(sending);
   for (const { address } of addresses)
     if (!isAllowed(address)) throw refusedAddress(place, address);
 
-  const outgoing = clientRequest(request, url, place, addresses, signal);
+  const outgoing = clientRequest(sending, addresses);
+  const write = () => outgoing.end(request.body);
   outgoing.once("socket", (socket: Socket) => {
     // Checked again before the request is written, however Node connects.
     socket.once("connect", () => {
       const peer = String(socket.remoteAddress);
       if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
-      else if (url.protocol === "https:")
-        socket.once("secureConnect", () => outgoing.end(request.body));
-      else outgoing.end(request.body);
+      else if (url.protocol === "https:") socket.once("secureConnect", write);
+      else write();
     });
   });
   return statusOf(outgoing);
@@ -156,11 +152,7 @@ async function addressRule({
   return (address) => isPublicAddress(ipaddr, address);
 }
 
-async function addressesOf(
-  request: WebhookRequest,
-  url: URL,
-  place: string,
-): Promise<readonly LookupAddress[]> {
+async function addressesOf({ request, url, place }: Sending): Promise<readonly LookupAddress[]> {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const family = process.getBuiltinModule("node:net").isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
@@ -182,11 +174,8 @@ async function addressesOf(
 
 /** Node does not write before `end`. */
 function clientRequest(
-  request: WebhookRequest,
-  url: URL,
-  place: string,
+  { request, url, place, signal }: Sending,
   addresses: readonly LookupAddress[],
-  signal: AbortSignal,
 ): ClientRequest {
   try {
     // An import would load everything behind the lazy getters of `node:http`.
@@ -208,13 +197,8 @@ function clientRequest(
   }
 }
 
-function headersOf({
-  id,
-  body,
-  secret,
-  nowMs,
-  headers = {},
-}: WebhookRequest): Record<string, string> {
+function headersOf(request: WebhookRequest): Record<string, string> {
+  const { id, body, secret, nowMs, headers = {} } = request;
   const timestampSeconds = Math.floor(nowMs / 1_000);
   const all: Record<string, string> = { "content-type": "application/json" };
   for (const [name, value] of Object.entries(headers)) {
@@ -232,10 +216,7 @@ function statusError(place: string, status: number): WebhookError {
   const isRedirect = status >= 300 && status <= 399;
   return new WebhookError(
     `${place}: answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`,
-    {
-      isRetryable: status === 429 || (status >= 500 && status <= 599),
-      status,
-    },
+    { isRetryable: status === 429 || (status >= 500 && status <= 599), status },
   );
 }
 
@@ -249,8 +230,4 @@ function refusedAddress(place: string, address: string): WebhookError {
 
 function permanent(message: string, cause?: unknown): WebhookError {
   return new WebhookError(message, { isRetryable: false, cause });
-}
-
-function codeOf(error: unknown): string {
-  return String(systemCode(error) ?? "no code");
 }

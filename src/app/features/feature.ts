@@ -53,10 +53,9 @@ export interface Kind<Item> {
   readonly nameOf: (item: Item) => string;
 }
 
-const named = (what: string): Kind<{ readonly name: string }> => ({
-  what,
-  nameOf: ({ name }) => name,
-});
+export function named(what: string): Kind<{ readonly name: string }> {
+  return { what, nameOf: ({ name }) => name };
+}
 
 /** In the order in which duplicate names are reported. */
 export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({

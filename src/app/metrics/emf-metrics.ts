@@ -36,11 +36,8 @@ export async function openLambdaMetrics(
     sinks: [sink],
   });
   const metrics: Metrics = { ...made, flush: sink.flush };
-  return {
-    metrics,
-    observer: (clock) => createRunMetrics({ metrics, clock, basePath }),
-    missing: undefined,
-  };
+  const observer: Measuring["observer"] = (clock) => createRunMetrics({ metrics, clock, basePath });
+  return { metrics, observer, missing: undefined };
 }
 
 async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metrics") | undefined> {
@@ -53,7 +50,7 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
 }
 
 /** Keeps values until `flush` writes them. */
-export interface EmfSink extends MetricSink {
+interface EmfSink extends MetricSink {
   flush(): void;
 }
 

@@ -34,7 +34,7 @@ export async function openContainerMetrics(
     endLoopDelay();
     otel?.close();
   };
-  const observer = (clock: Clock) =>
-    createRunMetrics({ metrics, clock, basePath: options.basePath });
+  const { basePath } = options;
+  const observer = (clock: Clock) => createRunMetrics({ metrics, clock, basePath });
   return { metrics: { ...metrics, page: prometheus?.page, close }, observer, missing };
 }

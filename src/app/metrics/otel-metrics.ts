@@ -5,15 +5,9 @@ import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
  * The parts of OpenTelemetry's meter that keelson uses. A registered SDK is found without the
  * package.
  */
-export interface Meter {
-  createCounter(
-    name: string,
-    options: InstrumentOptions,
-  ): { add(value: number, labels: Attributes): void };
-  createHistogram(
-    name: string,
-    options: InstrumentOptions,
-  ): { record(value: number, labels: Attributes): void };
+interface Meter {
+  createCounter(name: string, options: InstrumentOptions): { add: Take<Attributes> };
+  createHistogram(name: string, options: InstrumentOptions): { record: Take<Attributes> };
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
@@ -25,7 +19,9 @@ interface ObservableGauge {
   removeCallback(observe: Observe): void;
 }
 
-type Observe = (result: { observe(value: number, labels: SeriesLabels): void }) => void;
+type Observe = (result: { observe: Take }) => void;
+
+type Take<Labels = SeriesLabels> = (value: number, labels: Labels) => void;
 
 interface InstrumentOptions {
   readonly description: string;
@@ -44,7 +40,7 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
-export interface OtelSink extends MetricSink {
+interface OtelSink extends MetricSink {
   /** Removes the gauges' callbacks: the process can outlive this server. */
   close(): void;
 }
@@ -52,7 +48,7 @@ export interface OtelSink extends MetricSink {
 /** Forwards values to a meter. The first one of a metric creates its instrument. */
 export function otelSink(meter: Meter): OtelSink {
   const closers: (() => void)[] = [];
-  const takers = new Map<MetricDeclaration, (value: number, labels: SeriesLabels) => void>();
+  const takers = new Map<MetricDeclaration, Take>();
   return {
     record: (metric, value, labels) => {
       let take = takers.get(metric);
@@ -72,16 +68,13 @@ function takerOf(
   meter: Meter,
   { name, kind, unit, text, buckets, integers }: MetricDeclaration,
   closers: (() => void)[],
-): (value: number, labels: SeriesLabels) => void {
-  const options: InstrumentOptions = {
-    description: text,
-    unit,
-    ...(buckets === undefined ? {} : { advice: { explicitBucketBoundaries: [...buckets] } }),
-  };
+): Take {
+  const advice = buckets && { advice: { explicitBucketBoundaries: [...buckets] } };
+  const options: InstrumentOptions = { description: text, unit, ...advice };
   switch (kind) {
     case "counter": {
       const counter = meter.createCounter(name, options);
-      return (value: number, labels: SeriesLabels) => counter.add(value, labels);
+      return (value, labels) => counter.add(value, labels);
     }
     case "histogram": {
       const histogram = meter.createHistogram(name, options);
@@ -97,7 +90,7 @@ function takerOf(
       };
       gauge.addCallback(observe);
       closers.push(() => gauge.removeCallback(observe));
-      return (value: number, labels: SeriesLabels) => void last.set(labels, value);
+      return (value, labels) => void last.set(labels, value);
     }
   }
 }

@@ -3,7 +3,7 @@ import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 import type { MetricsPage } from "../../base/metrics/metrics.ts";
 import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
-export interface PrometheusSink extends MetricSink {
+interface PrometheusSink extends MetricSink {
   page(): Promise<MetricsPage>;
 }
 
@@ -23,7 +23,9 @@ export function prometheusSink(
 ): PrometheusSink {
   const registry = new Registry();
   const names = new Set<string>();
-  const takerOf = (metric: MetricDeclaration) => {
+  const takerOf = (
+    metric: MetricDeclaration,
+  ): ((value: number, labels: Record<string, string>) => void) => {
     let name = prometheusName(metric);
     while (names.has(name)) name += "_2"; // `a.b-c` and `a-b.c` get the same Prometheus name
     names.add(name);
@@ -34,18 +36,16 @@ export function prometheusSink(
         const counter = new Counter(options);
         // From 0 on, or the first count of a series would not show as an increase.
         for (const labels of seriesOf(metric)) counter.inc(labels, 0);
-        return (value: number, labels: Record<string, string>) => counter.inc(labels, value);
+        return (value, labels) => counter.inc(labels, value);
       }
       case "gauge": {
         const gauge = new Gauge(options);
-        return (value: number, labels: Record<string, string>) => gauge.set(labels, value);
+        return (value, labels) => gauge.set(labels, value);
       }
       case "histogram": {
-        const histogram = new Histogram({
-          ...options,
-          ...(metric.buckets === undefined ? {} : { buckets: [...metric.buckets] }),
-        });
-        return (value: number, labels: Record<string, string>) => histogram.observe(labels, value);
+        const buckets = metric.buckets && { buckets: [...metric.buckets] };
+        const histogram = new Histogram({ ...options, ...buckets });
+        return (value, labels) => histogram.observe(labels, value);
       }
     }
   };

@@ -10,12 +10,8 @@ export function looseAt(schema: StandardSchemaV1): string | undefined {
     const { vendor } = schema["~standard"];
     const partsOf = vendors.get(vendor);
     if (partsOf === undefined) return undefined;
-    const found = search(
-      vendor === "arktype" ? own(schema, "json") : schema,
-      partsOf,
-      [],
-      new Set(),
-    );
+    const root = vendor === "arktype" ? own(schema, "json") : schema;
+    const found = search(root, partsOf, [], new Set());
     return found === undefined ? undefined : found.join(".") || "result";
   } catch {
     return undefined; // the schema does not follow its vendor's layout
@@ -36,13 +32,7 @@ function search(
   path: string[],
   seen: Set<unknown>,
 ): string[] | undefined {
-  if (
-    schema === null ||
-    schema === undefined ||
-    seen.has(schema) ||
-    seen.size > 10_000 ||
-    path.length > deepest
-  )
+  if (schema === undefined || seen.has(schema) || seen.size > 10_000 || path.length > deepest)
     return undefined;
   seen.add(schema);
   const { isLoose = false, parts = [] } = partsOf(schema);
@@ -55,9 +45,11 @@ function search(
 }
 
 /** Reads an own data property. An accessor may be application code. */
-function own(of: unknown, name: string): unknown {
-  if ((typeof of !== "object" && typeof of !== "function") || of === null) return undefined;
-  return Object.getOwnPropertyDescriptor(of, name)?.value;
+function own(of: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((from, name) => {
+    if ((typeof from !== "object" && typeof from !== "function") || from === null) return undefined;
+    return Object.getOwnPropertyDescriptor(from, name)?.value;
+  }, of);
 }
 
 function named(members: unknown): [string, unknown][] {
@@ -72,19 +64,19 @@ function listed(items: unknown, name?: string): [string | undefined, unknown][] 
 
 /** zod 4 and zod/mini. Of zod 3 only the outermost object: functions hide its members. */
 function zodParts(schema: unknown): Parts {
-  const def = own(own(schema, "_zod"), "def");
+  const def = own(schema, "_zod", "def");
   if (def === undefined) {
     const old = own(schema, "_def");
     if (own(old, "typeName") !== "ZodObject") return {};
     return {
       isLoose:
         own(old, "unknownKeys") === "passthrough" ||
-        own(own(own(old, "catchall"), "_def"), "typeName") !== "ZodNever",
+        own(old, "catchall", "_def", "typeName") !== "ZodNever",
     };
   }
   switch (own(def, "type")) {
     case "object": {
-      const catchall = own(own(own(own(def, "catchall"), "_zod"), "def"), "type");
+      const catchall = own(def, "catchall", "_zod", "def", "type");
       // zod resolves a shape on first use, and keeps the original in `raw` of its getter.
       const shape =
         own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");

@@ -41,9 +41,10 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
       ...(further?.(given) ?? []),
     ]),
     ...(given.auth === undefined ? [] : authenticationProblems(given, given.auth)),
-    ...(given.cors === undefined
-      ? []
-      : corsProblems(given.cors).map((problem) => ({ ...problem, key: "cors" }))),
+    ...(given.cors === undefined ? [] : corsProblems(given.cors)).map((problem) => ({
+      ...problem,
+      key: "cors",
+    })),
   ];
   return problems.map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
 }
@@ -181,15 +182,10 @@ function authenticationProblems(
   const wrong = authProblems(auth);
   const isProduction = (options.environment ?? environmentOf(process.env)) === "production";
   if (wrong.length > 0 || !isProduction || !takesForeignTokens(auth)) return wrong;
-  return [
-    {
-      key: "auth",
-      rule: "foreign-tokens",
-      message:
-        "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count",
-      fix: "set the audience of this application, or at least the issuer",
-    },
-  ];
+  const message =
+    "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count";
+  const fix = "set the audience of this application, or at least the issuer";
+  return [{ key: "auth", rule: "foreign-tokens", message, fix }];
 }
 
 /** Reports proofs that need a key ring, on a server without one. */
@@ -219,12 +215,6 @@ function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
   const least = lingerMs + drainMs + leastRestMs;
   if (totalMs >= least) return [];
   const message = `totalMs is ${totalMs}, and linger and drain take ${lingerMs + drainMs} of it`;
-  return [
-    {
-      key: "shutdown.totalMs",
-      rule: "shutdown-total",
-      message,
-      fix: `use ${least} or more, or shorten the others`,
-    },
-  ];
+  const fix = `use ${least} or more, or shorten the others`;
+  return [{ key: "shutdown.totalMs", rule: "shutdown-total", message, fix }];
 }

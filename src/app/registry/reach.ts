@@ -22,11 +22,7 @@ export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,
 ): Runner[] {
-  const hooking = (hooks.get(name) ?? []).map((hook) => ({
-    feature: hook.feature,
-    isQuery: false,
-  }));
-  return [{ feature, isQuery: kind === "query" }, ...hooking];
+  return [{ feature, isQuery: kind === "query" }, ...(hooks.get(name) ?? []).map(writing)];
 }
 
 /** By the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
@@ -34,11 +30,14 @@ export function runnersOf(registry: Registry, name: string): Runner[] | undefine
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
   // The name of a delivery's job does not identify its channel.
-  if (name === deliveryJob)
-    return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
+  if (name === deliveryJob) return [...registry.channels.values()].map(writing);
   const { consumers, jobs, schedules } = registry;
   const declared = consumers.get(name) ?? jobs.get(name) ?? schedules.get(name);
-  return declared && [{ feature: declared.feature, isQuery: false }];
+  return declared && [writing(declared)];
+}
+
+function writing({ feature }: Pick<Runner, "feature">): Runner {
+  return { feature, isQuery: false };
 }
 
 /** Returns the runners' access to the tables of each feature: their own and those they use. */

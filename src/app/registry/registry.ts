@@ -8,6 +8,7 @@ import {
   featureDeclarations,
   type Kind,
   kinds,
+  named,
 } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
@@ -66,12 +67,7 @@ export interface Registry {
 export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
   const declared = declaredFeatures(features, problems);
-  collected<FeatureDeclarations>(
-    declared,
-    { what: "feature", nameOf: ({ name }) => name },
-    (feature) => [feature],
-    problems,
-  );
+  collected(declared, named("feature"), (feature) => [feature], problems);
   const byName = Object.entries(kinds).map(([name, kind]) => {
     const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
     // Safe: both belong to the same kind.
@@ -96,26 +92,20 @@ function declaredFeatures(
   features: readonly Feature[],
   problems: BootProblem[],
 ): FeatureDeclarations[] {
-  if (!Array.isArray(features)) {
-    const message = "`features` is not an array";
-    problems.push(
-      serverProblem("features", "option-type", message, "pass features: [files, billing]"),
-    );
+  const problem = (key: string, rule: string, message: string, fix: string) => {
+    problems.push(serverProblem(key, rule, message, fix));
     return [];
+  };
+  if (!Array.isArray(features)) {
+    const fix = "pass features: [files, billing]";
+    return problem("features", "option-type", "`features` is not an array", fix);
   }
   return features.flatMap((feature: unknown, index) => {
     const declarations = featureDeclarations(feature);
     if (declarations === undefined) {
       const message = "it was not made by defineFeature";
-      problems.push(
-        serverProblem(
-          `features[${index}]`,
-          "not-a-feature",
-          message,
-          "pass what defineFeature returns",
-        ),
-      );
-      return [];
+      const fix = "pass what defineFeature returns";
+      return problem(`features[${index}]`, "not-a-feature", message, fix);
     }
     problems.push(...declarations.problems);
     return [declarations];
@@ -160,33 +150,34 @@ export function messageProblems({
   jobs,
   schedules,
 }: Registry): BootProblem[] {
-  const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
-  const forgotten = [...consumers.values()].filter(
+  const consuming = [...consumers.values()];
+  const undeclared = consuming.filter(({ type }) => !events.has(type));
+  const forgotten = consuming.filter(
     ({ projection, type }) =>
       projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
   );
   const runs = [handlers, consumers, jobs, schedules];
-  const taken = [...consumers.values(), ...jobs.values(), ...schedules.values()].filter(
+  const taken = [...consuming, ...jobs.values(), ...schedules.values()].filter(
     ({ name }) => runs.filter((declared) => declared.has(name)).length > 1,
   );
   return [
-    ...undeclared.map(({ feature, name, type }) => ({
+    ...undeclared.map(({ feature, name: key, type }) => ({
       feature,
-      key: name,
+      key,
       rule: "event-undeclared",
       message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
       fix: "declare it with r.event, or add the feature that does",
     })),
-    ...forgotten.map(({ feature, name, type }) => ({
+    ...forgotten.map(({ feature, name: key, type }) => ({
       feature,
-      key: name,
+      key,
       rule: "event-not-kept",
       message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
       fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
     })),
-    ...taken.map(({ feature, name }) => ({
+    ...taken.map(({ feature, name: key }) => ({
       feature,
-      key: name,
+      key,
       rule: "duplicate-name",
       message: "a handler, consumer, job or schedule of this name is declared as well",
       fix: "rename one of them",
@@ -207,14 +198,12 @@ export function usesMessages({
 
 /** keelson's tables first. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
-  const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined)
-    ? [keptEventsTable]
-    : [];
+  const keepsEvents = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined);
   return [
     configTable,
     onceTable,
     ...(usesMessages(registry) ? [outboxTable] : []),
-    ...kept,
+    ...(keepsEvents ? [keptEventsTable] : []),
     ...registry.tables.values(),
   ];
 }

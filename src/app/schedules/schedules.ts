@@ -18,7 +18,7 @@ export interface Schedule {
   look(options?: LookOptions): Promise<Looked>;
 }
 
-export interface LookOptions {
+interface LookOptions {
   /** End of the process, in milliseconds since the epoch. */
   readonly deadlineMs?: number | undefined;
   /** Time from which a schedule without a record is due. Default: now. */
@@ -47,7 +47,7 @@ export interface Looked {
 const failureMs = 1_000;
 
 /** The parts of a server's runtime that schedules use. */
-export interface ScheduleRuntime {
+interface ScheduleRuntime {
   readonly server: {
     readonly registry: { readonly schedules: ReadonlyMap<string, ScheduleDeclaration> };
   };
@@ -56,29 +56,19 @@ export interface ScheduleRuntime {
   readonly metrics: Pick<Metrics, "record"> | undefined;
 }
 
-export interface ScheduleAdapters {
-  readonly schedules: Lazy<ScheduleStore>;
-}
-
-/** Runs a fire under its claim. Never throws. */
-export type ConsumeFire<Runtime, Adapters> = (
-  runtime: Runtime,
-  adapters: Adapters,
-  task: FireTask,
-) => Promise<FireOutcome>;
-
+/** @param consume - runs a fire under its claim, and never throws. */
 export async function createSchedules<
   Runtime extends ScheduleRuntime,
-  Adapters extends ScheduleAdapters,
+  Adapters extends { readonly schedules: Lazy<ScheduleStore> },
 >(
   runtime: Runtime,
   adapters: Adapters,
-  consume: ConsumeFire<Runtime, Adapters>,
+  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<FireOutcome>,
 ): Promise<readonly Schedule[]> {
-  const parts = {
+  const parts: Parts = {
     runtime,
     store: await adapters.schedules.open(),
-    consume: (task: FireTask) => consume(runtime, adapters, task),
+    consume: (task) => consume(runtime, adapters, task),
   };
   return [...runtime.server.registry.schedules.values()].map(
     (declaration) => new OneSchedule(parts, declaration),
@@ -141,15 +131,12 @@ class OneSchedule implements Schedule {
       case "wait":
         return { kind: "waiting", nextMs: step.untilMs };
       case "pass":
-        if (await store.pass(this.#key, lastMs, step.atMs)) this.#warnOfMissed(step.atMs);
+        if (await store.pass(this.#key, lastMs, step.atMs))
+          runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(step.atMs) });
         break;
       case "none":
     }
     return { kind: "idle", nextMs: this.#times.next(nowMs) ?? Number.POSITIVE_INFINITY };
-  }
-
-  #warnOfMissed(atMs: number): void {
-    this.#parts.runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(atMs) });
   }
 
   async #fire(atMs: number, { deadlineMs }: LookOptions): Promise<Looked> {

@@ -1,14 +1,14 @@
 import type { StoredItem } from "./stored-item.ts";
 import { firstState, maxDeletes, type Walk, type WalkState, walkTables } from "./walk.ts";
 
-export interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
+interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
   /** State of an interrupted erasure to resume. */
   readonly begun?: WalkState | undefined;
   /** Only counts rows. */
   readonly isDryRun: boolean;
 }
 
-export interface Erased {
+interface Erased {
   readonly state: WalkState;
   /** The last pass found no rows, or rows are only counted. */
   readonly isDone: boolean;
@@ -23,13 +23,8 @@ const concurrentCalls = 4;
  * page that was already read. A later erasure completes an interrupted one.
  * @throws any error of the store.
  */
-export async function eraseTenant({
-  sources,
-  rows,
-  keep,
-  begun,
-  isDryRun,
-}: Erasure): Promise<Erased> {
+export async function eraseTenant(erasure: Erasure): Promise<Erased> {
+  const { sources, rows, keep, begun, isDryRun } = erasure;
   const visit: Walk["visit"] = async (source, own, counted) => {
     // Rows that are only counted stay, and a resumed walk reads an interrupted page again. They
     // therefore count only when their page is complete.

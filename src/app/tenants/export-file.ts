@@ -2,7 +2,7 @@ import { lstat, rename } from "node:fs/promises";
 import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 
 /** File that gets its final name once it is complete. */
-export interface ExportFile {
+interface ExportFile {
   readonly bytes: number;
   write(text: string): Promise<void>;
   /** @throws Error if another export has started under this name. */

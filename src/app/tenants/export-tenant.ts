@@ -9,7 +9,7 @@ export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
 }
 
 /** Content of an export's first line. */
-export interface ExportHeader {
+interface ExportHeader {
   readonly tenant: string;
   /** ISO 8601. */
   readonly exportedAt: string;

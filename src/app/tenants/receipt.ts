@@ -1,5 +1,5 @@
 import type { TenantSources } from "./tenant-source.ts";
-import type { WalkState } from "./walk.ts";
+import type { TableCount, WalkState } from "./walk.ts";
 
 export interface TenantReceipt {
   readonly action: TenantAction;
@@ -18,7 +18,7 @@ export interface TenantReceipt {
 /** `count` is the dry run of an erasure. */
 export type TenantAction = "export" | "erase" | "count";
 
-export interface TableReceipt {
+interface TableReceipt {
   /** Declared name. */
   readonly table: string;
   readonly tableName: string;
@@ -28,61 +28,40 @@ export interface TableReceipt {
   readonly rows: number;
 }
 
-export interface ReceiptParts
+interface ReceiptParts
   extends TenantSources,
     Pick<TenantReceipt, "action" | "tenant" | "at" | "isDone"> {
   readonly state: WalkState;
 }
 
-export function receiptOf({
-  action,
-  tenant,
-  at,
-  isDone,
-  state,
-  sources,
-  notCovered,
-}: ReceiptParts): TenantReceipt {
-  const counted = sources.map(({ table, tableName }, index) => ({
-    table,
-    tableName,
-    ...countAt(state, index),
-  }));
-  const untold = counted.flatMap(({ tableName, untold }) =>
-    untold === 0
-      ? []
-      : [
-          `${rowsText(untold)} of ${tableName} without a tenant: the system's, or an older version's`,
-        ],
-  );
+export function receiptOf(parts: ReceiptParts): TenantReceipt {
+  const { action, tenant, at, isDone, state, sources, notCovered } = parts;
+  const tables: TableReceipt[] = [];
+  const untold: string[] = [];
+  for (const [index, { table, tableName }] of sources.entries()) {
+    const count = state.counts[index] as TableCount; // safe: one per table
+    tables.push({ table, tableName, scanned: count.scanned, rows: count.rows });
+    if (count.untold > 0)
+      untold.push(
+        `${rowsText(count.untold)} of ${tableName} without a tenant: the system's, or an older version's`,
+      );
+  }
   return {
     action,
     tenant,
     at,
-    tables: counted.map(({ untold: _untold, ...table }) => table),
-    rows: counted.reduce((total, { rows }) => total + rows, 0),
+    tables,
+    rows: tables.reduce((total, { rows }) => total + rows, 0),
     passes: state.pass,
     isDone,
     notCovered: [...untold, ...notCovered],
   };
 }
 
-function countAt({ counts }: WalkState, index: number): WalkState["counts"][number] {
-  // Safe: it has an element per table.
-  return counts[index] as WalkState["counts"][number];
-}
-
 const participles = { export: "exported", erase: "erased", count: "found" } as const;
 
-export function receiptLines({
-  action,
-  tenant,
-  tables,
-  rows,
-  passes,
-  isDone,
-  notCovered,
-}: TenantReceipt): readonly string[] {
+export function receiptLines(receipt: TenantReceipt): readonly string[] {
+  const { action, tenant, tables, rows, passes, isDone, notCovered } = receipt;
   const done = participles[action];
   return [
     ...tables.map((table) => `${table.tableName}: ${rowsText(table.rows)} ${done}`),

@@ -11,7 +11,7 @@ export interface WalkIdentity {
   readonly tables: readonly string[];
 }
 
-export interface KeptState {
+interface KeptState {
   readonly state: WalkState;
   /** Bytes of an export written so far. */
   readonly bytes?: number;
@@ -60,9 +60,7 @@ function parsed(text: string): (KeptState & { readonly identity: unknown }) | un
   try {
     const kept = JSON.parse(text);
     // Safe: only `write` makes files of this identity.
-    return typeof kept === "object" && kept !== null
-      ? (kept as KeptState & { readonly identity: unknown })
-      : undefined;
+    return typeof kept === "object" && kept !== null ? kept : undefined;
   } catch {
     return undefined;
   }

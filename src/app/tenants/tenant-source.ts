@@ -22,7 +22,11 @@ export interface TenantSource {
   readonly tableName: string;
   readonly keys: readonly string[];
   /** May exclude only rows for which {@link TenantSource.verdict} returns `other`. */
-  readonly filter: RowFilter;
+  readonly filter: {
+    readonly expression: string;
+    readonly names: Readonly<Record<string, string>>;
+    readonly values: StoredItem;
+  };
   /** Attributes that the verdict reads besides the key. */
   readonly looksAt: readonly string[];
   /** `untold` if the row does not show its owner. */
@@ -33,12 +37,6 @@ export interface TenantSource {
 
 /** Owner of a row: this tenant, another one, or unknown. */
 export type Verdict = "own" | "other" | "untold";
-
-export interface RowFilter {
-  readonly expression: string;
-  readonly names: Readonly<Record<string, string>>;
-  readonly values: StoredItem;
-}
 
 /** In the order of erasure. */
 export interface TenantSources {
@@ -58,31 +56,34 @@ export function tenantSources(
 ): TenantSources {
   const { registry, options } = server;
   const prefix = options.dynamodb?.prefix ?? "keelson";
-  const named = (table: TableDeclaration) => ({
-    declared: table,
-    tableName: physicalTableName(table.name, prefix, env),
+  const nameOf = (name: string) => physicalTableName(name, prefix, env);
+  const sourceOf = (table: TableDeclaration, rows: TenantRowsIn): TenantSource => ({
+    table: table.name,
+    tableName: nameOf(table.name),
+    keys: table.sortKey === undefined ? [table.partitionKey] : [table.partitionKey, table.sortKey],
+    looksAt: [],
+    exported: (item) => item,
+    ...rows,
   });
+  const inWall = (table: TableDeclaration) =>
+    sourceOf(table, byPartition(table, [{ begins: tenantPrefix(tenantId) }]));
   const has = new Set(allTables(registry));
   const own = [...registry.tables.values()];
-  const [walled, open] = [
-    own.filter(({ tenant }) => tenant === true),
-    own.filter(({ tenant }) => tenant !== true),
-  ];
   return {
     sources: [
-      ...walled.map((table) => byPartition(named(table), [{ begins: tenantPrefix(tenantId) }])),
-      ...(has.has(keptEventsTable)
-        ? [byPartition(named(keptEventsTable), [{ begins: tenantPrefix(tenantId) }])]
-        : []),
-      ...(has.has(outboxTable) ? [outboxSource(named(outboxTable), tenantId)] : []),
-      byTenantId(named(onceTable), tenantId),
+      ...own.filter(({ tenant }) => tenant === true).map(inWall),
+      ...(has.has(keptEventsTable) ? [inWall(keptEventsTable)] : []),
+      ...(has.has(outboxTable) ? [sourceOf(outboxTable, byEnvelope(tenantId))] : []),
+      sourceOf(onceTable, byTenantId(tenantId)),
       {
-        ...byPartition(named(configTable), configPartitions(tenantId)),
+        ...sourceOf(configTable, byPartition(configTable, configPartitions(tenantId))),
         exported: withoutSecrets(registry),
       },
     ],
     notCovered: [
-      ...open.map((table) => `the table ${named(table).tableName}, which has no \`tenant: true\``),
+      ...own
+        .filter(({ tenant }) => tenant !== true)
+        .map(({ name }) => `the table ${nameOf(name)}, which has no \`tenant: true\``),
       ...outOfReach,
     ],
   };
@@ -96,10 +97,9 @@ const outOfReach: readonly string[] = [
   "everything outside of these tables: buckets, caches, other services",
 ];
 
-interface NamedTable {
-  readonly declared: TableDeclaration;
-  readonly tableName: string;
-}
+/** How the rows of a tenant are found in a table, and leave the account. */
+type TenantRowsIn = Pick<TenantSource, "filter" | "verdict"> &
+  Partial<Pick<TenantSource, "looksAt" | "exported">>;
 
 /** A partition key, or the beginning of several. */
 type Partition = { readonly is: string } | { readonly begins: string };
@@ -116,31 +116,24 @@ function configPartitions(tenantId: string): readonly Partition[] {
   ];
 }
 
-/** Source of a table whose partition keys contain the tenant. */
+/** Rows whose partition keys contain the tenant. */
 function byPartition(
-  { declared, tableName }: NamedTable,
+  { partitionKey }: TableDeclaration,
   partitions: readonly Partition[],
-): TenantSource {
-  const { name: table, partitionKey } = declared;
+): TenantRowsIn {
+  const comparisons = partitions.map((partition, index) =>
+    "is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`,
+  );
+  const values = partitions.map((partition, index) => [
+    `:v${index}`,
+    { S: "is" in partition ? partition.is : partition.begins },
+  ]);
   return {
-    table,
-    tableName,
-    keys: keysOf(declared),
     filter: {
-      expression: partitions
-        .map((partition, index) =>
-          "is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`,
-        )
-        .join(" OR "),
+      expression: comparisons.join(" OR "),
       names: { "#key": partitionKey },
-      values: Object.fromEntries(
-        partitions.map((partition, index) => [
-          `:v${index}`,
-          { S: "is" in partition ? partition.is : partition.begins },
-        ]),
-      ),
+      values: Object.fromEntries(values),
     },
-    looksAt: [],
     verdict: (item) => {
       const key = textOf(item, partitionKey) ?? "";
       const isOwn = partitions.some((partition) =>
@@ -148,16 +141,12 @@ function byPartition(
       );
       return isOwn ? "own" : "other";
     },
-    exported: (item) => item,
   };
 }
 
-/** Source of a keelson table whose rows have a `tenantId`. */
-function byTenantId({ declared, tableName }: NamedTable, tenantId: string): TenantSource {
+/** Rows of a keelson table with a `tenantId`. */
+function byTenantId(tenantId: string): TenantRowsIn {
   return {
-    table: declared.name,
-    tableName,
-    keys: keysOf(declared),
     filter: {
       expression: "#tenant = :tenant OR attribute_not_exists(#tenant)",
       names: { "#tenant": "tenantId" },
@@ -168,19 +157,18 @@ function byTenantId({ declared, tableName }: NamedTable, tenantId: string): Tena
       if (item["tenantId"] === undefined) return "untold";
       return textOf(item, "tenantId") === tenantId ? "own" : "other";
     },
-    exported: (item) => item,
   };
 }
 
-/** In a row without `tenantId`, the envelope has the tenant. */
-function outboxSource(table: NamedTable, tenantId: string): TenantSource {
-  const source = byTenantId(table, tenantId);
+/** Rows whose tenant is in the envelope, unless they have a `tenantId`. */
+function byEnvelope(tenantId: string): TenantRowsIn {
+  const rows = byTenantId(tenantId);
   return {
-    ...source,
-    looksAt: [...source.looksAt, "envelope"],
+    ...rows,
+    looksAt: ["tenantId", "envelope"],
     verdict: (item) => {
       const envelope = item["tenantId"] === undefined ? envelopeOf(item) : undefined;
-      if (envelope === undefined) return source.verdict(item);
+      if (envelope === undefined) return rows.verdict(item);
       return envelope["tenantId"] === tenantId ? "own" : "other";
     },
     exported: (item) => {
@@ -211,8 +199,4 @@ function envelopeOf(item: StoredItem): Readonly<Record<string, unknown>> | undef
   } catch {
     return undefined;
   }
-}
-
-function keysOf({ partitionKey, sortKey }: TableDeclaration): readonly string[] {
-  return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }
