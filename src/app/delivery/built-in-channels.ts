@@ -7,42 +7,27 @@ import type { Tracing } from "../observe/spans.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
-/** Message of the channel `webhook`. */
 interface Webhook {
   readonly url: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** DNS lookups, limited per tenant, that all webhooks of a runtime share. */
+/** Lookups limited per tenant, shared by all webhooks of a runtime. */
 type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
 
-/** Returns the declarations of the channels `log` and `webhook`. */
 export function builtInChannels(
   { webhook = {} }: DeliveryOptions = {},
   lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
   tracing?: Pick<Lazy<Pick<Tracing, "posting">>, "open">,
 ): (readonly [string, ChannelDeclaration])[] {
+  const log: ChannelDeclaration["send"] = (ctx, message) =>
+    ctx.log.info("delivery.message", { message });
+  const post: ChannelDeclaration["send"] = (ctx, message, { id }) =>
+    sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing); // safe: validated by `webhookInput`
   const feature = "keelson";
   return [
-    [
-      "log",
-      {
-        feature,
-        name: "log",
-        input: undefined,
-        send: (ctx, message) => ctx.log.info("delivery.message", { message }),
-      },
-    ],
-    [
-      "webhook",
-      {
-        feature,
-        name: "webhook",
-        input: webhookInput,
-        send: (ctx, message, { id }) =>
-          sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: validated by `webhookInput`
-      },
-    ],
+    ["log", { feature, name: "log", input: undefined, send: log }],
+    ["webhook", { feature, name: "webhook", input: webhookInput, send: post }],
   ];
 }
 
@@ -87,8 +72,7 @@ async function sendWebhook(
       body: JSON.stringify(body),
       secret,
       nowMs: Date.now(),
-      // Without `tracestate`: it may contain data of other systems, which must not reach third
-      // parties.
+      // Without `tracestate`: data of other systems must not reach third parties.
       headers: { "x-request-id": ctx.requestId, traceparent: ctx.trace.headers().traceparent },
       allowHttp,
       allowPrivate,

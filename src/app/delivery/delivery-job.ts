@@ -3,10 +3,7 @@ import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 
-/**
- * Creates the job that sends the message of a delivery through its channel. Every delivery is such
- * a job.
- */
+/** Creates the job that every delivery is: it sends the message through its channel. */
 export function createDeliveryJob(
   channels: ReadonlyMap<string, ChannelDeclaration>,
 ): JobDeclaration {
@@ -22,7 +19,7 @@ export function createDeliveryJob(
     run: async (ctx, payload, { jobId }) => {
       const { channel, message } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: a job's payload is an object
       const declaration = channels.get(channel);
-      // Not permanent, because another version of the application may have the channel.
+      // Not permanent: another version of the application may have the channel.
       if (declaration === undefined) throw new Error(`there is no channel ${channel}`);
       const refuse = (problems: string) =>
         new PermanentError(`the message does not fit the channel (${problems})`);

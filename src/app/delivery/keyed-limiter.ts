@@ -1,8 +1,5 @@
-/**
- * Calls `run` as soon as its key has a free slot, and returns its result. Rejects with the signal's
- * reason if the signal aborts while the call waits.
- */
-export type KeyedLimiter = <Result>(
+/** Calls `run` once its key has a free slot. Rejects if the signal aborts while the call waits. */
+type KeyedLimiter = <Result>(
   key: string,
   signal: AbortSignal,
   run: () => Promise<Result>,
@@ -13,10 +10,7 @@ interface Lane {
   readonly waiting: Set<() => void>;
 }
 
-/**
- * Creates a limiter that runs up to `most` calls at a time for each key. The others wait, first
- * come, first served.
- */
+/** Runs up to `most` calls at a time per key. The others wait, first come, first served. */
 export function createKeyedLimiter(most: number): KeyedLimiter {
   const lanes = new Map<string, Lane>();
   return async (key, signal, run) => {
@@ -26,7 +20,7 @@ export function createKeyedLimiter(most: number): KeyedLimiter {
     if (lane.running < most) lane.running += 1;
     else await slot(lane, signal);
     try {
-      // The signal may have aborted while the slot was handed over.
+      // It may have aborted while the slot was handed over.
       signal.throwIfAborted();
       return await run();
     } finally {
@@ -37,7 +31,6 @@ export function createKeyedLimiter(most: number): KeyedLimiter {
   };
 }
 
-/** Resolves when another call ends and hands over its slot. */
 function slot({ waiting }: Lane, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const begin = () => {

@@ -2,13 +2,13 @@ import type { LookupAddress } from "node:dns";
 import { systemCode } from "../../base/errors/system-code.ts";
 import { createKeyedLimiter } from "./keyed-limiter.ts";
 
-/** Maximum number of concurrent lookups per tenant. Further lookups wait. */
+/** Concurrent lookups per tenant. Further ones wait. */
 const mostOfTenant = 4;
-/** Initial timeout of a DNS query, in milliseconds, and number of attempts. */
+/** Initial timeout of a DNS query, in milliseconds, and attempts. */
 const [attemptMs, attempts] = [1_000, 3];
-/** Time to wait for the second address family after the first has responded, in milliseconds. */
+/** Wait for the other address family once one has responded, in milliseconds. */
 const otherFamilyMs = 250;
-/** Maximum number of addresses used per family. */
+/** Addresses used per family. */
 const mostOfFamily = 16;
 
 const loopback: readonly LookupAddress[] = [
@@ -16,29 +16,25 @@ const loopback: readonly LookupAddress[] = [
   { address: "::1", family: 6 },
 ];
 
-/** Resolves a name to its addresses, at least one. Cancels the lookup when the signal aborts. */
+/** Resolves to at least one address. Ends when the signal aborts. */
 export type NameLookup = (
   hostname: string,
   signal: AbortSignal,
 ) => Promise<readonly LookupAddress[]>;
 
 export interface NameLookupOptions {
-  /**
-   * IP addresses of DNS servers, with a port if it is not 53. Default: the servers of the machine.
-   */
+  /** IP addresses of DNS servers, with a port if not 53. Default: the machine's. */
   readonly servers?: readonly string[] | undefined;
-  /** Path of the hosts file. Default: the machine's. */
+  /** Default: the machine's. */
   readonly hostsFile?: string;
 }
 
 /**
- * Creates lookups of names that an untrusted party chose, with a concurrency limit per tenant.
- * `dns.lookup` is unsuitable because it cannot be canceled and shares four threads per process:
- * names of a dead zone block these until the machine's resolver times out. The lookups here hold a
- * socket, and end with their signal.
+ * Creates lookups of names that an untrusted party chose, limited per tenant. `dns.lookup` cannot
+ * be canceled and shares four threads per process, which names of a dead zone block until the
+ * machine's resolver times out. These lookups hold a socket, and end with their signal.
  *
- * Local names are resolved from the hosts file and `localhost` (RFC 6761), but not from search
- * domains or mDNS.
+ * Local names come from the hosts file and `localhost` (RFC 6761), not from search domains or mDNS.
  */
 export function createNameLookups({
   servers,
@@ -63,10 +59,7 @@ function machineHostsFile(): string {
     : "/etc/hosts";
 }
 
-/**
- * Reads the hosts file on each lookup, like the machine does: containers receive new lines while
- * they run.
- */
+/** On each lookup, like the machine: running containers receive new lines. */
 async function hostsAddresses(path: string, name: string): Promise<LookupAddress[]> {
   const text = await process
     .getBuiltinModule("node:fs/promises")
@@ -82,10 +75,7 @@ async function hostsAddresses(path: string, name: string): Promise<LookupAddress
   });
 }
 
-/**
- * Queries both families. Each lookup has a separate resolver, because `cancel` ends all queries of
- * a resolver.
- */
+/** A resolver per lookup, because `cancel` ends all queries of one. */
 async function askServers(
   servers: readonly string[] | undefined,
   name: string,
@@ -128,28 +118,21 @@ function addressesIn(answer: PromiseSettledResult<string[]>, family: 4 | 6): Loo
   return answer.value.slice(0, mostOfFamily).map((address) => ({ address, family }));
 }
 
-/** Orders addresses the way Node tries them, alternating between the families. */
+/** Alternates between the families, like Node. */
 function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[] {
   return Array.from({ length: mostOfFamily }, (_, index) => [one[index], other[index]])
     .flat()
     .filter((address) => address !== undefined);
 }
 
-/**
- * Returns the most specific failure. If both queries only report a missing address, returns
- * `ENOTFOUND` like `dns.lookup`.
- */
+/** The most specific failure, or `ENOTFOUND`, like `dns.lookup`, if addresses are only missing. */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>
     answer.status === "rejected" ? [answer.reason] : [],
   );
-  const isNothing = (reason: unknown) => isNoAnswer(systemCode(reason));
+  const isNothing = (reason: unknown) => /^ENO(TFOUND|DATA)$/.test(String(systemCode(reason)));
   const nothing = Object.assign(new Error("the name has no address", { cause: reasons[0] }), {
     code: "ENOTFOUND",
   });
   return reasons.find((reason) => !isNothing(reason)) ?? nothing;
-}
-
-function isNoAnswer(code: unknown): boolean {
-  return code === "ENOTFOUND" || code === "ENODATA";
 }

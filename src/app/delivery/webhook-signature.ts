@@ -2,8 +2,7 @@ import { createHmac } from "node:crypto";
 
 const base64Prefix = "whsec_";
 
-/** Content that a signature covers, and the secret that signs it. */
-export interface SignedMessage {
+interface SignedMessage {
   readonly id: string;
   readonly timestampSeconds: number;
   readonly body: string;
@@ -12,9 +11,7 @@ export interface SignedMessage {
 }
 
 /**
- * Signs a message according to Standard Webhooks (https://www.standardwebhooks.com). Returns the
- * value of `webhook-signature`.
- *
+ * Returns the `webhook-signature` of Standard Webhooks (https://www.standardwebhooks.com).
  * @throws TypeError for a secret without bytes, with which anyone could sign.
  */
 export function signWebhook({ id, timestampSeconds, body, secret }: SignedMessage): string {

@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 
 const maxAnswerBytes = 64 * 1024;
 
-/** Settles when the connection closes. A received status counts, regardless of the body. */
+/** Settles when the connection closes. A received status counts, whatever its body. */
 export function statusOf(outgoing: ClientRequest): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | undefined;
@@ -11,7 +11,7 @@ export function statusOf(outgoing: ClientRequest): Promise<number> {
       status = response.statusCode;
       drop(response, outgoing);
     });
-    // Handles an unrequested status 101.
+    // An unrequested status 101.
     outgoing.on("upgrade", (response) => {
       status = response.statusCode;
       outgoing.destroy();
@@ -29,7 +29,7 @@ function drop(response: IncomingMessage, outgoing: ClientRequest): void {
     bytes += chunk.length;
     if (bytes > maxAnswerBytes) outgoing.destroy();
   });
-  // A truncated body is an error of the response, not of the delivery. Node currently tolerates a
-  // missing listener, but may not in the future.
+  // A truncated body does not concern the delivery. Node may not always tolerate a missing
+  // listener.
   response.on("error", () => {});
 }

@@ -9,49 +9,42 @@ import { statusOf } from "./webhook-status.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
-/** Longest name lookup, in milliseconds and as a share of the whole timeout. */
+/** In milliseconds and as a share of the whole timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
-// A caller must not set headers that frame the request or are signed.
+// Headers that frame the request or are signed.
 const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
 export interface WebhookRequest {
   /** At most 2,048 characters, https, without credentials. */
   readonly url: string;
-  /** ID of the message, the same for each attempt. */
+  /** The same for each attempt. */
   readonly id: string;
-  /** Sent unchanged, as `application/json` unless `headers` has another content type. */
+  /** Sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;
-  /** Key of the signature. Without a key the request is not signed. */
+  /** Without it, the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
-  /** Must not contain headers that frame the request, or `webhook-*`. */
+  /** None that frames the request, and no `webhook-*`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly allowHttp: boolean;
-  /** Whether addresses that are not public are allowed. For development only. */
+  /** Allows addresses that are not public, for development. */
   readonly allowPrivate: boolean;
-  /** Timeout from the name lookup to the end of the response headers, in milliseconds. */
+  /** From the name lookup to the end of the response headers. */
   readonly timeoutMs: number;
-  /** Resolves the name, within half of `timeoutMs` and at most 5 s. */
+  /** Has half of `timeoutMs`, and at most 5 s. */
   readonly lookup: NameLookup;
-  /**
-   * Wraps sending in a span, and may pass the span's `traceparent` to `send`. Default: the request
-   * is sent unchanged.
-   */
+  /** Wraps sending in a span, whose `traceparent` it may pass to `send`. */
   readonly around?: (
     url: URL,
     send: (traceparent: string | undefined) => Promise<number>,
   ) => Promise<number>;
 }
 
-/** Failed delivery of a webhook. Its message contains neither the secret nor the URL's query. */
+/** Failed delivery. Its message contains neither the secret nor the URL's query. */
 export class WebhookError extends Error {
-  /**
-   * True for a timeout, a failed connection, 429 and 5xx. A retry cannot succeed after any other
-   * failure.
-   */
+  /** For a timeout, a failed connection, 429 and 5xx. No retry can succeed after anything else. */
   readonly isRetryable: boolean;
-  /** Status of the response, if there was one. */
   readonly status: number | undefined;
   constructor(
     message: string,
@@ -65,18 +58,16 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a separate connection, signed according to Standard Webhooks. A URL from an
- * untrusted party cannot reach targets that only this machine can reach: keelson does not follow
- * redirects or use a proxy, and connects to the addresses it checked, without a second lookup.
+ * Posts a webhook over a connection of its own, signed according to Standard Webhooks. A URL from
+ * an untrusted party cannot reach targets behind this machine: keelson follows no redirects, uses
+ * no proxy, and connects to the addresses it checked without a second lookup.
  *
  * | event | outcome |
  * |---|---|
- * | 2xx, even if its body is truncated | resolves |
+ * | 2xx, even with a truncated body | resolves |
  * | no connection, timeout, 429, 5xx | retryable `WebhookError` |
  * | any other status, including redirects | permanent `WebhookError` |
  * | a refused URL, address or header | permanent `WebhookError`, no request is sent |
- *
- * @throws WebhookError for every outcome except a 2xx.
  */
 export async function postWebhook(request: WebhookRequest): Promise<{ status: number }> {
   const url = webhookUrl(request);
@@ -84,38 +75,38 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), request.timeoutMs);
   try {
-    const sendWith = (traceparent: string | undefined) =>
-      send(
-        traceparent === undefined ? request : withTrace(request, traceparent),
-        url,
-        place,
-        deadline.signal,
-      );
-    const status = await (request.around === undefined
-      ? sendWith(undefined)
-      : request.around(url, sendWith));
+    const { around = (_url, post) => post(undefined) } = request;
+    const status = await around(url, (traceparent) => {
+      const headers = traceparent === undefined ? {} : { traceparent };
+      const traced = { ...request, headers: { ...request.headers, ...headers } };
+      return send({ request: traced, url, place, signal: deadline.signal });
+    });
     if (status < 200 || status > 299) throw statusError(place, status);
     return { status };
   } catch (cause) {
     if (cause instanceof WebhookError) throw cause;
     const what = deadline.signal.aborted
       ? `no answer within ${request.timeoutMs} ms`
-      : `connection failed (${codeOf(cause)})`;
+      : `connection failed (${String(systemCode(cause) ?? "no code")})`;
     throw new WebhookError(`${place}: ${what}`, { isRetryable: true, cause });
   } finally {
     clearTimeout(timer);
   }
 }
 
-function withTrace(request: WebhookRequest, traceparent: string): WebhookRequest {
-  return { ...request, headers: { ...request.headers, traceparent } };
+interface Sending {
+  readonly request: WebhookRequest;
+  readonly url: URL;
+  /** The URL for messages. */
+  readonly place: string;
+  readonly signal: AbortSignal;
 }
 
 function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   if (text.length > maxUrlLength)
     throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
   const url = URL.parse(text);
-  // The error does not contain the URL, because any part of it may be a secret.
+  // Without the URL, any part of which may be a secret.
   if (url === null)
     throw permanent(
       "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",
@@ -127,32 +118,27 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   return url;
 }
 
-/** Returns the URL for messages, without its query and credentials, which may be secrets. */
+/** The query and credentials may be secrets. */
 function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
 
-async function send(
-  request: WebhookRequest,
-  url: URL,
-  place: string,
-  signal: AbortSignal,
-): Promise<number> {
+async function send(sending: Sending): Promise<number> {
+  const { request, url, place } = sending;
   const isAllowed = await addressRule(request);
-  const addresses = await addressesOf(request, url, place);
+  const addresses = await addressesOf(sending);
   for (const { address } of addresses)
     if (!isAllowed(address)) throw refusedAddress(place, address);
 
-  const outgoing = clientRequest(request, url, place, addresses, signal);
+  const outgoing = clientRequest(sending, addresses);
+  const write = () => outgoing.end(request.body);
   outgoing.once("socket", (socket: Socket) => {
-    // Checks the address again before the request is written, so that the check does not depend on
-    // how Node connects.
+    // Checked again before the request is written, however Node connects.
     socket.once("connect", () => {
       const peer = String(socket.remoteAddress);
       if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
-      else if (url.protocol === "https:")
-        socket.once("secureConnect", () => outgoing.end(request.body));
-      else outgoing.end(request.body);
+      else if (url.protocol === "https:") socket.once("secureConnect", write);
+      else write();
     });
   });
   return statusOf(outgoing);
@@ -166,11 +152,7 @@ async function addressRule({
   return (address) => isPublicAddress(ipaddr, address);
 }
 
-async function addressesOf(
-  request: WebhookRequest,
-  url: URL,
-  place: string,
-): Promise<readonly LookupAddress[]> {
+async function addressesOf({ request, url, place }: Sending): Promise<readonly LookupAddress[]> {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const family = process.getBuiltinModule("node:net").isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
@@ -190,43 +172,33 @@ async function addressesOf(
   }
 }
 
-/** Creates the request without sending it. Node does not write before `end`. */
+/** Node does not write before `end`. */
 function clientRequest(
-  request: WebhookRequest,
-  url: URL,
-  place: string,
+  { request, url, place, signal }: Sending,
   addresses: readonly LookupAddress[],
-  signal: AbortSignal,
 ): ClientRequest {
   try {
-    // Not imported: an import would load everything behind the lazy getters of `node:http`.
+    // An import would load everything behind the lazy getters of `node:http`.
     const client = process.getBuiltinModule(url.protocol === "https:" ? "node:https" : "node:http");
     const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamily"> = {
       method: "POST",
       headers: headersOf(request),
       signal,
-      // A separate agent for this request: it shares and keeps no connection, and ignores the proxy
-      // of the environment.
+      // An agent of its own: no shared or kept connection, no proxy of the environment.
       agent: false,
-      // Makes Node request all addresses from `lookup`, regardless of the process's settings.
+      // Has Node ask `lookup` for all addresses, regardless of the process's settings.
       autoSelectFamily: true,
       lookup: (_hostname, _options, callback) => callback(null, [...addresses]),
     };
     return client.request(url, options);
   } catch (cause) {
-    // Safe: Node only throws errors here. Their messages contain the name of a header but not its
-    // value.
+    // Safe: Node only throws errors here. They name a header, but not its value.
     throw permanent(`${place}: ${(cause as Error).message}`, cause);
   }
 }
 
-function headersOf({
-  id,
-  body,
-  secret,
-  nowMs,
-  headers = {},
-}: WebhookRequest): Record<string, string> {
+function headersOf(request: WebhookRequest): Record<string, string> {
+  const { id, body, secret, nowMs, headers = {} } = request;
   const timestampSeconds = Math.floor(nowMs / 1_000);
   const all: Record<string, string> = { "content-type": "application/json" };
   for (const [name, value] of Object.entries(headers)) {
@@ -244,17 +216,11 @@ function statusError(place: string, status: number): WebhookError {
   const isRedirect = status >= 300 && status <= 399;
   return new WebhookError(
     `${place}: answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`,
-    {
-      isRetryable: status === 429 || (status >= 500 && status <= 599),
-      status,
-    },
+    { isRetryable: status === 429 || (status >= 500 && status <= 599), status },
   );
 }
 
-/**
- * Puts the address only into the cause: the message may reach the author of the URL, who must not
- * learn internal addresses.
- */
+/** The message may reach the URL's author, who must not learn internal addresses. */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(
     `${place}: the host has an address that is not public`,
@@ -264,8 +230,4 @@ function refusedAddress(place: string, address: string): WebhookError {
 
 function permanent(message: string, cause?: unknown): WebhookError {
   return new WebhookError(message, { isRetryable: false, cause });
-}
-
-function codeOf(error: unknown): string {
-  return String(systemCode(error) ?? "no code");
 }

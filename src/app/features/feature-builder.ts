@@ -19,25 +19,25 @@ import type { Projection, ProjectionOptions } from "../projections/projection.ts
 import type { ScheduleOptions } from "../schedules/schedule.ts";
 
 /**
- * The `r` of a feature's declaration. If the feature's name is known, the compiler checks each
- * entry of `Queries`, `Writes` and `Jobs` against the schema declared under that name.
+ * The `r` of `defineFeature`. For a feature with a literal name, the compiler checks the entries of
+ * `Queries`, `Writes` and `Jobs` against the schemas declared under their names.
  */
 export interface FeatureBuilder<Name extends string = string> {
   /**
-   * Declares configuration keys (specification 2.1) and returns their handles. Can be called
-   * several times, for example to declare a computed key that reads keys from an earlier call.
+   * Declares configuration keys (specification 2.1) and returns their handles. A further call can
+   * declare computed keys that read these.
    */
   config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
     readonly keys: Keys;
-    // Expanded instead of `ConfigHandles<Keys>`, so that editors show the handles on hover.
+    // Not `ConfigHandles<Keys>`: editors show this form on hover.
   }): {
     readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value>
       ? ConfigKeyHandle<Value>
       : never;
   };
   /**
-   * Declares a DynamoDB table with string keys, and its indexes. With `tenant: true`, each key
-   * starts with its tenant, and handlers reach only the rows of the caller's tenant.
+   * Declares a DynamoDB table with string keys, and its indexes. With `tenant: true`, keys start
+   * with their tenant, and handlers reach only the caller's.
    */
   table<
     const Index extends string = never,
@@ -48,7 +48,7 @@ export interface FeatureBuilder<Name extends string = string> {
     name: string,
     options: TableOptions<Index, Partition, Sort, Tenant>,
   ): DeclaredTable<Index, Partition, Sort, Tenant>;
-  /** Declares a handler that only reads, named `<entity>.<operation>`. */
+  /** Declares a handler that only reads, `<entity>.<operation>`. */
   query<
     const Operation extends string,
     Input extends StandardSchemaV1,
@@ -60,7 +60,7 @@ export interface FeatureBuilder<Name extends string = string> {
     name: Operation,
     options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
   ): void;
-  /** Declares a handler that changes something, named `<entity>.<operation>`. */
+  /** Declares a handler that changes something, `<entity>.<operation>`. */
   write<
     const Operation extends string,
     Input extends StandardSchemaV1,
@@ -73,21 +73,18 @@ export interface FeatureBuilder<Name extends string = string> {
     options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
   ): void;
   /**
-   * Hooks into a write of any feature of the server, by its full name. All hooks of a write run
-   * under its claim, in the order of the features. A replay runs no hooks.
-   *
+   * Hooks into a write of any feature, by its full name. All hooks of a write run under its claim,
+   * in the order of the features, but not in a replay.
    * @example
    * r.hook("files.file.create", { before: async (ctx, file) => refuseWhereFull(ctx, file) });
    */
   hook<Write extends keyof Writes>(write: Write, options: HookOptions<Write>): void;
   /**
-   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload
-   * is an object without a `requestId`. keelson checks it when it is published and when it is
-   * consumed.
-   *
+   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload,
+   * an object without a `requestId`, is checked when published and when consumed.
    * @param options - `{ keepDays: 30 }` or `{ keep: true }` stores each event in the commit that
-   * publishes it, for `ctx.events` and projections. A kept event takes two of the commit's 100
-   * items. Default: deleted after it is dispatched.
+   * publishes it, for `ctx.events` and projections, as two of the commit's 100 items. Default:
+   * deleted once dispatched.
    */
   event<const Type extends string>(
     type: Type,
@@ -95,9 +92,8 @@ export interface FeatureBuilder<Name extends string = string> {
     options?: EventOptions,
   ): void;
   /**
-   * Declares a consumer of an event, named `<feature>.<entity>.<name>`. Each consumer handles an
-   * event once (specification 6.4), although events can be delivered several times and in any
-   * order.
+   * Declares a consumer, `<feature>.<entity>.<name>`. It handles each event once (specification
+   * 6.4), although events arrive repeatedly and in any order.
    */
   on<Type extends keyof Events>(
     type: Type,
@@ -109,28 +105,26 @@ export interface FeatureBuilder<Name extends string = string> {
     name: Operation,
     options: JobOptions<Input, `${Name}.${Operation}`>,
   ): void;
-  /**
-   * Declares a scheduled handler, `<entity>.<operation>`. Each fire runs once across all processes.
-   */
+  /** Declares a scheduled handler, `<entity>.<operation>`. Each fire runs once across processes. */
   schedule(name: string, options: ScheduleOptions): void;
   /**
-   * Declares a projection, `<entity>.<name>`: rows in the application's tables, computed from kept
-   * events. Each event counts once. Returns a handle that makes the keys of these rows.
+   * Declares a projection, `<entity>.<name>`: rows of the application's tables, computed from kept
+   * events, each counted once. Its handle makes the keys of these rows.
    */
   projection(name: string, options: ProjectionOptions): Projection;
   /**
-   * Declares a metric, `<entity>.<name>`. `ctx.metrics.add` takes its full name:
+   * Declares a metric, `<entity>.<name>`, for `ctx.metrics.add` by its full name,
    * `<feature>.<entity>.<name>`.
    */
   metric(name: string, options?: MetricOptions): void;
-  /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
+  /** Declares a channel for `ctx.delivery.send`. Every server has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
     name: Channel,
     options: ChannelOptions<Input, Channel>,
   ): void;
 }
 
-/** The handles that `r.config` returns, one per key. */
+/** The handles of `r.config`, one per key. */
 export type ConfigHandles<Keys> = {
   readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value>
     ? ConfigKeyHandle<Value>

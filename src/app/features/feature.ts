@@ -1,5 +1,5 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { RawOptions } from "../../base/errors/declared.ts";
+import type { RawOptions, Report } from "../../base/errors/declared.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
@@ -15,6 +15,7 @@ import type {
   JobDeclaration,
   ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
+import { isWord } from "../handlers/requirements.ts";
 import type { TableDeclaration } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
@@ -33,32 +34,30 @@ export interface FeatureDeclarations {
   readonly channels: readonly ChannelDeclaration[];
   readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
-  /** Features whose tables its handlers use in addition to its own, by name. */
+  /** Features whose tables it uses, besides its own. */
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
-  /** Problems of the declarations. `buildServer` reports all problems together. */
+  /** `buildServer` reports all of them together. */
   readonly problems: readonly BootProblem[];
 }
 
 type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
-/** Declaration of one kind. */
 export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
-/** Kind of declarations, whose names are unique in a server. */
+/** Kind of declarations, with names that are unique in a server. */
 export interface Kind<Item> {
-  /** Name of one declaration in a problem. */
+  /** In problems. */
   readonly what: string;
   readonly nameOf: (item: Item) => string;
 }
 
-const named = (what: string): Kind<{ readonly name: string }> => ({
-  what,
-  nameOf: ({ name }) => name,
-});
+export function named(what: string): Kind<{ readonly name: string }> {
+  return { what, nameOf: ({ name }) => name };
+}
 
-/** All kinds of declarations, in the order in which duplicate names are reported. */
+/** In the order in which duplicate names are reported. */
 export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
   configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
   handlers: named("handler"),
@@ -74,22 +73,21 @@ export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = O
 
 const declarationsOf = Symbol.for("keelson.feature");
 
-/** A feature: the properties that `declare` returned, and its declarations. */
+/** The properties that `declare` returned, and the declarations. */
 export type Feature<Members = unknown, Name extends string = string> = Members & {
   readonly name: Name;
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
 /**
- * Name in the type of a feature with exports. All features without exports share one type, so an
- * array inferred from one of them accepts the others.
+ * All features without exports share one type, so an array inferred from one of them accepts the
+ * others.
  */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**
- * Defines a feature. `declare` runs immediately, and the properties of its result become properties
- * of the feature. `buildServer` reports all invalid declarations together.
- *
+ * Defines a feature. `declare` runs immediately, and the properties of its result become the
+ * feature's. `buildServer` reports all invalid declarations together.
  * @throws TypeError if `declare` returns a property named `name`.
  * @example
  * const hello = defineFeature("hello", (r) => {
@@ -115,50 +113,42 @@ export function defineFeature<
   };
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
-  const report = (problem: Omit<BootProblem, "feature">) =>
-    problems.push({ feature: String(name), ...problem });
+  const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
 
+  // In plain JavaScript, options can be anything. Each function checks them.
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
       declared.configKeys.push(...registered);
-      const handles: Record<string, ConfigKeyHandle<unknown>> = {};
-      for (const { id, name: keyName, definition } of registered)
-        handles[keyName] = Object.freeze({ id, definition });
-      // Safe: each declared key has one handle under its name. The value type is a phantom.
-      return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
+      const handles = registered.map(
+        ({ id, name, definition }): [string, ConfigKeyHandle<unknown>] => [
+          name,
+          Object.freeze({ id, definition }),
+        ],
+      );
+      // Safe: one handle per declared key. The value type is a phantom.
+      return Object.freeze(Object.fromEntries(handles)) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
-      const made = table(tableName, options as unknown as RawOptions, report);
+      const made = table(tableName, options, report);
       declared.tables.push(made);
       // Safe: only a table with tenants has tenant keys.
       return tableHandle(made) as never;
     },
-    // Callers in plain JavaScript can pass anything, so the functions below read raw options and
-    // report problems.
-    query: (handlerName, options) => {
-      const given = options as unknown as RawOptions;
-      declared.handlers.push(handler("query", name, handlerName, given, report));
-    },
-    write: (handlerName, options) => {
-      const given = options as unknown as RawOptions;
-      declared.handlers.push(handler("write", name, handlerName, given, report));
-    },
-    hook: (write, options) =>
-      void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
+    query: (operation, options) =>
+      void declared.handlers.push(handler("query", name, operation, options, report)),
+    write: (operation, options) =>
+      void declared.handlers.push(handler("write", name, operation, options, report)),
+    hook: (write, options) => void hooks.push(hook(name, write, options, report)),
     event: (type, schema, options) =>
       void declared.events.push(event(name, type, schema, options, report)),
     on: (type, consumerName, run) =>
       void declared.consumers.push(consumer(name, type, consumerName, run, report)),
-    job: (jobName, options) =>
-      void declared.jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
-    schedule: (scheduleName, options) => {
-      declared.schedules.push(
-        schedule(name, scheduleName, options as unknown as RawOptions, report),
-      );
-    },
+    job: (operation, options) => void declared.jobs.push(job(name, operation, options, report)),
+    schedule: (operation, options) =>
+      void declared.schedules.push(schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
-      const made = projection(name, projectionName, options as unknown as RawOptions, report);
+      const made = projection(name, projectionName, options, report);
       declared.projections.push(made);
       declared.consumers.push(...projectionConsumers(made));
       return projectionHandle(made);
@@ -167,11 +157,17 @@ export function defineFeature<
       void declared.metrics.push(
         metric(name, metricName, options as unknown as RawOptions, report),
       ),
-    channel: (channelName, options) => {
-      declared.channels.push(channel(name, channelName, options as unknown as RawOptions, report));
-    },
+    channel: (channelName, options) =>
+      void declared.channels.push(channel(name, channelName, options, report)),
   };
-  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) report(wrongName(name));
+  if (!isWord(name)) {
+    report({
+      key: String(name),
+      rule: "feature-name",
+      message: `feature name ${JSON.stringify(name)} is not in kebab case`,
+      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+    });
+  }
   const members = declare(Object.freeze(builder));
   if (members instanceof Promise) report({ key: name, ...asynchronous });
   if (members !== undefined && "name" in members) {
@@ -182,7 +178,7 @@ export function defineFeature<
   const declarations: FeatureDeclarations = {
     name,
     ...declared,
-    uses: featureUses(options as RawOptions | undefined, report),
+    uses: featureUses(options, report),
     hooks,
     problems,
   };
@@ -193,25 +189,13 @@ export function defineFeature<
   >;
 }
 
-function wrongName(name: unknown): Omit<BootProblem, "feature"> {
-  return {
-    key: String(name),
-    rule: "feature-name",
-    message: `feature name ${JSON.stringify(name)} is not in kebab case`,
-    fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
-  };
-}
-
 const asynchronous = Object.freeze({
   rule: "feature-async",
   message: "its declaration is asynchronous, so what it declares may come too late",
   fix: "declare everything in a function that is not async",
 });
 
-/**
- * Returns the declarations of a feature, or `undefined` for a value that `defineFeature` did not
- * create.
- */
+/** `undefined` for a value that `defineFeature` did not create. */
 export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
   if (typeof feature !== "object" || feature === null) return undefined;
   return (feature as Partial<Feature>)[declarationsOf];

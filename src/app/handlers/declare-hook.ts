@@ -1,47 +1,34 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import { type RawOptions, type Report, unknownOptions } from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/declared.ts";
 import { nearest } from "../../base/errors/nearest.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { HookDeclaration } from "./hooks.ts";
+import { aFunction, knownOptions, named, problemsOf, requireOptions } from "./requirements.ts";
 
-/** Hooks of a server by the write they hook, and its handlers by full name. */
 interface Hooked {
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;
 }
 
-const moments = ["before", "commit", "after"] as const;
+const run = aFunction("pass async (ctx, input) => ...");
+const hookRequirements = { before: run, commit: run, after: run };
 
 /** Registers a hook. Boot checks that the write exists. */
 export function hook(
   feature: string,
   write: unknown,
-  options: RawOptions,
+  options: unknown,
   report: Report,
 ): HookDeclaration {
-  const name = typeof write === "string" ? write : quoted(write);
+  const name = named(write);
   const key = hookKey(name);
-  const given = options ?? {};
-  unknownOptions(key, given, moments, report);
-  const set = moments.filter((moment) => given[moment] !== undefined);
-  if (set.length === 0) {
-    const fix = "pass before, commit or after, each a function";
-    report({ key, rule: "hook-empty", message: "it does nothing", fix });
-  }
-  for (const moment of set) {
-    if (typeof given[moment] === "function") continue;
-    report({
-      key,
-      rule: "handler",
-      message: `\`${moment}\` is not a function`,
-      fix: "pass async (ctx, input) => ...",
-    });
-  }
-  // Safe: wrong types are already reported, and a server with problems is never built.
-  const { before, commit, after } = given as unknown as Pick<
-    HookDeclaration,
-    (typeof moments)[number]
-  >;
+  const problem = problemsOf(key, report);
+  const given = knownOptions(key, options, Object.keys(hookRequirements), report);
+  // Safe: wrong types are reported below, and a server with problems is never built.
+  const { before, commit, after } = given as unknown as HookDeclaration;
+  if ([before, commit, after].every((run) => run === undefined))
+    problem("hook-empty", "it does nothing", "pass before, commit or after, each a function");
+  requireOptions(given, hookRequirements, problem);
   return { feature, write: name, before, commit, after };
 }
 

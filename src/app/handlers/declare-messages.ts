@@ -1,19 +1,27 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import {
-  isEventType,
-  type RawOptions,
-  type Report,
-  unknownOptions,
-} from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isChannelName } from "../../parts/messages/delivery.ts";
-import { isStandardSchema } from "./declare.ts";
 import type {
   ChannelDeclaration,
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
 } from "./message-handlers.ts";
+import {
+  aFunction,
+  aSchema,
+  isTwoWords,
+  isWord,
+  knownOptions,
+  named,
+  problemsOf,
+  required,
+  requireOptions,
+  requireValue,
+} from "./requirements.ts";
+
+// Each cast of an option is safe: wrong types are already reported, and a server with problems is
+// never built.
 
 /** Channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
@@ -26,19 +34,13 @@ export function event(
   report: Report,
 ): EventDeclaration {
   const key = `event ${named(type)}`;
-  if (!isNamed(type, isEventType)) {
-    const message = `type ${quoted(type)} is not <entity>.<event name>`;
-    report({
-      key,
-      rule: "event-type",
-      message,
-      fix: 'use two kebab-case words, for example "file.created"',
-    });
+  const problem = problemsOf(key, report);
+  if (!isTwoWords(type)) {
+    const fix = 'use two kebab-case words, for example "file.created"';
+    problem("event-type", `type ${quoted(type)} is not <entity>.<event name>`, fix);
   }
-  requireSchema(key, "the second argument", schema, report);
-  const keptDays =
-    options === undefined ? undefined : keptDaysOf(key, options as RawOptions, report); // safe: `RawOptions` assumes nothing
-  // Safe: a value that is not a schema is already reported.
+  requireValue("the second argument", schema, required(aSchema), problem);
+  const keptDays = options === undefined ? undefined : keptDaysOf(key, options, report);
   return {
     feature,
     type: named(type),
@@ -50,25 +52,14 @@ export function event(
 /** Longest retention of an event, in days. `keep: true` keeps events longer. */
 const mostKeptDays = 3_650;
 
-function keptDaysOf(key: string, options: RawOptions, report: Report): number | undefined {
-  const { keepDays, keep } = options ?? {};
-  unknownOptions(key, options, ["keepDays", "keep"], report);
+function keptDaysOf(key: string, options: unknown, report: Report): number | undefined {
+  const { keepDays, keep } = knownOptions(key, options, ["keepDays", "keep"], report);
   if (keep === true && keepDays === undefined) return Number.POSITIVE_INFINITY;
-  if (
-    keep === undefined &&
-    Number.isInteger(keepDays) &&
-    Number(keepDays) >= 1 &&
-    Number(keepDays) <= mostKeptDays
-  ) {
-    return Number(keepDays);
-  }
-  const message = `its third argument is ${quoted(options)}`;
-  report({
-    key,
-    rule: "event-keep",
-    message,
-    fix: `use { keepDays: 30 }, from 1 to ${mostKeptDays}, or { keep: true } for ever`,
-  });
+  const days = Number(keepDays);
+  if (keep === undefined && Number.isInteger(keepDays) && days >= 1 && days <= mostKeptDays)
+    return days;
+  const fix = `use { keepDays: 30 }, from 1 to ${mostKeptDays}, or { keep: true } for ever`;
+  problemsOf(key, report)("event-keep", `its third argument is ${quoted(options)}`, fix);
   return undefined;
 }
 
@@ -81,118 +72,69 @@ export function consumer(
   report: Report,
 ): ConsumerDeclaration {
   const fullName = `${feature}.${named(type).split(".")[0]}.${named(name)}`;
-  if (!isNamed(name, isChannelName)) {
+  const problem = problemsOf(fullName, report);
+  if (!isWord(name)) {
     const message = `name ${quoted(name)} of a consumer is not in kebab case`;
-    report({
-      key: fullName,
-      rule: "consumer-name",
-      message,
-      fix: 'name what it does, for example "enqueue-scan"',
-    });
+    problem("consumer-name", message, 'name what it does, for example "enqueue-scan"');
   }
-  requireFunction(fullName, "the third argument", run, report);
-  return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] }; // safe: another type is already reported
+  requireValue("the third argument", run, required(aFunction()), problem);
+  return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] };
 }
+
+const jobRequirements = {
+  input: required(aSchema),
+  handler: required(aFunction()),
+  dedupKey: aFunction(),
+  order: aFunction(),
+  dedupScope: {
+    accepts: (scope: unknown) => scope === "tenant" || scope === "user",
+    rule: "dedup-scope",
+    fix: 'use "tenant" or "user"',
+  },
+};
 
 export function job(
   feature: string,
   name: string,
-  options: RawOptions,
+  options: unknown,
   report: Report,
 ): JobDeclaration {
   const fullName = `${feature}.${named(name)}`;
-  const given = options ?? {};
-  unknownOptions(fullName, given, ["input", "handler", "dedupKey", "dedupScope", "order"], report);
-  if (!isNamed(name, isEventType)) {
-    const message = `name ${quoted(name)} is not <entity>.<operation>`;
-    report({
-      key: fullName,
-      rule: "job-name",
-      message,
-      fix: 'use two kebab-case words, for example "file.scan"',
-    });
+  const problem = problemsOf(fullName, report);
+  const known = ["input", "handler", "dedupKey", "dedupScope", "order"];
+  const given = knownOptions(fullName, options, known, report);
+  if (!isTwoWords(name)) {
+    const fix = 'use two kebab-case words, for example "file.scan"';
+    problem("job-name", `name ${quoted(name)} is not <entity>.<operation>`, fix);
   }
-  requireSchema(fullName, "`input`", given["input"], report);
-  requireFunction(fullName, "`handler`", given["handler"], report);
-  for (const option of ["dedupKey", "order"]) {
-    if (given[option] !== undefined)
-      requireFunction(fullName, `\`${option}\``, given[option], report);
-  }
-  const { dedupScope = "tenant" } = given;
-  if (dedupScope !== "tenant" && dedupScope !== "user") {
-    const message = `\`dedupScope\` is ${quoted(dedupScope)}`;
-    report({ key: fullName, rule: "dedup-scope", message, fix: 'use "tenant" or "user"' });
-  }
-  return {
-    feature,
-    name: fullName,
-    // Safe from here on: wrong types are already reported, and a server with problems is never
-    // built.
-    input: given["input"] as StandardSchemaV1,
-    run: given["handler"] as JobDeclaration["run"],
-    dedupKey: given["dedupKey"] as JobDeclaration["dedupKey"],
-    dedupScope: dedupScope as JobDeclaration["dedupScope"],
-    order: given["order"] as JobDeclaration["order"],
+  requireOptions(given, jobRequirements, problem);
+  const { dedupScope = "tenant", dedupKey, order } = given as Partial<JobDeclaration>;
+  const { input, handler: run } = given as Pick<JobDeclaration, "input"> & {
+    readonly handler: JobDeclaration["run"];
   };
+  return { feature, name: fullName, input, run, dedupKey, dedupScope, order };
 }
+
+const channelRequirements = { input: required(aSchema), send: required(aFunction()) };
 
 export function channel(
   feature: string,
   name: string,
-  options: RawOptions,
+  options: unknown,
   report: Report,
 ): ChannelDeclaration {
   const key = `channel ${named(name)}`;
-  const given = options ?? {};
-  unknownOptions(key, given, ["input", "send"], report);
-  if (!isNamed(name, isChannelName)) {
-    const message = `channel name ${quoted(name)} is not in kebab case`;
-    report({
-      key,
-      rule: "channel-name",
-      message,
-      fix: "name it with lower-case letters, digits and hyphens",
-    });
+  const problem = problemsOf(key, report);
+  const given = knownOptions(key, options, Object.keys(channelRequirements), report);
+  if (!isWord(name)) {
+    const fix = "name it with lower-case letters, digits and hyphens";
+    problem("channel-name", `channel name ${quoted(name)} is not in kebab case`, fix);
   }
   if (builtInChannels.includes(name)) {
     const message = `channel name ${quoted(name)} is keelson's own`;
-    report({ key, rule: "channel-reserved", message, fix: "choose another name" });
+    problem("channel-reserved", message, "choose another name");
   }
-  requireSchema(key, "`input`", given["input"], report);
-  requireFunction(key, "`send`", given["send"], report);
-  return {
-    feature,
-    name: named(name),
-    input: given["input"] as StandardSchemaV1, // safe, here and below: other types are already reported
-    send: given["send"] as ChannelDeclaration["send"],
-  };
-}
-
-function isNamed(name: unknown, isName: (text: string) => boolean): boolean {
-  return typeof name === "string" && isName(name);
-}
-
-/** Returns a name as a string, even if the caller passed another type. */
-function named(name: unknown): string {
-  return typeof name === "string" ? name : quoted(name);
-}
-
-function requireSchema(key: string, what: string, schema: unknown, report: Report): void {
-  if (isStandardSchema(schema)) return;
-  report({
-    key,
-    rule: "schema",
-    message: `${what} is not a Standard Schema`,
-    fix: "pass a schema of zod, valibot or arktype",
-  });
-}
-
-function requireFunction(key: string, what: string, given: unknown, report: Report): void {
-  if (typeof given === "function") return;
-  report({
-    key,
-    rule: "handler",
-    message: `${what} is not a function`,
-    fix: "pass async (ctx, payload) => ...",
-  });
+  requireOptions(given, channelRequirements, problem);
+  const { input, send } = given as Pick<ChannelDeclaration, "input" | "send">;
+  return { feature, name: named(name), input, send };
 }

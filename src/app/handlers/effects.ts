@@ -1,8 +1,6 @@
 import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "./pipeline-context.ts";
 
-/**
- * Side effects that a run can cause: published events, enqueued jobs, delivered messages and steps.
- */
+/** Side effects of a run. */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
   enqueue(

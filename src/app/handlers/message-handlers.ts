@@ -4,12 +4,12 @@ import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
-/** Schema of an event. For a type in {@link Events}, its output is that payload. */
+/** Schema of an event. Its output is the payload of the type in {@link Events}. */
 export type EventSchema<Type extends string> = Type extends keyof Events
   ? StandardSchemaV1<unknown, Events[Type]>
   : StandardSchemaV1;
 
-/** Retention of an event: a number of days, or forever. */
+/** Retention of an event, in days or forever. */
 export type EventOptions =
   | { readonly keepDays: number; readonly keep?: never }
   | { readonly keep: true; readonly keepDays?: never };
@@ -17,50 +17,40 @@ export type EventOptions =
 /** Event that a consumer receives. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
-/**
- * The schema, or an error message as a type if the schema rejects the payload of the entry in
- * {@link Jobs}.
- */
+/** The schema, or an error message if it rejects the payload of the entry in {@link Jobs}. */
 type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
   ? [Jobs[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
     : `${Name} has another payload in Jobs`
   : Input;
 
-/**
- * The schema, or an error message as a type if the schema rejects the message of the entry in
- * {@link Channels}.
- */
+/** The schema, or an error message if it rejects the message of the entry in {@link Channels}. */
 type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels
   ? [Channels[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
     : `${Name} has another message in Channels`
   : Input;
 
-/** Options of a job. `Name` is its full name, which {@link Jobs} can have an entry for. */
+/** Options of a job. `Name` is its full name, as in {@link Jobs}. */
 export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /**
-   * Any Standard Schema. It checks the payload when the job is enqueued and when the job runs. The
-   * handler receives its output.
+   * Any Standard Schema, applied when the job is enqueued and when it runs. The handler receives
+   * its output.
    */
   readonly input: JobInput<Input, Name>;
   readonly handler: (
     ctx: PipelineContext,
     payload: StandardSchemaV1.InferOutput<Input>,
   ) => Awaitable<unknown>;
-  /**
-   * Returns the deduplication key: jobs of a tenant with equal keys are duplicates. Default: the
-   * whole payload.
-   */
+  /** Jobs of a tenant with equal keys are duplicates. Default: the whole payload. */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
   /**
-   * Scope of deduplication. `tenant`, the default: equal jobs of two users in a tenant are
-   * duplicates. `user`: they are not.
+   * `tenant`, the default: equal jobs of two users in a tenant are duplicates. `user`: they are
+   * not.
    */
   readonly dedupScope?: "tenant" | "user";
   /**
-   * Returns the order key: jobs with equal keys run one after another, in the order they were
-   * enqueued. Default: no order.
+   * Jobs with equal keys run one after another, in the order they were enqueued. Default: no order.
    */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
@@ -68,13 +58,13 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
 /** Options of a delivery channel. */
 export interface ChannelOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /**
-   * Any Standard Schema. It checks the message when it is enqueued and when it is sent. `send`
-   * receives its output.
+   * Any Standard Schema, applied when the message is enqueued and when it is sent. `send` receives
+   * its output.
    */
   readonly input: ChannelInput<Input, Name>;
   /**
-   * Sends one message. If it throws, keelson retries the message, except after a `PermanentError`.
-   * The ID of the delivery is the same in each attempt, so a receiver can recognize a retry.
+   * Sends one message. If it throws, keelson retries, except after a `PermanentError`. The
+   * delivery's ID is the same in each attempt, so a receiver can recognize a retry.
    */
   readonly send: (
     ctx: PipelineContext,
@@ -87,23 +77,23 @@ export interface EventDeclaration {
   readonly feature: string;
   readonly type: string;
   readonly schema: StandardSchemaV1;
-  /** Retention in days, or `Infinity`. Absent if the event is not kept. */
+  /** In days, or `Infinity`. Absent if the event is not kept. */
   readonly keptDays?: number;
 }
 
 export interface ConsumerDeclaration {
   readonly feature: string;
-  /** Full name: `<feature>.<entity>.<operation>`. */
+  /** `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly type: string;
-  /** Projection that handles the event instead of `run`. */
+  /** Handles the event instead of `run`. */
   readonly projection?: ProjectionDeclaration;
   readonly run: (ctx: PipelineContext, event: SharedEvent) => unknown;
 }
 
 export interface JobDeclaration {
   readonly feature: string;
-  /** Full name: `<feature>.<entity>.<operation>`. */
+  /** `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1;
   readonly run: (
@@ -127,7 +117,7 @@ export interface ChannelDeclaration {
   ) => unknown;
 }
 
-/** The `ctx` of a projection, whose only effects are the items it returns. */
+/** The `ctx` of a projection. Its only effects are the items it returns. */
 export type ProjectionContext = Omit<
   PipelineContext,
   "commit" | "publish" | "enqueue" | "delivery" | "request"
@@ -135,7 +125,7 @@ export type ProjectionContext = Omit<
 
 /** Run of a projection for one of its versions. */
 export interface ProjectionRun {
-  /** Declared version, or another version that is still active. */
+  /** The declared version, or another one that is still active. */
   readonly version: number;
 }
 

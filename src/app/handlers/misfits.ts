@@ -1,15 +1,13 @@
 import type { Reply } from "../../parts/http/reply.ts";
 
-/**
- * Recursively read-only type: literal arrays are `readonly`, and keelson never changes a result.
- */
+/** Recursively read-only: literal arrays are, and keelson never changes a result. */
 export type Unwritten<Value> = Value extends (...given: never) => unknown
   ? Value
   : Value extends object
     ? { readonly [Name in keyof Value]: Unwritten<Value[Name]> }
     : Value;
 
-/** Names of the members that do not fit, for each result type that does not. */
+/** Members that do not fit. */
 export type Misfits<Result, Output> = Known<
   MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
 >;

@@ -7,46 +7,37 @@ export interface TableOptions<
   Sort extends string = string,
   Tenant extends boolean = boolean,
 > {
-  /** Attribute of the partition key, a string. */
   readonly partitionKey: Partition;
-  /** Attribute of the sort key, a string. Default: none. */
+  /** Default: none. */
   readonly sortKey?: Sort;
   /**
    * Starts each key with its tenant: `table.key` makes the keys, and no command of `ctx.db` and
    * `ctx.commit` reaches another tenant's rows. Default `false`.
    */
   readonly tenant?: Tenant;
-  /** Global secondary indexes of the table, by name. Default: none. */
+  /** Global secondary indexes by name. Default: none. */
   readonly indexes?: Readonly<Record<Index, IndexOptions>>;
 }
 
-/** Options of a global secondary index, which omits items that lack one of its keys. */
+/** A global secondary index. It omits items that lack one of its keys. */
 export interface IndexOptions {
-  /** Attribute of the index's partition key, a string. */
   readonly partitionKey: string;
-  /** Attribute of the index's sort key, a string. Default: none. */
+  /** Default: none. */
   readonly sortKey?: string;
-  /**
-   * Attributes in the index in addition to all keys. `[]` projects only the keys. Default: all
-   * attributes of the item.
-   */
+  /** Attributes besides all keys, `[]` for none. Default: all attributes of the item. */
   readonly project?: readonly string[];
 }
 
-/**
- * DynamoDB table that a feature declares. The key attributes of the table and its indexes are
- * strings.
- */
+/** Key attributes of tables and indexes are strings. */
 export interface TableDeclaration {
   /** Logical name: `files`. */
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
-  /** Attribute with the expiry time for DynamoDB's time to live, in seconds since the epoch. */
+  /** Attribute of DynamoDB's time to live, in seconds since the epoch. */
   readonly timeToLive?: string;
   /** Set if keys start with their tenant. */
   readonly tenant?: true;
-  /** In declaration order. */
   readonly indexes: readonly IndexDeclaration[];
 }
 
@@ -55,61 +46,51 @@ export interface IndexDeclaration {
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
-  /**
-   * Projected attributes without the keys of the table and the index, each once. `undefined`: all
-   * attributes.
-   */
+  /** Without keys, each once. `undefined`: all attributes. */
   readonly project: readonly string[] | undefined;
 }
 
-/** A declared table, as a handler uses it. */
+/** A declared table, as handlers use it. */
 export interface TableHandle<Index extends string = never> {
   /**
    * Physical name: `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable.
-   *
    * @throws Error outside of a request, because the name depends on the server.
    */
   readonly name: string;
   /**
-   * Returns the name of one of the table's indexes, for `IndexName`.
-   *
+   * Returns an index's name, for `IndexName`.
    * @throws Error if the table declares no such index.
    */
   readonly index: (name: Index) => string;
 }
 
-/** keelson's table of configuration rows. */
 export const configTable: TableDeclaration = ownTable("config");
 
-/** keelson's table of claims. DynamoDB's time to live deletes expired claims. */
+/** Claims. DynamoDB's time to live deletes expired ones. */
 export const onceTable: TableDeclaration = ownTable("once", "expiration");
 
-/** keelson's table of events that wait for dispatch. */
+/** Events that wait for dispatch. */
 export const outboxTable: TableDeclaration = ownTable("outbox");
 
-/** keelson's table of kept events and of the state of projections. Keys start with their tenant. */
+/** Kept events and the state of projections. */
 export const keptEventsTable: TableDeclaration = Object.freeze({
   ...ownTable("kept-events", "expiration"),
   tenant: true,
 });
 
-/** Names that a feature cannot declare, because its handlers would reach keelson's tables. */
-export const reservedTables: readonly string[] = Object.freeze([
-  "config",
-  "once",
-  "outbox",
-  "kept-events",
-]);
+/** Names that no feature can declare: its handlers would reach keelson's tables. */
+export const reservedTables: readonly string[] = [
+  configTable,
+  onceTable,
+  outboxTable,
+  keptEventsTable,
+].map(({ name }) => name);
 
-/**
- * Returns the physical name of a table: `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that
- * variable.
- */
+/** Returns `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
   return variables[tableVariable(name)] || `${prefix}-${name}`;
 }
 
-/** Returns the environment variable that overrides the physical name of a table. */
 export function tableVariable(name: string): string {
   return `KEELSON_TABLE_${name.toUpperCase().replaceAll("-", "_")}`;
 }

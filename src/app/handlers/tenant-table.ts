@@ -2,9 +2,7 @@ import type { User } from "../../base/identity/user.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { TableDeclaration, TableHandle } from "./table.ts";
 
-/**
- * Tenant that a key belongs to: a `ctx`, or an object that names a tenant for `ctx.acrossTenants`.
- */
+/** Tenant of a key: a `ctx`, or an object that names a tenant for `ctx.acrossTenants`. */
 export interface TenantOf {
   readonly user: Pick<User, "tenantId">;
 }
@@ -16,12 +14,10 @@ export interface TenantTable<
   Sort extends string = never,
 > extends TableHandle<Index> {
   /**
-   * Makes the key of a row of the caller's tenant. Without `sort`, the key has only the partition
-   * key, for queries.
-   *
-   * @throws TypeError for keys that are not strings, a sort key that the table lacks, and in a run
-   * without a tenant; RangeError beyond DynamoDB's limits of 2,048 bytes for a partition key and
-   * 1,024 for a sort key.
+   * Makes the key of a row of the caller's tenant. Without `sort`, it has only the partition key,
+   * for queries.
+   * @throws TypeError for keys that are not strings, a sort key that the table lacks, and without a
+   * tenant; RangeError beyond DynamoDB's 2,048 bytes for a partition key and 1,024 for a sort key.
    * @example
    * const Key = await table.key(ctx, "files", input.id); // { pk: "acme/files", sk: "7" }
    */
@@ -33,8 +29,7 @@ export interface TenantTable<
     readonly [Attribute in Partition | (Given extends string ? Sort : never)]: string;
   }>;
   /**
-   * Makes the value of an index's partition key: the caller's tenant, followed by the given string.
-   *
+   * Makes an index's partition key: the caller's tenant and the given string.
    * @throws the same errors as `key`.
    * @example
    * const owner = await table.value(ctx, ctx.user.id); // "acme/ann"
@@ -42,10 +37,9 @@ export interface TenantTable<
   readonly value: (ctx: TenantOf, text: string) => Promise<string>;
 }
 
-/** Loaded with the first key, to keep the module out of a function's entry bundle. */
+/** Loaded with the first key, outside of a function's entry bundle. */
 const keys = lazy(() => import("../../parts/wall/tenant-keys.ts"));
 
-/** Creates the methods that only the handle of a table with tenants has. */
 export function tenantKeys(table: TableDeclaration): {
   readonly key: (
     ctx: TenantOf,

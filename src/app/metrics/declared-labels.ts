@@ -5,10 +5,10 @@ import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routeLabel } from "./run-metrics.ts";
 
-/** keelson's built-in routes, without the routes for configuration. */
+/** keelson's routes, except those for configuration. */
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
 
-/** Returns the label values that the metrics of a server can have. */
+/** Label values that a server's metrics can have. */
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
   const { handlers, consumers, jobs, schedules, channels } = registry;
   const routes = [...handlers.values(), ...configHandlers(registry)].flatMap(

@@ -14,8 +14,8 @@ import { createRunMetrics } from "./run-metrics.ts";
 const wanted = "@aws-lambda-powertools/metrics";
 
 /**
- * Opens the metrics of a Lambda function: lines in CloudWatch's Embedded Metric Format, written at
- * the end of each invocation.
+ * Opens the metrics of a Lambda function: lines in CloudWatch's Embedded Metric Format at the end
+ * of each invocation.
  */
 export async function openLambdaMetrics(
   server: DeclaredServer,
@@ -36,16 +36,12 @@ export async function openLambdaMetrics(
     sinks: [sink],
   });
   const metrics: Metrics = { ...made, flush: sink.flush };
-  return {
-    metrics,
-    observer: (clock) => createRunMetrics({ metrics, clock, basePath }),
-    missing: undefined,
-  };
+  const observer: Measuring["observer"] = (clock) => createRunMetrics({ metrics, clock, basePath });
+  return { metrics, observer, missing: undefined };
 }
 
-/** Loads Powertools. Returns `undefined` if it is not installed. */
 async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metrics") | undefined> {
-  // Inside a `try`, bundlers omit packages that are not installed.
+  // In a `try`, bundlers omit packages that are not installed.
   try {
     return await import("@aws-lambda-powertools/metrics");
   } catch {
@@ -53,35 +49,32 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
   }
 }
 
-/** Collects values until `flush` writes them. */
-export interface EmfSink extends MetricSink {
+/** Keeps values until `flush` writes them. */
+interface EmfSink extends MetricSink {
   flush(): void;
 }
 
-/**
- * One EMF line. Each line has its own dimensions and properties, so each set of labels needs a
- * separate `Metrics`.
- */
+/** An EMF line. Each set of labels is one, with its own dimensions and properties. */
 interface Line {
   readonly metrics: Powertools;
   readonly properties: SeriesLabels;
 }
 
-/** Maximum number of label sets to keep between invocations. */
+/** Label sets kept between invocations. */
 const maxLines = 200;
 
 /**
- * Creates a sink that writes values with Powertools. Labels in a metric's `dimensions` become
- * dimensions, which CloudWatch bills, and all others become properties, which are free.
+ * Writes values with Powertools. Labels in a metric's `dimensions` become dimensions, which
+ * CloudWatch bills, all others properties, which are free.
  */
 export function emfSink(
   { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
   place: { readonly namespace: string; readonly serviceName: string },
 ): EmfSink {
   const lines = new Map<string, Line>();
-  /** By the labels of a series, which always share one object. */
+  /** By the labels of a series, always one object. */
   let known = new WeakMap<SeriesLabels, Line>();
-  /** Lines that have values. */
+  /** With values. */
   const filled = new Set<Line>();
   const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
     const entries = Object.entries(labels);
@@ -102,8 +95,8 @@ export function emfSink(
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
       const { metrics, properties } = line;
-      // Properties are set with the first value of a line. Powertools publishes a line when a
-      // metric reaches 100 values, and then drops its properties.
+      // With the first value of a line: Powertools publishes a line at 100 values of a metric, and
+      // then drops its properties.
       if (!metrics.hasStoredMetrics())
         for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);
@@ -118,7 +111,7 @@ export function emfSink(
   };
 }
 
-/** Publishes a line. An error does not fail the invocation. */
+/** An error does not fail the invocation. */
 function writeLine(metrics: Powertools): void {
   try {
     if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();

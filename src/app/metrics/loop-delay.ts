@@ -1,19 +1,17 @@
-import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 
-/** Interval between two measurements, and the period each one covers, in milliseconds. */
+/** Interval and period of a measurement, in milliseconds. */
 const everyMs = 10_000;
 
-/**
- * Measures the delay of the event loop.
- *
- * @returns a function that stops the measurement.
- */
+/** Measures the delay of the event loop, until the returned function is called. */
 export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = everyMs): () => void {
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();
   const timer = setInterval(() => {
-    noteDelay({ record }, delay);
+    record("nodejs.eventloop.delay.p50", delay.percentile(50) / 1e9);
+    record("nodejs.eventloop.delay.p99", delay.percentile(99) / 1e9);
+    record("nodejs.eventloop.delay.max", delay.max / 1e9);
     delay.reset();
   }, ms);
   timer.unref();
@@ -21,10 +19,4 @@ export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = every
     clearInterval(timer);
     delay.disable();
   };
-}
-
-function noteDelay({ record }: Pick<Metrics, "record">, delay: IntervalHistogram): void {
-  record("nodejs.eventloop.delay.p50", delay.percentile(50) / 1e9);
-  record("nodejs.eventloop.delay.p99", delay.percentile(99) / 1e9);
-  record("nodejs.eventloop.delay.max", delay.max / 1e9);
 }

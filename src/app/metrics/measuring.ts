@@ -3,12 +3,8 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
 
 export interface Measuring {
-  /** `undefined` if no exporter is configured. */
   readonly metrics: Metrics | undefined;
-  /**
-   * Creates the observer that measures runs, with the clock of their runtime. `undefined` if no
-   * exporter is configured.
-   */
+  /** Measures runs with the clock of their runtime. Absent, like `metrics`, without an exporter. */
   readonly observer: ((clock: Clock) => RunObserver) | undefined;
   /** Required package that is not installed. */
   readonly missing: string | undefined;

@@ -2,7 +2,7 @@ import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** Creates the route `GET /metrics` for Prometheus, or no route if `metrics.access` is not set. */
+/** `GET /metrics` for Prometheus, if `metrics.access` is set. */
 export function metricsPage({ metrics, server }: Runtime): HandlerDeclaration[] {
   const page = metrics?.page;
   const access = server.options.metrics?.access;

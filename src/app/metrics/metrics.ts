@@ -10,8 +10,8 @@ import { loadPrometheus, prometheusSink } from "./prometheus-metrics.ts";
 import { createRunMetrics } from "./run-metrics.ts";
 
 /**
- * Opens the metrics of a container: for OpenTelemetry's SDK if one is registered, and for
- * `GET /metrics` if `metrics.access` is set.
+ * Opens the metrics of a container: for OpenTelemetry's SDK if one is registered, and for `GET
+ * /metrics` if `metrics.access` is set.
  */
 export async function openContainerMetrics(
   server: DeclaredServer,
@@ -34,7 +34,7 @@ export async function openContainerMetrics(
     endLoopDelay();
     otel?.close();
   };
-  const observer = (clock: Clock) =>
-    createRunMetrics({ metrics, clock, basePath: options.basePath });
+  const { basePath } = options;
+  const observer = (clock: Clock) => createRunMetrics({ metrics, clock, basePath });
   return { metrics: { ...metrics, page: prometheus?.page, close }, observer, missing };
 }

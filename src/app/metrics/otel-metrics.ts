@@ -2,22 +2,16 @@ import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metric
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 
 /**
- * The subset of OpenTelemetry's meter that keelson uses. keelson does not import the package,
- * because a registered SDK can be found without it.
+ * The parts of OpenTelemetry's meter that keelson uses. A registered SDK is found without the
+ * package.
  */
-export interface Meter {
-  createCounter(
-    name: string,
-    options: InstrumentOptions,
-  ): { add(value: number, labels: Attributes): void };
-  createHistogram(
-    name: string,
-    options: InstrumentOptions,
-  ): { record(value: number, labels: Attributes): void };
+interface Meter {
+  createCounter(name: string, options: InstrumentOptions): { add: Take<Attributes> };
+  createHistogram(name: string, options: InstrumentOptions): { record: Take<Attributes> };
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
-/** Labels for OpenTelemetry. Its conventions define some of them as numbers. */
+/** OpenTelemetry defines some labels as numbers. */
 type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {
@@ -25,7 +19,9 @@ interface ObservableGauge {
   removeCallback(observe: Observe): void;
 }
 
-type Observe = (result: { observe(value: number, labels: SeriesLabels): void }) => void;
+type Observe = (result: { observe: Take }) => void;
+
+type Take<Labels = SeriesLabels> = (value: number, labels: Labels) => void;
 
 interface InstrumentOptions {
   readonly description: string;
@@ -33,10 +29,9 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Global key under which OpenTelemetry's API keeps registered SDKs. */
+/** Global key of registered SDKs in OpenTelemetry's API. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
-/** Returns the meter of the SDK that is registered in this process, or `undefined` without one. */
 export function registeredMeter(): Meter | undefined {
   // Safe: the symbol names the API's major version, so the value has that API's shape.
   const { [registered]: api } = globalThis as {
@@ -45,19 +40,15 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
-/** Sink that also answers a meter's callbacks. */
-export interface OtelSink extends MetricSink {
-  /** Removes the gauge callbacks, because the process can outlive this server. */
+interface OtelSink extends MetricSink {
+  /** Removes the gauges' callbacks: the process can outlive this server. */
   close(): void;
 }
 
-/**
- * Creates a sink that forwards values to a meter. The first value of a metric creates its
- * instrument.
- */
+/** Forwards values to a meter. The first one of a metric creates its instrument. */
 export function otelSink(meter: Meter): OtelSink {
   const closers: (() => void)[] = [];
-  const takers = new Map<MetricDeclaration, (value: number, labels: SeriesLabels) => void>();
+  const takers = new Map<MetricDeclaration, Take>();
   return {
     record: (metric, value, labels) => {
       let take = takers.get(metric);
@@ -77,16 +68,13 @@ function takerOf(
   meter: Meter,
   { name, kind, unit, text, buckets, integers }: MetricDeclaration,
   closers: (() => void)[],
-): (value: number, labels: SeriesLabels) => void {
-  const options: InstrumentOptions = {
-    description: text,
-    unit,
-    ...(buckets === undefined ? {} : { advice: { explicitBucketBoundaries: [...buckets] } }),
-  };
+): Take {
+  const advice = buckets && { advice: { explicitBucketBoundaries: [...buckets] } };
+  const options: InstrumentOptions = { description: text, unit, ...advice };
   switch (kind) {
     case "counter": {
       const counter = meter.createCounter(name, options);
-      return (value: number, labels: SeriesLabels) => counter.add(value, labels);
+      return (value, labels) => counter.add(value, labels);
     }
     case "histogram": {
       const histogram = meter.createHistogram(name, options);
@@ -94,7 +82,7 @@ function takerOf(
       return (value, labels) => histogram.record(value, attributesOf(labels));
     }
     case "gauge": {
-      // An observable gauge, because older SDKs do not have a synchronous one.
+      // Observable: older SDKs have no synchronous gauge.
       const last = new Map<SeriesLabels, number>();
       const gauge = meter.createObservableGauge(name, options);
       const observe: Observe = (result) => {
@@ -102,14 +90,14 @@ function takerOf(
       };
       gauge.addCallback(observe);
       closers.push(() => gauge.removeCallback(observe));
-      return (value: number, labels: SeriesLabels) => void last.set(labels, value);
+      return (value, labels) => void last.set(labels, value);
     }
   }
 }
 
 /**
- * Returns a function that converts labels to attributes, with `integers` as numbers. A series
- * always passes the same labels object, so its attributes are cached.
+ * Converts labels to attributes, `integers` to numbers. Cached, because a series always passes the
+ * same object.
  */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;

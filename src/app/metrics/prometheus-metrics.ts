@@ -3,13 +3,12 @@ import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 import type { MetricsPage } from "../../base/metrics/metrics.ts";
 import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
-export interface PrometheusSink extends MetricSink {
+interface PrometheusSink extends MetricSink {
   page(): Promise<MetricsPage>;
 }
 
-/** Loads prom-client. Returns `undefined` if it is not installed. */
 export async function loadPrometheus(): Promise<typeof import("prom-client") | undefined> {
-  // Inside a `try`, bundlers omit packages that are not installed.
+  // In a `try`, bundlers omit packages that are not installed.
   try {
     return await import("prom-client");
   } catch {
@@ -17,17 +16,16 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
   }
 }
 
-/**
- * Creates a sink with a separate registry, which excludes the metrics of the application and of
- * other servers.
- */
+/** Creates a sink whose registry has no metrics of the application and of other servers. */
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
 ): PrometheusSink {
   const registry = new Registry();
   const names = new Set<string>();
-  const takerOf = (metric: MetricDeclaration) => {
+  const takerOf = (
+    metric: MetricDeclaration,
+  ): ((value: number, labels: Record<string, string>) => void) => {
     let name = prometheusName(metric);
     while (names.has(name)) name += "_2"; // `a.b-c` and `a-b.c` get the same Prometheus name
     names.add(name);
@@ -36,20 +34,18 @@ export function prometheusSink(
     switch (metric.kind) {
       case "counter": {
         const counter = new Counter(options);
-        // Series start at 0. Otherwise the first count of a series would not show as an increase.
+        // From 0 on, or the first count of a series would not show as an increase.
         for (const labels of seriesOf(metric)) counter.inc(labels, 0);
-        return (value: number, labels: Record<string, string>) => counter.inc(labels, value);
+        return (value, labels) => counter.inc(labels, value);
       }
       case "gauge": {
         const gauge = new Gauge(options);
-        return (value: number, labels: Record<string, string>) => gauge.set(labels, value);
+        return (value, labels) => gauge.set(labels, value);
       }
       case "histogram": {
-        const histogram = new Histogram({
-          ...options,
-          ...(metric.buckets === undefined ? {} : { buckets: [...metric.buckets] }),
-        });
-        return (value: number, labels: Record<string, string>) => histogram.observe(labels, value);
+        const buckets = metric.buckets && { buckets: [...metric.buckets] };
+        const histogram = new Histogram({ ...options, ...buckets });
+        return (value, labels) => histogram.observe(labels, value);
       }
     }
   };
@@ -71,12 +67,12 @@ export function prometheusSink(
   };
 }
 
-/** Maximum number of series that a counter initializes with 0. */
+/** Series that a counter initializes with 0. */
 const maxZeros = 50;
 
 /**
- * Returns every label combination of a metric whose label values are all known. Returns an empty
- * list if any label is open or if the combinations exceed `maxZeros`.
+ * Every label combination of a metric. None if a label has open values, or for more than
+ * `maxZeros`.
  */
 function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string>[] {
   let series: Record<string, string>[] = [{}];

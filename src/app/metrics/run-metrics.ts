@@ -11,7 +11,6 @@ interface Measure {
   readonly basePath: string | undefined;
 }
 
-/** Creates an observer that measures each run at its end. */
 export function createRunMetrics(measure: Measure): RunObserver {
   return {
     began: () => undefined,
@@ -70,7 +69,7 @@ function measureSchedule(
   run: ObservedRun,
   { outcome }: TaskEnd,
 ): void {
-  // Every process tries each fire, and only one of them runs it.
+  // Every process tries each fire, and only one runs it.
   if (run.isReplayed || outcome === "handed-back") return;
   metrics.record("keelson.schedule.duration", secondsOf(clock, run), {
     "keelson.handler": run.handler,
@@ -78,10 +77,7 @@ function measureSchedule(
   });
 }
 
-/**
- * Returns the path of a route without its method, as clients see it: `GET /files/:id` becomes
- * `/api/files/:id` below `/api`.
- */
+/** The path that clients see: `GET /files/:id` is `/api/files/:id` below `/api`. */
 export function routeLabel(route: string, basePath = ""): string {
   return basePath + route.slice(route.indexOf(" ") + 1);
 }

@@ -2,9 +2,7 @@ import { ValidationError } from "../../base/errors/errors.ts";
 import type { SetConfigOptions, UndoConfigOptions } from "../../parts/config/operate/change.ts";
 import type { ConfigHistoryOptions } from "../../parts/config/operate/config-history.ts";
 
-/**
- * Input of the routes. Every field is optional, and the functions that receive it check the values.
- */
+/** Input of all routes. The functions that receive it check the values. */
 export type ConfigInput = SetConfigOptions &
   UndoConfigOptions &
   ConfigHistoryOptions & { readonly value?: unknown; readonly key?: string };
@@ -13,9 +11,7 @@ const numbers: readonly string[] = ["expectedVersion", "version", "before", "lim
 const maxFields = 20;
 
 /**
- * Reads the input of a route. Accepts only known names, and drops fields that are `null`, except
- * `value`. Converts the versions and limits of a query from strings to numbers.
- *
+ * Drops fields that are `null`, except `value`, and converts a query's numbers.
  * @throws ValidationError with each field that the route does not accept.
  */
 export function configInput(allowed: readonly string[], given: unknown): ConfigInput {
@@ -31,7 +27,7 @@ export function configInput(allowed: readonly string[], given: unknown): ConfigI
     );
   }
   const present = input.filter(([name, value]) => name === "value" || value !== null);
-  // Safe: the names are members of the type, and the functions check each value before they use it.
+  // Safe: only known names, and the functions check each value.
   return Object.fromEntries(
     present.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value]),
   ) as ConfigInput;

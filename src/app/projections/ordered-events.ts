@@ -8,8 +8,8 @@ import {
 } from "../../parts/messages/kept-events.ts";
 
 /**
- * Margin for clock skew between processes, in milliseconds. Events published later than the start
- * of the rebuild plus this margin reach the version live.
+ * Clock skew between processes, in milliseconds. Events from this long after the rebuild's start
+ * reach the version live.
  */
 const marginMs = 60_000;
 
@@ -18,7 +18,7 @@ interface Replayed {
   readonly row: KeptRow;
 }
 
-/** Yields the events of a tenant, all types merged in one order. */
+/** Yields a tenant's events of all types in one order. */
 export async function* inOrder(
   kept: KeptEventStore,
   tenantId: string | undefined,

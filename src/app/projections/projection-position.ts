@@ -10,21 +10,15 @@ import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { ProjectionStore } from "./projection-store.ts";
 import { effectiveVersion } from "./projections.ts";
 
-/**
- * Look-back spans for events that may not be counted yet, in milliseconds. Usually the first span
- * is enough.
- */
+/** Look-back spans, in milliseconds. Usually the first is enough. */
 const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000] as const;
-/**
- * Number of consecutive counted events, from the newest back, after which all older events are
- * assumed to be counted.
- */
+/** Consecutive counted events after which all older ones are taken as counted. */
 const enough = 10;
 
 /**
- * Returns the publication time of the oldest event that the version in use has not counted yet, in
- * milliseconds since the epoch, or `undefined` if it has counted all. Searches each tenant and type
- * from the newest event backwards, so that an old dead letter is not reported.
+ * Returns when the oldest event was published that the version in use has not counted, in
+ * milliseconds since the epoch. Searches each tenant and type from the newest event backwards, so
+ * that an old dead letter is not reported.
  */
 export async function oldestUncounted(
   adapters: {
@@ -61,9 +55,7 @@ export async function oldestUncounted(
   return oldestMs;
 }
 
-/**
- * Yields the kept events of the last two weeks, newest first. No message waits longer than that.
- */
+/** Of the last two weeks: no message waits longer. */
 async function* newestFirst(
   kept: KeptEventStore,
   stream: KeptStream,

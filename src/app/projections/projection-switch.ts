@@ -6,10 +6,7 @@ import { effectiveVersion } from "./projections.ts";
 interface Switching {
   readonly store: ProjectionStore;
   readonly projection: Pick<ProjectionDeclaration, "name" | "version">;
-  /**
-   * Tenants with events that could not be counted, without the entry for events that have no
-   * tenant.
-   */
+  /** Tenants with events that could not be counted; not `""`. */
   readonly lost: readonly string[];
   readonly whole: readonly string[];
 }
@@ -17,8 +14,8 @@ interface Switching {
 type Active = Awaited<ReturnType<ProjectionStore["active"]>>;
 
 /**
- * Activates the declared version in one conditional write, except for tenants that keep their
- * version. @returns whether another version was active.
+ * Activates the declared version in one conditional write, except for tenants that keep theirs.
+ * @returns whether another version was active.
  */
 export async function switchTo(
   switching: Switching,
@@ -28,19 +25,18 @@ export async function switchTo(
   const { store, projection, lost, whole } = switching;
   const { name, version } = projection;
   if (effectiveVersion(before)?.version === version) {
-    // Switches the tenants that have kept another version since an earlier rebuild.
+    // Tenants that have kept another version since an earlier rebuild.
     if (tenantId === undefined)
       for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
-  // If no version was ever activated, every tenant reads the declared one, so this activates it for
-  // all.
+  // Before a first activation, every tenant reads the declared version.
   if (before.all === undefined && tenantId !== undefined)
     return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
-    // Pins these tenants before the switch, so that no reader sees an incomplete version. A pin
-    // takes effect with the switch.
+    // Pinned before the switch, with which the pins take effect: no reader sees an incomplete
+    // version.
     for (const tenant of lost) {
       const { own } = await store.active(name, tenant);
       const kept = own?.over === before.all.revision ? own : before.all;

@@ -1,9 +1,4 @@
-import {
-  isEventType,
-  type RawOptions,
-  type Report,
-  unknownOptions,
-} from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { ambientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
@@ -16,19 +11,29 @@ import type {
   ProjectionDeclaration,
   ProjectionRun,
 } from "../handlers/message-handlers.ts";
+import {
+  aFunction,
+  isTwoWords,
+  knownOptions,
+  named,
+  problemsOf,
+  required,
+  requireOptions,
+  requireValue,
+} from "../handlers/requirements.ts";
 import type { TenantOf } from "../handlers/tenant-table.ts";
 
 /** Options of a projection. */
 export interface ProjectionOptions {
   /**
-   * Whole number from 1. For a new version, `keelson projection rebuild` builds the projection
-   * again while readers keep using the active version.
+   * Whole number from 1. `keelson projection rebuild` builds a new version while readers keep using
+   * the active one.
    */
   readonly version: number;
   /**
-   * Handlers by event type. A handler returns items, which keelson writes in the same transaction
-   * that marks the event as counted. Events arrive in any order, and each counts once. While
-   * another version is declared, keelson also calls the handler for the active version.
+   * Handlers by event type. keelson writes the items that they return in the transaction that marks
+   * the event as counted: events arrive in any order, and each counts once. While another version
+   * is active, the handler is also called for that one.
    */
   readonly on: {
     readonly [Type in keyof Events]?: (
@@ -42,10 +47,9 @@ export interface ProjectionOptions {
 /** A declared projection, as handlers use it. */
 export interface Projection {
   /**
-   * Makes a string for the keys of the projection's rows from its name, its version and the given
-   * parts. Inside the projection, the version is the one being written. Elsewhere, the version is
-   * the active one, up to five seconds stale.
-   *
+   * Makes a string for the keys of the projection's rows: name, version, parts. The version is the
+   * one being written inside the projection, and elsewhere the active one, up to five seconds
+   * stale.
    * @throws Error outside of a request, because the version depends on the server; TypeError for
    * parts that are not strings.
    * @example
@@ -54,56 +58,49 @@ export interface Projection {
   readonly key: (ctx: TenantOf, ...parts: readonly string[]) => Promise<string>;
 }
 
-/** Registers a projection. Boot checks that its events are kept. */
+const versionRequirement = {
+  version: required({
+    accepts: (version) => Number.isInteger(version) && Number(version) >= 1,
+    rule: "projection-version",
+    fix: "use a whole number from 1",
+  }),
+};
+
+/** Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,
-  options: RawOptions,
+  options: unknown,
   report: Report,
 ): ProjectionDeclaration {
-  const shown = typeof name === "string" ? name : quoted(name);
+  const shown = named(name);
   const key = `projection ${shown}`;
-  const problem = (rule: string, message: string, fix: string) =>
-    report({ key, rule, message, fix });
-  const { version, on } = options ?? {};
-  unknownOptions(key, options, ["version", "on"], report);
-  if (typeof name !== "string" || !isEventType(name)) {
-    problem(
-      "projection-name",
-      `name ${quoted(name)} is not <entity>.<name>`,
-      'use two kebab-case words, for example "files.usage"',
-    );
+  const problem = problemsOf(key, report);
+  const given = knownOptions(key, options, ["version", "on"], report);
+  if (!isTwoWords(name)) {
+    const fix = 'use two kebab-case words, for example "files.usage"';
+    problem("projection-name", `name ${quoted(name)} is not <entity>.<name>`, fix);
   }
-  if (!Number.isInteger(version) || Number(version) < 1) {
-    problem("projection-version", `\`version\` is ${quoted(version)}`, "use a whole number from 1");
-  }
+  requireOptions(given, versionRequirement, problem);
+  const { version, on } = given;
   const functions = Object.entries(typeof on === "object" && on !== null ? on : {});
   if (functions.length === 0) {
-    problem(
-      "projection-events",
-      "`on` names no event",
-      'pass on: { "file.created": async (ctx, event) => [...] }',
-    );
+    const fix = 'pass on: { "file.created": async (ctx, event) => [...] }';
+    problem("projection-events", "`on` names no event", fix);
   }
-  for (const [type, run] of functions) {
-    if (typeof run === "function") continue;
-    problem(
-      "handler",
-      `\`on\` of ${quoted(type)} is not a function`,
-      "pass async (ctx, event) => [...]",
-    );
-  }
-  // Safe: a value that is not a function is already reported, and a server with problems is never
-  // built.
+  const isFunction = required(aFunction("pass async (ctx, event) => [...]"));
+  for (const [type, run] of functions)
+    requireValue(`\`on\` of ${quoted(type)}`, run, isFunction, problem);
   return {
     feature,
     name: shown,
     version: Number(version),
+    // Safe: wrong types are reported, and a server with problems is never built.
     on: new Map(functions) as ProjectionDeclaration["on"],
   };
 }
 
-/** Creates the consumers of a projection, one per event type. */
+/** One per event type. */
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {
   const { feature, name, on } = declared;
   return [...on.keys()].map((type) => ({
@@ -134,9 +131,7 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
   });
 }
 
-/**
- * Escapes like a JSON pointer (RFC 6901), so that different lists of parts never make the same key.
- */
+/** Like a JSON pointer (RFC 6901): different parts never make the same key. */
 function escaped(name: string, part: unknown): string {
   if (typeof part === "string") return part.replaceAll("~", "~0").replaceAll("/", "~1");
   throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a text`);

@@ -16,14 +16,11 @@ export interface ProjectingScope extends Pick<AmbientStore, "projecting"> {
 /** Writes projections, and caches their active versions. */
 export interface Projections extends ActiveVersions {
   /**
-   * Returns the version that events are written to in addition to the declared one: the active
-   * version. The first event of a projection activates the declared version.
+   * Returns the active version, which events are written to besides the declared one. The first
+   * event of a projection activates the declared one.
    */
   written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
-  /**
-   * Writes an event into a version. @returns whether it counts. An event that was already counted
-   * is not written again.
-   */
+  /** Writes an event into a version, once. @returns whether it counts. */
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
@@ -33,11 +30,8 @@ export interface ProjectionsOptions {
   readonly clock: Clock;
 }
 
-/**
- * Time that an active version is cached, in milliseconds. A switch may go unnoticed for that long.
- */
+/** How long an active version is cached, and a switch may go unnoticed, in milliseconds. */
 const heldMs = 5_000;
-/** Maximum number of cached versions in a process. */
 const mostHeld = 10_000;
 
 export function createProjections({ projections, store, clock }: ProjectionsOptions): Projections {
@@ -49,7 +43,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
 
-  /** Returns the active version, `undefined` if none was ever activated. */
+  /** `undefined` before the first activation. */
   const active = (name: string, tenantId: string | undefined): Promise<number | undefined> => {
     const key = JSON.stringify([name, tenantId]);
     const known = held.get(key);
@@ -64,8 +58,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const written: Projections["written"] = async ({ name, version }, tenantId) => {
     const current = await active(name, tenantId);
     if (current !== undefined) return current;
-    // The first event of a projection fixes the version that is read until a rebuild switches to
-    // another.
+    // The first event fixes the version that is read until a rebuild switches to another.
     held.clear();
     const first = { version, revision: crypto.randomUUID() };
     if (await (await store()).activate(name, undefined, first, undefined)) return version;
@@ -85,10 +78,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   };
 }
 
-/**
- * Returns the version that a tenant reads. The tenant's own version applies only as long as the
- * version of all tenants has not changed since.
- */
+/** A tenant's own version is valid until the version of all tenants changes. */
 export function effectiveVersion({
   all,
   own,
@@ -99,7 +89,6 @@ export function effectiveVersion({
   return own !== undefined && own.over === all?.revision ? own : all;
 }
 
-/** Event to write into a version of a projection. */
 export interface Projecting {
   readonly projection: ProjectionDeclaration;
   readonly version: number;
@@ -108,8 +97,8 @@ export interface Projecting {
 }
 
 /**
- * Commits the items of the projection together with the mark of the event. @throws any error of the
- * projection or of its commit.
+ * Commits the projection's items with the mark of the event.
+ * @throws any error of the projection or of its commit.
  */
 async function project(
   scope: ProjectingScope,

@@ -8,14 +8,14 @@ export interface DeliveryOptions {
 /** Options of the `webhook` channel. */
 export interface WebhookOptions {
   /**
-   * String key with each tenant's signing secret, preferably `encrypted`. Default: none, and
-   * webhooks are not signed.
+   * String key with each tenant's signing secret, preferably `encrypted`. Default: webhooks are not
+   * signed.
    */
   readonly secret?: ConfigKeyHandle<string | undefined>;
   /** Allows `http:` URLs. Default `false`. */
   readonly allowHttp?: boolean;
   /** Allows addresses of this machine and of private networks. Default `false`. */
   readonly allowPrivate?: boolean;
-  /** Timeout of one attempt, in milliseconds. Default 10,000. */
+  /** Of one attempt, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;
 }

@@ -6,8 +6,8 @@ import type { DeclaredServer } from "./declared-server.ts";
 type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
 
 /**
- * Reports whether callers of a handler expect an error code that the handler does not declare:
- * keelson answers with it, or any handler may throw it.
+ * Whether callers expect an error code that the handler does not declare: keelson answers with it,
+ * or any handler may throw it.
  */
 export function isExpected(
   code: string,
@@ -35,9 +35,7 @@ export function isExpected(
   }
 }
 
-/**
- * Returns the deduplication setting of a handler, or `false` if its retries are not deduplicated.
- */
+/** `false`: the handler's retries are not deduplicated. */
 export function onceOf(
   { kind, once }: Asked,
   options: DeclaredServer["options"],

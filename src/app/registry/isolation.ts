@@ -1,16 +1,14 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { ServerOptions } from "./options.ts";
 
-/** Environment variable with the ARN of the isolation role. */
 export const isolationVariable = "KEELSON_ISOLATION_ROLE";
 
 /**
- * Returns the role whose sessions reach the rows of one tenant, or `undefined` if the account does
- * not enforce isolation.
- *
- * @param isDeployed - whether this is production in an AWS account. Elsewhere only the variable
- * names a role, because the embedded stack does not have roles.
- * @throws Error if isolation is requested and no role is configured.
+ * Returns the ARN of the role whose sessions reach the rows of one tenant, or `undefined` if the
+ * account does not enforce isolation.
+ * @param isDeployed - production in an AWS account. Elsewhere only the variable names a role,
+ * because the embedded stack has none.
+ * @throws Error if isolation is requested without a role.
  */
 export function isolationRole(
   { isolation }: Pick<ServerOptions, "isolation">,

@@ -1,38 +1,29 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 /**
- * Returns the dotted path of the first place where a schema passes undeclared members through.
- * Returns `result` for the whole schema, and `undefined` without such a place. `any`, `unknown`,
- * records and transforms do not count, because their author chose them. Reads only static
- * definitions, and skips parts that it would have to call, such as lazy schemas. Never throws.
+ * Returns the dotted path of the first place where a schema passes undeclared members through
+ * (`result` for the whole schema), or `undefined`. `any`, `unknown`, records and transforms do not
+ * count: their author chose them. Reads only static definitions, so not lazy schemas. Never throws.
  */
 export function looseAt(schema: StandardSchemaV1): string | undefined {
   try {
     const { vendor } = schema["~standard"];
     const partsOf = vendors.get(vendor);
     if (partsOf === undefined) return undefined;
-    const found = search(
-      vendor === "arktype" ? own(schema, "json") : schema,
-      partsOf,
-      [],
-      new Set(),
-    );
+    const root = vendor === "arktype" ? own(schema, "json") : schema;
+    const found = search(root, partsOf, [], new Set());
     return found === undefined ? undefined : found.join(".") || "result";
   } catch {
     return undefined; // the schema does not follow its vendor's layout
   }
 }
 
-/**
- * Structure of a schema: whether the schema itself is loose, and its inner schemas with their path
- * segments.
- */
 interface Parts {
   readonly isLoose?: boolean;
   readonly parts?: Iterable<readonly [name: string | undefined, schema: unknown]>;
 }
 
-/** Longest path to search. `seen` stops at recursive schemas, and this limit stops all others. */
+/** `seen` stops at recursive schemas, this limit at all others. */
 const deepest = 32;
 
 function search(
@@ -41,13 +32,7 @@ function search(
   path: string[],
   seen: Set<unknown>,
 ): string[] | undefined {
-  if (
-    schema === null ||
-    schema === undefined ||
-    seen.has(schema) ||
-    seen.size > 10_000 ||
-    path.length > deepest
-  )
+  if (schema === undefined || seen.has(schema) || seen.size > 10_000 || path.length > deepest)
     return undefined;
   seen.add(schema);
   const { isLoose = false, parts = [] } = partsOf(schema);
@@ -59,13 +44,12 @@ function search(
   return undefined;
 }
 
-/**
- * Returns the value of an own data property. Does not call accessors, which may be application
- * code.
- */
-function own(of: unknown, name: string): unknown {
-  if ((typeof of !== "object" && typeof of !== "function") || of === null) return undefined;
-  return Object.getOwnPropertyDescriptor(of, name)?.value;
+/** Reads an own data property. An accessor may be application code. */
+function own(of: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((from, name) => {
+    if ((typeof from !== "object" && typeof from !== "function") || from === null) return undefined;
+    return Object.getOwnPropertyDescriptor(from, name)?.value;
+  }, of);
 }
 
 function named(members: unknown): [string, unknown][] {
@@ -78,26 +62,22 @@ function listed(items: unknown, name?: string): [string | undefined, unknown][] 
   return Array.isArray(items) ? items.map((_, index) => [name, own(items, String(index))]) : [];
 }
 
-/**
- * Reads schemas of zod 4 and zod/mini. For zod 3, reads only the outermost object, because
- * functions hide its members.
- */
+/** zod 4 and zod/mini. Of zod 3 only the outermost object: functions hide its members. */
 function zodParts(schema: unknown): Parts {
-  const def = own(own(schema, "_zod"), "def");
+  const def = own(schema, "_zod", "def");
   if (def === undefined) {
     const old = own(schema, "_def");
     if (own(old, "typeName") !== "ZodObject") return {};
     return {
       isLoose:
         own(old, "unknownKeys") === "passthrough" ||
-        own(own(own(old, "catchall"), "_def"), "typeName") !== "ZodNever",
+        own(old, "catchall", "_def", "typeName") !== "ZodNever",
     };
   }
   switch (own(def, "type")) {
     case "object": {
-      const catchall = own(own(own(own(def, "catchall"), "_zod"), "def"), "type");
-      // zod resolves a shape on first use, and keeps the original in the `raw` property of its
-      // getter.
+      const catchall = own(def, "catchall", "_zod", "def", "type");
+      // zod resolves a shape on first use, and keeps the original in `raw` of its getter.
       const shape =
         own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");
       return { isLoose: catchall !== undefined && catchall !== "never", parts: named(shape) };
@@ -129,7 +109,7 @@ function valibotParts(schema: unknown): Parts {
       .slice(last)
       .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
-    // A later schema of the pipe determines the output. The first one is this schema itself.
+    // A later schema of the pipe determines the output. The first is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
@@ -150,11 +130,10 @@ function valibotParts(schema: unknown): Parts {
   };
 }
 
-/** Reads the JSON form that an ArkType type keeps. A type with an index signature is a record. */
+/** Reads the JSON form of a type. One with an index signature is a record. */
 function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");
-  // The output of a pipe is the output of its last type.
   if (Array.isArray(morphs))
     return { parts: [[undefined, own(morphs, String(morphs.length - 1))]] };
   const properties = [...listed(own(json, "required")), ...listed(own(json, "optional"))];

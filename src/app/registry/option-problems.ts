@@ -26,9 +26,9 @@ import { isOnceBy } from "../../parts/once/once-by.ts";
 import type { ServerOptions } from "./options.ts";
 import { serverProblem } from "./registry.ts";
 
-/** Reports all problems of the `buildServer` options themselves. Never throws. */
+/** Reports all problems of the `buildServer` options. Never throws. */
 export function optionProblems(options: ServerOptions): BootProblem[] {
-  // Safe: the options are only read, and each check accepts any value.
+  // Safe: each check accepts any value.
   const given = (isRecord(options) ? options : {}) as ServerOptions;
   const problems = [
     ...tableProblems("", options, callTable, "buildServer"),
@@ -41,9 +41,10 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
       ...(further?.(given) ?? []),
     ]),
     ...(given.auth === undefined ? [] : authenticationProblems(given, given.auth)),
-    ...(given.cors === undefined
-      ? []
-      : corsProblems(given.cors).map((problem) => ({ ...problem, key: "cors" }))),
+    ...(given.cors === undefined ? [] : corsProblems(given.cors)).map((problem) => ({
+      ...problem,
+      key: "cors",
+    })),
   ];
   return problems.map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
 }
@@ -80,13 +81,12 @@ const parameterRule = "the name of a parameter, such as /app/key-ring";
 const time = whole(0, 3_600_000, "0 to 3,600,000 milliseconds");
 const name = text(/^.{1,200}$/, "a text of 1 to 200 characters");
 
-/** A group's table, and the problems that concern several of its options. */
 interface OptionGroup {
   readonly table: OptionTable | ((options: ServerOptions) => OptionTable);
   readonly further?: (options: ServerOptions) => OptionProblem[];
 }
 
-/** The groups of options by their paths, in the order in which their problems are reported. */
+/** By path, in the order in which problems are reported. */
 const groups: Readonly<Record<string, OptionGroup>> = {
   dynamodb: {
     table: {
@@ -164,7 +164,7 @@ const groups: Readonly<Record<string, OptionGroup>> = {
   },
 };
 
-/** Returns the value of a group. `false`, which turns the documents off, has no options. */
+/** `false`, which turns the OpenAPI document off, has no options. */
 function valueAt(options: ServerOptions, path: string): unknown {
   let value: unknown = options;
   for (const part of path.split(".")) value = isRecord(value) ? value[part] : undefined;
@@ -182,18 +182,13 @@ function authenticationProblems(
   const wrong = authProblems(auth);
   const isProduction = (options.environment ?? environmentOf(process.env)) === "production";
   if (wrong.length > 0 || !isProduction || !takesForeignTokens(auth)) return wrong;
-  return [
-    {
-      key: "auth",
-      rule: "foreign-tokens",
-      message:
-        "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count",
-      fix: "set the audience of this application, or at least the issuer",
-    },
-  ];
+  const message =
+    "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count";
+  const fix = "set the audience of this application, or at least the issuer";
+  return [{ key: "auth", rule: "foreign-tokens", message, fix }];
 }
 
-/** Reports requested proofs that cannot be created without a key ring. */
+/** Reports proofs that need a key ring, on a server without one. */
 export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
   const proof = options?.messages?.proof;
   if (hasRing || (proof !== "sign" && proof !== "require")) return [];
@@ -212,10 +207,7 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-/**
- * Reports a total that is too short. The linger and drain phases must leave time for workers and
- * resources.
- */
+/** Linger and drain must leave time for workers and resources. */
 function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];
@@ -223,12 +215,6 @@ function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
   const least = lingerMs + drainMs + leastRestMs;
   if (totalMs >= least) return [];
   const message = `totalMs is ${totalMs}, and linger and drain take ${lingerMs + drainMs} of it`;
-  return [
-    {
-      key: "shutdown.totalMs",
-      rule: "shutdown-total",
-      message,
-      fix: `use ${least} or more, or shorten the others`,
-    },
-  ];
+  const fix = `use ${least} or more, or shorten the others`;
+  return [{ key: "shutdown.totalMs", rule: "shutdown-total", message, fix }];
 }

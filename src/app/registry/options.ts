@@ -19,27 +19,23 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: OverridesOf<Features>;
   /**
-   * App-boot overrides from SSM Parameter Store, read at startup. They take precedence over
-   * `config`. Default: none.
+   * App-boot overrides from SSM Parameter Store, read at startup, ahead of `config`. Default: none.
    */
   readonly ssm?: {
-    /** Path of the parameters: `/app` for `/app/<feature>/<key name>`. */
+    /** `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
   /**
-   * Key ring for `encrypted` keys. Default: none in production; elsewhere a key ring derived from
-   * the development secret.
+   * Key ring for `encrypted` keys. Default: none in production; elsewhere derived from the
+   * development secret.
    */
   readonly keyRing?: {
-    /**
-     * SSM parameter with the key ring, a SecureString: `/app/key-ring`. Must not be below
-     * `ssm.path`.
-     */
+    /** SecureString in SSM: `/app/key-ring`. Must not be below `ssm.path`. */
     readonly parameter: string;
     /**
      * Binds each value to the version of its row, so that an older value cannot be restored. Turn
-     * it on once no process runs keelson 0.1.0, which answers 503 for such a value. Both forms are
-     * always readable. Default `false`.
+     * it on once no process runs keelson 0.1.0, which answers 503 for such a value. Both forms stay
+     * readable. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
@@ -53,16 +49,16 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly dynamodb?: {
     /** Prefix of table names. Default `keelson`. */
     readonly prefix?: string;
-    /** Endpoint to use instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. */
+    /** Instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. */
     readonly endpoint?: string;
   };
   readonly log?: LogOptions;
   /**
-   * Metrics, described in `docs/observe.md`. In Lambda, this option enables CloudWatch metrics,
-   * which incur costs. Default: no metrics.
+   * See `docs/observe.md`. In Lambda, this enables CloudWatch metrics, which incur costs. Default:
+   * none.
    */
   readonly metrics?: MetricsOptions;
-  /** Cross-origin requests from browsers. Default: none are allowed. */
+  /** Cross-origin requests from browsers. Default: none allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
   /** Prefix of every path: `/api`. Default: none. */
@@ -74,53 +70,48 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      * milliseconds. Default 10,000.
      */
     readonly waitMs?: number;
-    /** Client header that deduplicates, unless the write sets its own. Default `either`. */
+    /** Header that deduplicates, unless the write sets its own. Default `either`. */
     readonly key?: OnceBy;
   };
-  /** Time limits of a container's shutdown phases (specification 3.1). */
+  /** A container's shutdown phases (specification 3.1). */
   readonly shutdown?: {
-    /** Time for which requests are still accepted, in milliseconds. Default 3,000. */
+    /** Time in which requests are still accepted, in milliseconds. Default 3,000. */
     readonly lingerMs?: number;
-    /** Time that requests in flight then have to finish, in milliseconds. Default 30,000. */
+    /** Time that requests in flight then have, in milliseconds. Default 30,000. */
     readonly drainMs?: number;
-    /** Time limit of the whole shutdown, in milliseconds. Default 40,000. */
+    /** Limit of the whole shutdown, in milliseconds. Default 40,000. */
     readonly totalMs?: number;
   };
-  /** Options of the built-in channels. */
   readonly delivery?: DeliveryOptions;
   /**
-   * Isolation of tenants in the AWS account as well, for tables with `tenant: true`. See
+   * Isolation of tenants in the AWS account, too, for tables with `tenant: true`. See
    * `docs/tenants.md`. Default: none.
    */
   readonly isolation?: {
     /**
-     * ARN of the role to assume for each tenant. Default `KEELSON_ISOLATION_ROLE`. Outside
-     * production, only the variable counts.
+     * ARN of the role to assume for each tenant. Default `KEELSON_ISOLATION_ROLE`, the only source
+     * outside production.
      */
     readonly role?: string;
   };
-  /** Validation of results against the `output` schemas of their handlers. */
+  /** Validation of results against `output` schemas. */
   readonly output?: {
-    /**
-     * Environments in which results are validated. `development` validates in development and test,
-     * and sends unvalidated results in production. Default `always`.
-     */
+    /** `development` sends unvalidated results in production. Default `always`. */
     readonly check?: "always" | "development";
     /**
-     * Handling of a result that does not fit. `refuse` answers 500 `response_mismatch` and commits
-     * nothing. `send` sends the result unchanged and logs `response.mismatch`. Default `refuse`.
+     * A result that does not fit: `refuse` answers 500 `response_mismatch` and commits nothing,
+     * `send` sends it unchanged and logs `response.mismatch`. Default `refuse`.
      */
     readonly mismatch?: "refuse" | "send";
   };
   /**
-   * OpenAPI document of the server at `GET /openapi.json`. `false` disables it. Otherwise,
-   * development serves it to every caller, and other environments serve it only to callers that
-   * `access` admits.
+   * OpenAPI document at `GET /openapi.json`; `false` disables it. Development serves it to every
+   * caller, other environments to those that `access` admits.
    */
   readonly openapi?:
     | false
     | {
-        /** Access rule of the document. Default: no access outside development. */
+        /** Default: no access outside development. */
         readonly access?: AccessRule;
         /** Name of the API. Default `API`. */
         readonly title?: string;
@@ -129,24 +120,20 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
       };
   readonly trace?: {
     /**
-     * Handling of the trace that a request names. `trust` joins it: same trace ID, sampled if the
-     * caller sampled it. `link` starts a new trace that links to it. `ignore` ignores it. Default:
-     * `trust` if the access rule requires a caller and the caller is identified, otherwise `link`.
+     * The trace that a request names. `trust` joins it: same trace ID, sampled if the caller
+     * sampled it. `link` starts a new trace with a link to it. Default: `trust` for an identified
+     * caller if the access rule requires one, otherwise `link`.
      */
     readonly incoming?: IncomingTrace;
   };
   readonly messages?: {
     /**
-     * Proof that events, jobs and deliveries come from this server. `require` rejects messages
-     * without proof, and is the only value that protects. `sign` signs messages but accepts
-     * unsigned ones, to prepare for `require`. `off` does neither. Default: `sign` with a key ring,
-     * otherwise `off`.
+     * The trace that a request names. `trust` joins it: same trace ID, sampled if the caller
+     * sampled it. `link` starts a new trace with a link to it, `ignore` one without. Default:
+     * `trust` for an identified caller if the access rule requires one, otherwise `link`.
      */
     readonly proof?: MessageProof;
   };
-  /**
-   * Runtime environment. Default: `NODE_ENV` if it is exactly `development` or `test`, otherwise
-   * `production`.
-   */
+  /** Default: `NODE_ENV` if it is `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }

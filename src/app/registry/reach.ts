@@ -2,13 +2,10 @@ import { deliveryJob } from "../../parts/messages/delivery.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/**
- * Access to a table, in ascending order: queries, runs that also check conditions in a commit, and
- * runs that write.
- */
+/** Access to a table, ascending: reads, also condition checks in a commit, also writes. */
 export type Reach = "query" | "check" | "write";
 
-/** Feature whose code runs, either its queries or code that may write. */
+/** Feature whose code runs: its queries, or code that may write. */
 export interface Runner {
   readonly feature: string;
   readonly isQuery: boolean;
@@ -20,40 +17,30 @@ export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
 
-/**
- * Returns the features whose code runs in a handler: the handler's feature and features with hooks
- * on it.
- */
+/** The handler's feature, and those with hooks on it. */
 export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,
 ): Runner[] {
-  const hooking = (hooks.get(name) ?? []).map((hook) => ({
-    feature: hook.feature,
-    isQuery: false,
-  }));
-  return [{ feature, isQuery: kind === "query" }, ...hooking];
+  return [{ feature, isQuery: kind === "query" }, ...(hooks.get(name) ?? []).map(writing)];
 }
 
-/**
- * Returns the features whose code runs under the full name of a handler, consumer, job or schedule,
- * or `undefined` for any other name.
- */
+/** By the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
 export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
-  // The name of a delivery does not identify its channel.
-  if (name === deliveryJob)
-    return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
+  // The name of a delivery's job does not identify its channel.
+  if (name === deliveryJob) return [...registry.channels.values()].map(writing);
   const { consumers, jobs, schedules } = registry;
   const declared = consumers.get(name) ?? jobs.get(name) ?? schedules.get(name);
-  return declared && [{ feature: declared.feature, isQuery: false }];
+  return declared && [writing(declared)];
 }
 
-/**
- * Returns the access that runners have to the tables of each feature: their own and the features
- * they use.
- */
+function writing({ feature }: Pick<Runner, "feature">): Runner {
+  return { feature, isQuery: false };
+}
+
+/** Returns the runners' access to the tables of each feature: their own and those they use. */
 export function reachOf(
   registry: Registry,
   runners: readonly Runner[],

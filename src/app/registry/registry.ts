@@ -8,6 +8,7 @@ import {
   featureDeclarations,
   type Kind,
   kinds,
+  named,
 } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
@@ -31,11 +32,10 @@ import type { DeliveryOptions } from "./delivery-options.ts";
 /** All declarations of a set of features, by name. */
 export interface Registry {
   readonly features: readonly FeatureDeclarations[];
-  /** By key identifier: `files:config:max-upload-size-mb`. */
+  /** By identifier: `files:config:max-upload-size-mb`. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
   /** By full name: `files.file.create`. */
   readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
-  /** By logical name. */
   readonly tables: ReadonlyMap<string, TableDeclaration>;
   /** By type: `file.created`. */
   readonly events: ReadonlyMap<string, EventDeclaration>;
@@ -43,26 +43,23 @@ export interface Registry {
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
   /** By full name: `files.file.scan`. */
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
-  /** By name, without the built-in channels. */
+  /** Without the built-in channels. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** Whether the server's options configure webhooks. */
   readonly hasWebhooks: boolean;
   /** By full name: `files.report.nightly`. */
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
-  /** By the full name of the write, in the order of the features. */
+  /** By the full name of the write, in the order of features. */
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   /** By name: `files.usage`. */
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   /** By full name: `files.file.uploaded`. */
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
-  /** Problems of the individual declarations, including duplicate names. */
+  /** Those of single declarations, and duplicate names. */
   readonly problems: readonly BootProblem[];
 }
 
 /**
- * Collects the declarations of features, for tools and for the validators. Only `buildServer`
- * validates them.
- *
+ * Collects the declarations of features, for tools and validators, without validating them.
  * @param delivery - as in `buildServer`. Default: no webhooks.
  * @example
  * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });
@@ -70,15 +67,10 @@ export interface Registry {
 export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
   const declared = declaredFeatures(features, problems);
-  collected<FeatureDeclarations>(
-    declared,
-    { what: "feature", nameOf: ({ name }) => name },
-    (feature) => [feature],
-    problems,
-  );
+  collected(declared, named("feature"), (feature) => [feature], problems);
   const byName = Object.entries(kinds).map(([name, kind]) => {
     const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
-    // Safe: `nameOf` and the items belong to the same kind.
+    // Safe: both belong to the same kind.
     return [name, collected(declared, kind as Kind<unknown>, items, problems)];
   });
   return Object.freeze({
@@ -96,38 +88,31 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   });
 }
 
-/** Returns the declarations of the features, and reports what is not a feature. */
 function declaredFeatures(
   features: readonly Feature[],
   problems: BootProblem[],
 ): FeatureDeclarations[] {
-  if (!Array.isArray(features)) {
-    const message = "`features` is not an array";
-    problems.push(
-      serverProblem("features", "option-type", message, "pass features: [files, billing]"),
-    );
+  const problem = (key: string, rule: string, message: string, fix: string) => {
+    problems.push(serverProblem(key, rule, message, fix));
     return [];
+  };
+  if (!Array.isArray(features)) {
+    const fix = "pass features: [files, billing]";
+    return problem("features", "option-type", "`features` is not an array", fix);
   }
   return features.flatMap((feature: unknown, index) => {
     const declarations = featureDeclarations(feature);
     if (declarations === undefined) {
       const message = "it was not made by defineFeature";
-      problems.push(
-        serverProblem(
-          `features[${index}]`,
-          "not-a-feature",
-          message,
-          "pass what defineFeature returns",
-        ),
-      );
-      return [];
+      const fix = "pass what defineFeature returns";
+      return problem(`features[${index}]`, "not-a-feature", message, fix);
     }
     problems.push(...declarations.problems);
     return [declarations];
   });
 }
 
-/** Returns the declarations of one kind by name, and reports names that are declared twice. */
+/** Returns declarations of one kind by name, and reports duplicates. */
 function collected<Item>(
   features: readonly FeatureDeclarations[],
   { what, nameOf }: Kind<Item>,
@@ -155,8 +140,8 @@ function collected<Item>(
 }
 
 /**
- * Reports problems between declarations: consumers of undeclared events, projections of events that
- * are not kept, and names that are already in use.
+ * Reports consumers of undeclared events, projections of events that are not kept, and full names
+ * in use twice.
  */
 export function messageProblems({
   events,
@@ -165,33 +150,34 @@ export function messageProblems({
   jobs,
   schedules,
 }: Registry): BootProblem[] {
-  const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
-  const forgotten = [...consumers.values()].filter(
+  const consuming = [...consumers.values()];
+  const undeclared = consuming.filter(({ type }) => !events.has(type));
+  const forgotten = consuming.filter(
     ({ projection, type }) =>
       projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
   );
   const runs = [handlers, consumers, jobs, schedules];
-  const taken = [...consumers.values(), ...jobs.values(), ...schedules.values()].filter(
+  const taken = [...consuming, ...jobs.values(), ...schedules.values()].filter(
     ({ name }) => runs.filter((declared) => declared.has(name)).length > 1,
   );
   return [
-    ...undeclared.map(({ feature, name, type }) => ({
+    ...undeclared.map(({ feature, name: key, type }) => ({
       feature,
-      key: name,
+      key,
       rule: "event-undeclared",
       message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
       fix: "declare it with r.event, or add the feature that does",
     })),
-    ...forgotten.map(({ feature, name, type }) => ({
+    ...forgotten.map(({ feature, name: key, type }) => ({
       feature,
-      key: name,
+      key,
       rule: "event-not-kept",
       message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
       fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
     })),
-    ...taken.map(({ feature, name }) => ({
+    ...taken.map(({ feature, name: key }) => ({
       feature,
-      key: name,
+      key,
       rule: "duplicate-name",
       message: "a handler, consumer, job or schedule of this name is declared as well",
       fix: "rename one of them",
@@ -199,7 +185,7 @@ export function messageProblems({
   ];
 }
 
-/** Reports whether a server sends anything over the bus or the queues. */
+/** Whether a server sends anything over the bus or the queues. */
 export function usesMessages({
   events,
   consumers,
@@ -210,21 +196,18 @@ export function usesMessages({
   return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
 }
 
-/** Returns every table of a server: first keelson's tables, then the tables of its features. */
+/** keelson's tables first. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
-  const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined)
-    ? [keptEventsTable]
-    : [];
+  const keepsEvents = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined);
   return [
     configTable,
     onceTable,
     ...(usesMessages(registry) ? [outboxTable] : []),
-    ...kept,
+    ...(keepsEvents ? [keptEventsTable] : []),
     ...registry.tables.values(),
   ];
 }
 
-/** Creates a problem of the server's own options. */
 export function serverProblem(
   key: string,
   rule: string,

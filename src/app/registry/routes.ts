@@ -1,13 +1,12 @@
 import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 
-/** A handler with its parsed route. */
 export interface RoutedHandler<Handler = HandlerDeclaration> {
   readonly route: ParsedRoute;
   readonly target: Handler;
 }
 
-/** Returns the handlers that have a well-formed route, with the parsed route. */
+/** Omits handlers without a well-formed route. */
 export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
   handlers: Iterable<Handler>,
 ): RoutedHandler<Handler>[] {

@@ -1,4 +1,4 @@
-/** Field of a cron expression: its bounds and the names that can replace numbers. */
+/** A field, and the names that can replace its numbers. */
 interface Field {
   readonly name: string;
   readonly least: number;
@@ -26,9 +26,8 @@ const fields: readonly Field[] = [
 ];
 
 /**
- * Describes the problem with a cron expression of five fields. Returns `undefined` for a valid one.
- * croner accepts every valid expression. croner also computes the fire times, but functions that
- * only answer requests do not load it.
+ * Returns what is wrong with an expression of five fields, if anything. croner accepts every valid
+ * one, but functions that only answer requests do not load it.
  */
 export function cronProblem(expression: unknown): string | undefined {
   if (typeof expression !== "string" || expression.length > 200)
@@ -48,10 +47,7 @@ export function cronProblem(expression: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * Checks one alternative of a field: `*`, `5`, `MON`, `1-5`, or `*` and `1-5` with a step such as
- * `/2`.
- */
+/** Checks `*`, `5`, `MON`, `1-5`, and `*` and `1-5` with a step such as `/2`. */
 function isPart(part: string, field: Field): boolean {
   const [, from = "", to, step] = /^(\*|\w{1,3})(?:-(\w{1,3}))?(?:\/(\d{1,2}))?$/.exec(part) ?? [];
   if (step !== undefined && (Number(step) < 1 || Number(step) > field.most)) return false;

@@ -3,7 +3,7 @@ import type { ClaimKey } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
-/** One fire of a schedule, which runs under the claim of its fire time. */
+/** One fire, which runs under the claim of its time. */
 export interface FireTask {
   readonly key: ClaimKey;
   readonly handler: string;
@@ -15,15 +15,15 @@ export interface FireTask {
   readonly facts: () => { readonly attempt?: number | undefined; readonly sinceMs: number };
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
-  /** Creates the items that record the fire, for the transaction that completes its claim. */
+  /** Items that record the fire, for the transaction that completes its claim. */
   readonly own: () => readonly TransactionItem[];
 }
 
 export type FireOutcome =
   | { readonly kind: "processed" }
-  /** The fire was already done. */
+  /** Done before. */
   | { readonly kind: "skipped" }
-  /** A duplicate is running, for at most `afterMs`. */
+  /** A duplicate runs, for at most `afterMs`. */
   | { readonly kind: "handed-back"; readonly afterMs: number }
-  /** The handler failed. The error is logged. */
+  /** The error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };

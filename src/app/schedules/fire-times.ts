@@ -1,10 +1,10 @@
 import { Cron } from "croner";
 
-/** Fire times of a schedule, in milliseconds since the epoch. */
+/** In milliseconds since the epoch. */
 export interface FireTimes {
-  /** Returns the last fire time up to and including `atMs`, or `undefined` if none exists. */
+  /** The last fire time up to and including `atMs`. */
   last(atMs: number): number | undefined;
-  /** Returns the first fire time after `atMs`, or `undefined` if none exists. */
+  /** The first fire time after `atMs`. */
   next(atMs: number): number | undefined;
 }
 
@@ -27,15 +27,15 @@ export function fireTimes(cron: string, timeZone: string): FireTimes {
     fixedTimeRule: "no-wildcard",
   });
   return {
-    // `previousRuns` excludes times equal to the reference, but includes others in the same second.
+    // `previousRuns` excludes times equal to the reference, but not others in its second.
     last: (atMs) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
     next: (atMs) => times.nextRun(new Date(atMs))?.getTime(),
   };
 }
 
 /**
- * Rewrites an expression so that croner makes the same distinction. croner follows elapsed time if
- * the minute or hour field has a step, but not for a list of all hours.
+ * Has croner make the same distinction: it follows elapsed time if the minute or hour field has a
+ * step, but not for a list of all hours.
  */
 export function forCroner(cron: string): string {
   const [minutes = "", hours = "", ...days] = cron.split(" ");
@@ -45,7 +45,7 @@ export function forCroner(cron: string): string {
   return [numbersOf(minutes, 60).join(","), listed.join(","), ...days].join(" ");
 }
 
-/** Returns the numbers below `end` that a field matches, in ascending order. */
+/** The numbers below `end` that a field matches, ascending. */
 function numbersOf(field: string, end: number): readonly number[] {
   const numbers = new Set<number>();
   for (const part of field.split(",")) {

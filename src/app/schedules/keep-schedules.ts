@@ -2,14 +2,10 @@ import type { Clock } from "../../base/process/clock.ts";
 import { pause } from "../../base/process/clock.ts";
 import type { Schedule } from "./schedules.ts";
 
-/** Shortest and longest delay until a schedule is checked again, in milliseconds. */
+/** Delay until the next check, in milliseconds. */
 const [leastMs, mostMs] = [20, 60_000];
 
-/**
- * Fires schedules when they are due, until `stop` aborts.
- *
- * @returns a promise that resolves once no schedule is running.
- */
+/** Fires schedules when they are due. Resolves once `stop` has aborted and none is running. */
 export async function keepSchedules(
   schedules: readonly Schedule[],
   clock: Clock,
@@ -18,10 +14,7 @@ export async function keepSchedules(
   await Promise.all(schedules.map((schedule) => keep(schedule, clock, stop)));
 }
 
-/**
- * Checks a schedule when it is due and at least once a minute: another process may have left a fire
- * unfinished.
- */
+/** Checks at least once a minute: another process may have left a fire unfinished. */
 async function keep(schedule: Schedule, clock: Clock, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const { nextMs } = await schedule.look();

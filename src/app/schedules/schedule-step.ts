@@ -1,47 +1,34 @@
-/** Stored state of a schedule. */
 export interface ScheduleRecord {
-  /**
-   * Time of the last fire that ran or was skipped, in milliseconds since the epoch. Only later
-   * fires are due.
-   */
+  /** The last fire that ran or was skipped, in milliseconds since the epoch. */
   readonly lastMs: number;
-  /** Fire that has started but is not done. It blocks all other fires. */
+  /** Fire that is not done, and blocks all others. */
   readonly begun?: BegunFire | undefined;
 }
 
 export interface BegunFire {
   readonly atMs: number;
-  /** Number of attempts started. */
+  /** Started attempts. */
   readonly attempts: number;
-  /** Earliest start of the next attempt, in milliseconds since the epoch. */
+  /** Earliest start of the next attempt. */
   readonly retryMs: number;
 }
 
 export type ScheduleStep =
-  /** No fire is due. */
   | { readonly kind: "none" }
-  /** The fire in progress waits for its next attempt. */
+  /** For the next attempt of the fire in progress. */
   | { readonly kind: "wait"; readonly untilMs: number }
-  /** The schedule fires. */
   | { readonly kind: "fire"; readonly atMs: number }
-  /** The fire was missed and is skipped. */
+  /** Skips a missed fire. */
   | { readonly kind: "pass"; readonly atMs: number };
 
-/**
- * Lateness after which a fire counts as missed, in milliseconds. A rule invokes a function only
- * once a minute.
- */
+/** Lateness of a missed fire, in milliseconds. A rule invokes a function only once a minute. */
 export const graceMs = 120_000;
-/**
- * Delays before each retry of a failed fire, in milliseconds. After the last retry, the fire is
- * abandoned.
- */
+/** Delays before each retry of a failed fire, in milliseconds. */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];
 export const maxAttempts = retriesMs.length + 1;
 
 /**
- * Decides the next action for a schedule. If several fires are due, only the last one runs.
- *
+ * Of several due fires, only the last one runs.
  * @param lastFire - returns the last fire time up to now.
  */
 export function scheduleStep(
@@ -61,10 +48,7 @@ export function scheduleStep(
   return { kind: missed === "skip" && nowMs - atMs > graceMs ? "pass" : "fire", atMs };
 }
 
-/**
- * Returns the start of the next attempt after a failure, in milliseconds since the epoch, or
- * `undefined` if no attempts are left.
- */
+/** Start of the next attempt, in milliseconds since the epoch; `undefined` if none is left. */
 export function retryOf(attempts: number, nowMs: number): number | undefined {
   const afterMs = retriesMs[attempts - 1];
   return afterMs === undefined ? undefined : nowMs + afterMs;

@@ -1,47 +1,50 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import {
-  isEventType,
-  type RawOptions,
-  type Report,
-  unknownOptions,
-} from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import {
+  aFunction,
+  isTwoWords,
+  knownOptions,
+  named,
+  problemsOf,
+  required,
+  requireOptions,
+} from "../handlers/requirements.ts";
 import { cronProblem } from "./cron.ts";
 
 /** Options of a schedule. */
 export interface ScheduleOptions {
   /**
-   * Fire times as five fields: minute, hour, day of the month, month, day of the week, such as
-   * `0 3 * * MON-FRI`. Each field is a number, a range, `*` or a list of these. `*` and ranges can
-   * have a step.
+   * Minute, hour, day of the month, month, day of the week: `0 3 * * MON-FRI`. Each is a number, a
+   * range, `*` or a list of these; `*` and ranges can have a step.
    */
   readonly cron: string;
   /** IANA time zone of `cron`. Default `UTC`. */
   readonly timeZone?: string;
   /**
-   * Handling of missed fire times, for example after an outage. `once` runs once as soon as
-   * possible, regardless of how many times were missed. `skip` waits for the next time if the fire
-   * is more than two minutes late. Default `once`.
+   * Handling of fire times missed in an outage: `once` runs once as soon as possible, however many
+   * were missed, and `skip` waits for the next time once a fire is more than two minutes late.
+   * Default `once`.
    */
   readonly missed?: "once" | "skip";
   /**
-   * Runs as the system, without a tenant. Its commit happens once. Other effects can happen again
-   * after a crash.
+   * Runs as the system, without a tenant. Its commit happens once; other effects can repeat after a
+   * crash.
    */
   readonly handler: (ctx: PipelineContext, fire: ScheduleFire) => Awaitable<unknown>;
 }
 
 /** One fire of a schedule. */
 export interface ScheduleFire {
-  /** Time at which the schedule was due. The same in each attempt. */
+  /** When the fire was due, the same in each attempt. */
   readonly at: Date;
 }
 
 export interface ScheduleDeclaration {
   readonly feature: string;
-  /** Full name: `<feature>.<entity>.<operation>`. */
+  /** `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly cron: string;
   readonly timeZone: string;
@@ -49,59 +52,53 @@ export interface ScheduleDeclaration {
   readonly run: (ctx: PipelineContext, fire: ScheduleFire) => unknown;
 }
 
+const timeZoneFix = 'use an IANA name, for example "Europe/Berlin"';
+
+const scheduleRequirements = {
+  cron: required({
+    accepts: (cron) => cronProblem(cron) === undefined,
+    rule: "schedule-cron",
+    wrong: (cron) => `is ${quoted(cron)}: ${cronProblem(cron)}`,
+    fix: 'for example "0 3 * * MON-FRI"',
+  }),
+  timeZone: {
+    // An offset such as +02:00 ignores daylight saving time.
+    accepts: (zone: unknown) =>
+      typeof zone === "string" && /^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/.test(zone),
+    rule: "schedule-time-zone",
+    wrong: (zone: unknown) => `is ${quoted(zone)}, which is no name of a time zone`,
+    fix: timeZoneFix,
+  },
+  missed: {
+    accepts: (missed: unknown) => missed === "once" || missed === "skip",
+    rule: "schedule-missed",
+    fix: 'use "once", to make up for what was missed, or "skip"',
+  },
+  handler: required(aFunction("pass async (ctx) => ...")),
+};
+
 export function schedule(
   feature: string,
   name: string,
-  options: RawOptions,
+  options: unknown,
   report: Report,
 ): ScheduleDeclaration {
-  const key = `${feature}.${typeof name === "string" ? name : quoted(name)}`;
-  const problem = (rule: string, message: string, fix: string) =>
-    report({ key, rule, message, fix });
-  unknownOptions(key, options, ["cron", "timeZone", "missed", "handler"], report);
-  const { cron, timeZone = "UTC", missed = "once", handler } = options ?? {};
-  if (typeof name !== "string" || !isEventType(name)) {
-    const message = `name ${quoted(name)} is not <entity>.<operation>`;
-    problem("schedule-name", message, 'use two kebab-case words, for example "report.nightly"');
+  const key = `${feature}.${named(name)}`;
+  const problem = problemsOf(key, report);
+  const given = knownOptions(key, options, Object.keys(scheduleRequirements), report);
+  if (!isTwoWords(name)) {
+    const fix = 'use two kebab-case words, for example "report.nightly"';
+    problem("schedule-name", `name ${quoted(name)} is not <entity>.<operation>`, fix);
   }
-  const wrong = cronProblem(cron);
-  if (wrong !== undefined)
-    problem(
-      "schedule-cron",
-      `\`cron\` is ${quoted(cron)}: ${wrong}`,
-      'for example "0 3 * * MON-FRI"',
-    );
-  // An offset such as +02:00 ignores daylight saving time.
-  if (typeof timeZone !== "string" || !/^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/.test(timeZone)) {
-    const fix = 'use an IANA name, for example "Europe/Berlin"';
-    problem(
-      "schedule-time-zone",
-      `\`timeZone\` is ${quoted(timeZone)}, which is no name of a time zone`,
-      fix,
-    );
-  }
-  if (missed !== "once" && missed !== "skip") {
-    problem(
-      "schedule-missed",
-      `\`missed\` is ${quoted(missed)}`,
-      'use "once", to make up for what was missed, or "skip"',
-    );
-  }
-  if (typeof handler !== "function")
-    problem("handler", "`handler` is not a function", "pass async (ctx) => ...");
-  return {
-    feature,
-    name: key,
-    cron: String(cron),
-    timeZone: String(timeZone),
-    missed: missed === "skip" ? "skip" : "once",
-    run: handler as ScheduleDeclaration["run"], // safe: another type is already reported, and a server with problems is never built
-  };
+  requireOptions(given, scheduleRequirements, problem);
+  // Safe: wrong types are reported, and a server with problems is never built.
+  const { cron, timeZone = "UTC", missed = "once", handler } = given as unknown as ScheduleOptions;
+  return { feature, name: key, cron, timeZone: String(timeZone), missed, run: handler };
 }
 
 /**
- * Reports schedules in time zones that Node does not know. Too slow for a cold start: `Intl` takes
- * tens of milliseconds.
+ * Reports time zones that Node does not know. Too slow for a cold start: `Intl` takes tens of
+ * milliseconds.
  */
 export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): BootProblem[] {
   return [...schedules]
@@ -111,7 +108,7 @@ export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): Boot
       key: name,
       rule: "schedule-time-zone",
       message: `this Node knows no time zone ${quoted(timeZone)}`,
-      fix: 'use an IANA name, for example "Europe/Berlin"',
+      fix: timeZoneFix,
     }));
 }
 

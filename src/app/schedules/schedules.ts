@@ -14,47 +14,40 @@ import type { ScheduleStore } from "./schedule-store.ts";
 
 export interface Schedule {
   readonly name: string;
-  /**
-   * Checks whether the schedule is due, and fires it if so. Runs one check at a time. Never throws.
-   */
+  /** Fires the schedule if it is due. Runs one check at a time. Never throws. */
   look(options?: LookOptions): Promise<Looked>;
 }
 
-/** Options of one check of a schedule. */
-export interface LookOptions {
-  /** Time when the process ends, in milliseconds since the epoch. */
+interface LookOptions {
+  /** End of the process, in milliseconds since the epoch. */
   readonly deadlineMs?: number | undefined;
-  /**
-   * Time from which a schedule without a record is due, in milliseconds since the epoch. Default:
-   * now.
-   */
+  /** Time from which a schedule without a record is due. Default: now. */
   readonly sinceMs?: number;
 }
 
-/** Outcome of one check of a schedule. */
 export interface Looked {
   readonly kind:
     | "idle"
-    /** The schedule is due, and waits for its next attempt. */
+    /** Due, and waiting for the next attempt. */
     | "waiting"
     | "fired"
     /** Another process runs this fire, or has run it. */
     | "elsewhere"
-    /** The attempt failed and will be retried. The error is logged. */
+    /** Will be retried. The error is logged. */
     | "failed"
-    /** The last attempt failed. The fire is not retried. */
+    /** Will not be retried. */
     | "gave-up";
-  /** Time of the next check, in milliseconds since the epoch. */
+  /** Next check, in milliseconds since the epoch. */
   readonly nextMs: number;
-  /** Message of the error, if the schedule gave up. */
+  /** The error that the schedule gave up with. */
   readonly reason?: string;
 }
 
-/** Delay before a failed schedule is checked again, in milliseconds. */
+/** Delay of the next check after a failure, in milliseconds. */
 const failureMs = 1_000;
 
-/** What schedules use of a server's runtime. */
-export interface ScheduleRuntime {
+/** The parts of a server's runtime that schedules use. */
+interface ScheduleRuntime {
   readonly server: {
     readonly registry: { readonly schedules: ReadonlyMap<string, ScheduleDeclaration> };
   };
@@ -63,31 +56,19 @@ export interface ScheduleRuntime {
   readonly metrics: Pick<Metrics, "record"> | undefined;
 }
 
-/** What schedules use of a server's adapters. */
-export interface ScheduleAdapters {
-  readonly schedules: Lazy<ScheduleStore>;
-}
-
-/** Runs a fire under its claim. Never throws. */
-export type ConsumeFire<Runtime, Adapters> = (
-  runtime: Runtime,
-  adapters: Adapters,
-  task: FireTask,
-) => Promise<FireOutcome>;
-
-/** Creates the schedules of a server. */
+/** @param consume - runs a fire under its claim, and never throws. */
 export async function createSchedules<
   Runtime extends ScheduleRuntime,
-  Adapters extends ScheduleAdapters,
+  Adapters extends { readonly schedules: Lazy<ScheduleStore> },
 >(
   runtime: Runtime,
   adapters: Adapters,
-  consume: ConsumeFire<Runtime, Adapters>,
+  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<FireOutcome>,
 ): Promise<readonly Schedule[]> {
-  const parts = {
+  const parts: Parts = {
     runtime,
     store: await adapters.schedules.open(),
-    consume: (task: FireTask) => consume(runtime, adapters, task),
+    consume: (task) => consume(runtime, adapters, task),
   };
   return [...runtime.server.registry.schedules.values()].map(
     (declaration) => new OneSchedule(parts, declaration),
@@ -106,8 +87,8 @@ class OneSchedule implements Schedule {
   readonly #declaration: ScheduleDeclaration;
   readonly #times: FireTimes;
   /**
-   * Key of the record of its fires. The key contains the cron expression and the time zone, so a
-   * schedule with new times starts a new record and does not report fires of the old one as missed.
+   * Of the record of fires. Contains the times: with new ones, a schedule starts a new record, and
+   * no fire of the old one is missed.
    */
   readonly #key: ClaimKey;
 
@@ -150,18 +131,14 @@ class OneSchedule implements Schedule {
       case "wait":
         return { kind: "waiting", nextMs: step.untilMs };
       case "pass":
-        if (await store.pass(this.#key, lastMs, step.atMs)) this.#warnOfMissed(step.atMs);
+        if (await store.pass(this.#key, lastMs, step.atMs))
+          runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(step.atMs) });
         break;
       case "none":
     }
     return { kind: "idle", nextMs: this.#times.next(nowMs) ?? Number.POSITIVE_INFINITY };
   }
 
-  #warnOfMissed(atMs: number): void {
-    this.#parts.runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(atMs) });
-  }
-
-  /** Runs the handler under the claim of the fire time. */
   async #fire(atMs: number, { deadlineMs }: LookOptions): Promise<Looked> {
     const { runtime, store, consume } = this.#parts;
     const { name } = this;
@@ -179,10 +156,10 @@ class OneSchedule implements Schedule {
       deadlineMs,
       run: async (ctx) => {
         attempts = await store.begin(this.#key, atMs);
-        // Thrown, so that the claim is not completed.
+        // So that the claim is not completed.
         if (attempts === undefined)
           throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
-        // No other code logs attempts that crashed their process.
+        // Attempts that crashed their process have logged nothing.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
           this.#countGivenUp();

@@ -1,42 +1,32 @@
 import type { StoredItem } from "./stored-item.ts";
 import { firstState, maxDeletes, type Walk, type WalkState, walkTables } from "./walk.ts";
 
-export interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
-  /** State of an interrupted erasure to resume; `undefined` for a new one. */
+interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
+  /** State of an interrupted erasure to resume. */
   readonly begun?: WalkState | undefined;
-  /** Whether rows are only counted. */
+  /** Only counts rows. */
   readonly isDryRun: boolean;
 }
 
-export interface Erased {
+interface Erased {
   readonly state: WalkState;
-  /** Whether the last pass over all tables found no rows. Always true if rows are only counted. */
+  /** The last pass found no rows, or rows are only counted. */
   readonly isDone: boolean;
 }
 
-/**
- * Number of passes over all tables. If each of them finds rows, some process keeps writing them.
- */
+/** If each pass finds rows, some process keeps writing them. */
 const maxPasses = 5;
-/** Number of concurrent DynamoDB calls. */
 const concurrentCalls = 4;
 
 /**
- * Deletes the rows of a tenant, pass by pass, until a pass finds none. Rows written behind a page
- * that was already read are found by the next pass. An interrupted erasure keeps its deletions, and
- * a later one deletes the rest.
- *
+ * Deletes the rows of a tenant, pass by pass, until a pass finds none: rows may be written behind a
+ * page that was already read. A later erasure completes an interrupted one.
  * @throws any error of the store.
  */
-export async function eraseTenant({
-  sources,
-  rows,
-  keep,
-  begun,
-  isDryRun,
-}: Erasure): Promise<Erased> {
+export async function eraseTenant(erasure: Erasure): Promise<Erased> {
+  const { sources, rows, keep, begun, isDryRun } = erasure;
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // A dry run leaves the rows in place, so a resumed walk reads an interrupted page again. Rows
+    // Rows that are only counted stay, and a resumed walk reads an interrupted page again. They
     // therefore count only when their page is complete.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {

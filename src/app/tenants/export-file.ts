@@ -2,23 +2,18 @@ import { lstat, rename } from "node:fs/promises";
 import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 
 /** File that gets its final name once it is complete. */
-export interface ExportFile {
-  /** Number of bytes written. */
+interface ExportFile {
   readonly bytes: number;
   write(text: string): Promise<void>;
-  /**
-   * Renames the file to its final name.
-   * @throws Error if another export has started under this name.
-   */
+  /** @throws Error if another export has started under this name. */
   finish(): Promise<void>;
-  /** Closes the file without renaming it, so that a later export can continue it. */
+  /** Keeps the file under `<path>.part`, so that a later export can continue it. */
   close(): Promise<void>;
 }
 
 /**
  * Opens `<path>.part`, which becomes `path` when it is complete. Only its owner may read it.
- *
- * @param bytes - number of bytes to keep of an interrupted export; `undefined` for a new one.
+ * @param bytes - number of bytes to keep of an interrupted export.
  * @throws Error if the file is shorter than that, or other users may read or write it.
  */
 export async function openExportFile(path: string, bytes?: number): Promise<ExportFile> {

@@ -2,18 +2,18 @@ import { dynamoJson } from "./stored-item.ts";
 import { firstState, type Walk, type WalkState, walkTables } from "./walk.ts";
 
 export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
-  /** State of an interrupted export to resume; `undefined` for a new one. */
+  /** State of an interrupted export to resume. */
   readonly begun?: WalkState | undefined;
-  /** Writes complete lines. Resolves once they are written. */
+  /** Resolves once the lines are written. */
   readonly write: (lines: string) => Promise<void>;
 }
 
-/** Content of an export's first line, which describes the others. */
-export interface ExportHeader {
+/** Content of an export's first line. */
+interface ExportHeader {
   readonly tenant: string;
   /** ISO 8601. */
   readonly exportedAt: string;
-  /** Declared names of the tables that were searched. */
+  /** Declared names of the searched tables. */
   readonly tables: readonly string[];
   readonly notCovered: readonly string[];
 }
@@ -25,8 +25,7 @@ export function headerLine(header: ExportHeader): string {
 /**
  * Writes the rows of a tenant, one per line: `{ "table": "files", "item": { … } }`, with the item
  * in DynamoDB's JSON.
- *
- * @returns the final state, with its counts.
+ * @returns the final state.
  * @throws any error of the store or of `write`.
  */
 export function exportTenant({ sources, rows, keep, begun, write }: Export): Promise<WalkState> {

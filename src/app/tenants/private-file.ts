@@ -2,28 +2,23 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 
 /**
- * Creates a file that only its owner may read, and replaces an existing file. Never writes through
- * a link: the target of a link, and a file that another user has prepared under this name, stay
- * unchanged.
- *
- * @throws Error if another process creates the file at the same time, or the existing one cannot be
+ * Creates or replaces a file that only its owner may read. Never writes through a link, or into a
+ * file that another user has prepared under this name.
+ * @throws Error if another process creates it at the same time, or the existing one cannot be
  * removed.
  */
 export async function createPrivateFile(path: string): Promise<FileHandle> {
-  // An existing file would keep its permissions, and a process that already has it open could read
-  // the new content.
+  // An existing file would keep its permissions and its readers.
   await rm(path, { force: true });
   return open(path, "wx", 0o600);
 }
 
-/** Mode bits that a file must not have, by the access that other users are allowed. */
+/** Forbidden mode bits, by the access that other users may have. */
 const forbidden = { nothing: 0o077, read: 0o022 } as const;
 
 /**
- * Opens a file created by {@link createPrivateFile}, to read and write.
- *
- * @param others - maximum access that other users may have: a copy of the file may have lost its
- * mode.
+ * Opens a file of {@link createPrivateFile} to read and write.
+ * @param others - access that other users may have: a copy of the file may have lost its mode.
  * @throws Error if it is a link, belongs to another user, or gives other users more access.
  */
 export async function openPrivateFile(
@@ -55,5 +50,5 @@ const remedy = "remove it and the state, and begin anew";
 
 /* v8 ignore next -- Windows has no such flag, and few users there may create a link */
 const noFollow = constants.O_NOFOLLOW ?? 0;
-/** `undefined` on Windows, whose files have no mode. */
+/** `undefined` on Windows: its files have no mode. */
 const ownUser = process.geteuid?.();

@@ -3,9 +3,8 @@ import type { Registry } from "../registry/registry.ts";
 import { type StoredItem, textOf } from "./stored-item.ts";
 
 /**
- * Creates a function that removes secrets from rows. The value of a configuration row that is
- * sealed, or whose key is encrypted, becomes `{ secret: true }`. The export shows that a secret
- * exists but never its value, even if the value is readable.
+ * Creates a function that replaces secrets in rows: the value of a configuration row that is
+ * sealed, or whose key is encrypted, becomes `{ secret: true }`, even if it is readable.
  */
 export function withoutSecrets(
   registry: Pick<Registry, "configKeys">,
@@ -13,8 +12,8 @@ export function withoutSecrets(
   return (item) => {
     const { value } = item;
     if (value === undefined) return item;
-    // In the history, the sort key is the configuration key, `#` and the version. A configuration
-    // key has no `#`.
+    // In the history, the sort key is the configuration key, which has no `#`, then `#` and the
+    // version.
     const id = String(textOf(item, "sk")).replace(/#.*/s, "");
     const key = registry.configKeys.get(id) ?? successorOf(id, registry);
     const isSecret = isSealedValue(value) || key?.definition.encrypted === true;
@@ -22,7 +21,7 @@ export function withoutSecrets(
   };
 }
 
-/** Detects the same values as `isSealed`, including forms that only a later version can open. */
+/** Like `isSealed`, but also for forms that only a later version can open. */
 function isSealedValue({ M: value }: NonNullable<StoredItem[string]>): boolean {
   return (
     value?.["sealed"]?.N !== undefined &&

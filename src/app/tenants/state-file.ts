@@ -3,7 +3,7 @@ import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 import type { TenantAction } from "./receipt.ts";
 import type { WalkState } from "./walk.ts";
 
-/** Values that must match for a walk to resume another. */
+/** A walk can resume another if these match. */
 export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
@@ -11,16 +11,16 @@ export interface WalkIdentity {
   readonly tables: readonly string[];
 }
 
-export interface KeptState {
+interface KeptState {
   readonly state: WalkState;
-  /** Number of bytes of an export written so far. */
+  /** Bytes of an export written so far. */
   readonly bytes?: number;
 }
 
-/** File that stores the progress of a walk. */
+/** The progress of a walk. */
 export interface StateFile {
   /**
-   * Reads the progress. Resolves to `undefined` if the file does not exist.
+   * `undefined` if the file does not exist.
    * @throws Error if the file belongs to another walk, or other users may write it.
    */
   read(): Promise<KeptState | undefined>;
@@ -45,7 +45,7 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
       return kept;
     },
     write: async (kept) => {
-      // A reader always finds a complete state, either the old or the new one.
+      // Renamed, so that a reader always finds a complete state.
       const file = await createPrivateFile(`${path}.new`);
       await file
         .writeFile(`${JSON.stringify({ identity, ...kept })}\n`)
@@ -59,10 +59,8 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
 function parsed(text: string): (KeptState & { readonly identity: unknown }) | undefined {
   try {
     const kept = JSON.parse(text);
-    // Safe: only `write` creates files with the identity of a walk.
-    return typeof kept === "object" && kept !== null
-      ? (kept as KeptState & { readonly identity: unknown })
-      : undefined;
+    // Safe: only `write` makes files of this identity.
+    return typeof kept === "object" && kept !== null ? kept : undefined;
   } catch {
     return undefined;
   }

@@ -1,14 +1,13 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 
-/** Item in DynamoDB's format, in which numbers are strings and so keep every digit. */
+/** Item in DynamoDB's format: its numbers are strings, which keep every digit. */
 export type StoredItem = Readonly<Record<string, AttributeValue>>;
 
-/** Returns a string attribute; `undefined` if it is absent or has another type. */
 export function textOf(item: StoredItem, attribute: string): string | undefined {
   return item[attribute]?.S;
 }
 
-/** Converts an item to DynamoDB's JSON, with bytes as Base64. */
+/** With bytes as Base64. */
 export function dynamoJson(item: StoredItem): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, jsonOf(value)]));
 }

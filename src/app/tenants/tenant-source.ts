@@ -19,42 +19,35 @@ import { type StoredItem, textOf } from "./stored-item.ts";
 export interface TenantSource {
   /** Declared name: `files`. */
   readonly table: string;
-  /** Physical name. */
   readonly tableName: string;
-  /** Attributes of the key. */
   readonly keys: readonly string[];
-  /**
-   * Filter that DynamoDB applies. It must not exclude a row unless {@link TenantSource.verdict}
-   * returns `other` for it.
-   */
-  readonly filter: RowFilter;
-  /** Attributes that the verdict reads in addition to the key. */
+  /** May exclude only rows for which {@link TenantSource.verdict} returns `other`. */
+  readonly filter: {
+    readonly expression: string;
+    readonly names: Readonly<Record<string, string>>;
+    readonly values: StoredItem;
+  };
+  /** Attributes that the verdict reads besides the key. */
   readonly looksAt: readonly string[];
-  /** Returns whether a row belongs to the tenant; `untold` if the row does not show its owner. */
+  /** `untold` if the row does not show its owner. */
   readonly verdict: (item: StoredItem) => Verdict;
-  /** Returns a row in the form in which it leaves the account. */
+  /** Returns a row as it leaves the account. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
 /** Owner of a row: this tenant, another one, or unknown. */
 export type Verdict = "own" | "other" | "untold";
 
-export interface RowFilter {
-  readonly expression: string;
-  readonly names: Readonly<Record<string, string>>;
-  readonly values: StoredItem;
-}
-
-/** Tables that may have rows of a tenant, in the order of erasure. */
+/** In the order of erasure. */
 export interface TenantSources {
   readonly sources: readonly TenantSource[];
-  /** Data that is not covered, for the receipt. */
+  /** Lines for the receipt. */
   readonly notCovered: readonly string[];
 }
 
 /**
- * Returns the tables in which a server stores rows of a tenant: first the application's tables with
- * `tenant: true`, then keelson's tables, with the configuration last.
+ * Returns the tables with rows of a tenant: the application's tables with `tenant: true`, then
+ * keelson's, with the configuration last.
  */
 export function tenantSources(
   server: DeclaredServer,
@@ -63,31 +56,34 @@ export function tenantSources(
 ): TenantSources {
   const { registry, options } = server;
   const prefix = options.dynamodb?.prefix ?? "keelson";
-  const named = (table: TableDeclaration) => ({
-    declared: table,
-    tableName: physicalTableName(table.name, prefix, env),
+  const nameOf = (name: string) => physicalTableName(name, prefix, env);
+  const sourceOf = (table: TableDeclaration, rows: TenantRowsIn): TenantSource => ({
+    table: table.name,
+    tableName: nameOf(table.name),
+    keys: table.sortKey === undefined ? [table.partitionKey] : [table.partitionKey, table.sortKey],
+    looksAt: [],
+    exported: (item) => item,
+    ...rows,
   });
+  const inWall = (table: TableDeclaration) =>
+    sourceOf(table, byPartition(table, [{ begins: tenantPrefix(tenantId) }]));
   const has = new Set(allTables(registry));
   const own = [...registry.tables.values()];
-  const [walled, open] = [
-    own.filter(({ tenant }) => tenant === true),
-    own.filter(({ tenant }) => tenant !== true),
-  ];
   return {
     sources: [
-      ...walled.map((table) => byPartition(named(table), [{ begins: tenantPrefix(tenantId) }])),
-      ...(has.has(keptEventsTable)
-        ? [byPartition(named(keptEventsTable), [{ begins: tenantPrefix(tenantId) }])]
-        : []),
-      ...(has.has(outboxTable) ? [outboxSource(named(outboxTable), tenantId)] : []),
-      byTenantId(named(onceTable), tenantId),
+      ...own.filter(({ tenant }) => tenant === true).map(inWall),
+      ...(has.has(keptEventsTable) ? [inWall(keptEventsTable)] : []),
+      ...(has.has(outboxTable) ? [sourceOf(outboxTable, byEnvelope(tenantId))] : []),
+      sourceOf(onceTable, byTenantId(tenantId)),
       {
-        ...byPartition(named(configTable), configPartitions(tenantId)),
+        ...sourceOf(configTable, byPartition(configTable, configPartitions(tenantId))),
         exported: withoutSecrets(registry),
       },
     ],
     notCovered: [
-      ...open.map((table) => `the table ${named(table).tableName}, which has no \`tenant: true\``),
+      ...own
+        .filter(({ tenant }) => tenant !== true)
+        .map(({ name }) => `the table ${nameOf(name)}, which has no \`tenant: true\``),
       ...outOfReach,
     ],
   };
@@ -101,17 +97,16 @@ const outOfReach: readonly string[] = [
   "everything outside of these tables: buckets, caches, other services",
 ];
 
-interface NamedTable {
-  readonly declared: TableDeclaration;
-  readonly tableName: string;
-}
+/** How the rows of a tenant are found in a table, and leave the account. */
+type TenantRowsIn = Pick<TenantSource, "filter" | "verdict"> &
+  Partial<Pick<TenantSource, "looksAt" | "exported">>;
 
-/** Partition key, or prefix of partition keys. */
+/** A partition key, or the beginning of several. */
 type Partition = { readonly is: string } | { readonly begins: string };
 
 function configPartitions(tenantId: string): readonly Partition[] {
-  // User IDs are never empty, and IDs are escaped, so every partition with this prefix belongs to a
-  // user of this tenant.
+  // IDs are escaped and never empty, so every partition with this prefix belongs to a user of this
+  // tenant.
   const [tenant, users] = [tenantPartition(tenantId), userPartition(tenantId, "")];
   return [
     { is: tenant },
@@ -121,31 +116,24 @@ function configPartitions(tenantId: string): readonly Partition[] {
   ];
 }
 
-/** Creates the source of a table whose partition keys contain the tenant. */
+/** Rows whose partition keys contain the tenant. */
 function byPartition(
-  { declared, tableName }: NamedTable,
+  { partitionKey }: TableDeclaration,
   partitions: readonly Partition[],
-): TenantSource {
-  const { name: table, partitionKey } = declared;
+): TenantRowsIn {
+  const comparisons = partitions.map((partition, index) =>
+    "is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`,
+  );
+  const values = partitions.map((partition, index) => [
+    `:v${index}`,
+    { S: "is" in partition ? partition.is : partition.begins },
+  ]);
   return {
-    table,
-    tableName,
-    keys: keysOf(declared),
     filter: {
-      expression: partitions
-        .map((partition, index) =>
-          "is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`,
-        )
-        .join(" OR "),
+      expression: comparisons.join(" OR "),
       names: { "#key": partitionKey },
-      values: Object.fromEntries(
-        partitions.map((partition, index) => [
-          `:v${index}`,
-          { S: "is" in partition ? partition.is : partition.begins },
-        ]),
-      ),
+      values: Object.fromEntries(values),
     },
-    looksAt: [],
     verdict: (item) => {
       const key = textOf(item, partitionKey) ?? "";
       const isOwn = partitions.some((partition) =>
@@ -153,16 +141,12 @@ function byPartition(
       );
       return isOwn ? "own" : "other";
     },
-    exported: (item) => item,
   };
 }
 
-/** Creates the source of a keelson table whose rows have a `tenantId`. */
-function byTenantId({ declared, tableName }: NamedTable, tenantId: string): TenantSource {
+/** Rows of a keelson table with a `tenantId`. */
+function byTenantId(tenantId: string): TenantRowsIn {
   return {
-    table: declared.name,
-    tableName,
-    keys: keysOf(declared),
     filter: {
       expression: "#tenant = :tenant OR attribute_not_exists(#tenant)",
       names: { "#tenant": "tenantId" },
@@ -173,22 +157,18 @@ function byTenantId({ declared, tableName }: NamedTable, tenantId: string): Tena
       if (item["tenantId"] === undefined) return "untold";
       return textOf(item, "tenantId") === tenantId ? "own" : "other";
     },
-    exported: (item) => item,
   };
 }
 
-/**
- * Creates the source of the outbox table. The envelope of a row written without a `tenantId`
- * contains the tenant.
- */
-function outboxSource(table: NamedTable, tenantId: string): TenantSource {
-  const source = byTenantId(table, tenantId);
+/** Rows whose tenant is in the envelope, unless they have a `tenantId`. */
+function byEnvelope(tenantId: string): TenantRowsIn {
+  const rows = byTenantId(tenantId);
   return {
-    ...source,
-    looksAt: [...source.looksAt, "envelope"],
+    ...rows,
+    looksAt: ["tenantId", "envelope"],
     verdict: (item) => {
       const envelope = item["tenantId"] === undefined ? envelopeOf(item) : undefined;
-      if (envelope === undefined) return source.verdict(item);
+      if (envelope === undefined) return rows.verdict(item);
       return envelope["tenantId"] === tenantId ? "own" : "other";
     },
     exported: (item) => {
@@ -199,9 +179,9 @@ function outboxSource(table: NamedTable, tenantId: string): TenantSource {
 }
 
 /**
- * Removes the proof from an event or a delayed job, because a reader of the export could resend a
- * message with its proof. The group and deduplication ID of a job precede its JSON. In unreadable
- * text, empties everything that looks like a proof.
+ * Removes the proof from an event or a delayed job, with which a reader of the export could resend
+ * it. The group and deduplication ID of a job precede its JSON. In unreadable text, empties
+ * whatever looks like a proof.
  */
 function withoutProof(text: string): string {
   const start = Math.max(0, text.indexOf("{"));
@@ -213,15 +193,10 @@ function withoutProof(text: string): string {
   }
 }
 
-/** Returns the event of a row; `undefined` if the row does not contain one. */
 function envelopeOf(item: StoredItem): Readonly<Record<string, unknown>> | undefined {
   try {
     return objectOf(textOf(item, "envelope") ?? "", "the envelope");
   } catch {
     return undefined;
   }
-}
-
-function keysOf({ partitionKey, sortKey }: TableDeclaration): readonly string[] {
-  return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }

@@ -1,51 +1,46 @@
 import type { StoredItem } from "./stored-item.ts";
 import type { TenantSource } from "./tenant-source.ts";
 
-/**
- * Reads and deletes rows of all tenants, with the permissions of the operator, not of the server.
- */
+/** Rows of all tenants, with the permissions of the operator, not of the server. */
 export interface TenantRows {
   /**
    * Reads the rows of a page that match the source's filter.
-   *
-   * @param keysOnly - whether only the key and the attributes for the verdict are read.
+   * @param keysOnly - reads only what the verdict needs.
    */
   page(source: TenantSource, from: StoredItem | undefined, keysOnly: boolean): Promise<RowPage>;
-  /** Deletes rows, {@link maxDeletes} or fewer. Accepts rows that no longer exist. */
+  /** Deletes up to {@link maxDeletes} rows, which may no longer exist. */
   remove(source: TenantSource, rows: readonly StoredItem[]): Promise<void>;
 }
 
-/** DynamoDB's limit of deletes in one call. */
+/** DynamoDB's limit for one call. */
 export const maxDeletes = 25;
 
 export interface RowPage {
   readonly items: readonly StoredItem[];
-  /** Number of rows scanned for the page. */
   readonly scanned: number;
-  /** Start of the next page. Absent on the last page. */
+  /** Absent on the last page. */
   readonly next?: StoredItem | undefined;
 }
 
-/** State of a walk through the tables: its position, from which it can resume, and its counts. */
+/** Position of a walk, from which it can resume, and its counts. */
 export interface WalkState {
-  /** Number of the current pass over all tables, starting at 1. */
+  /** Pass over all tables, from 1. */
   readonly pass: number;
-  /** Index of the current table. */
   readonly at: number;
-  /** Start of the next page. Absent at the start of a table. */
+  /** Absent at the start of a table. */
   readonly from?: StoredItem | undefined;
-  /** Number of rows found in this pass. */
+  /** In this pass. */
   readonly found: number;
-  /** One element per table, in order. */
+  /** One per table. */
   readonly counts: readonly TableCount[];
 }
 
 export interface TableCount {
-  /** Number of rows scanned, in all passes. */
+  /** Rows scanned, in all passes. */
   readonly scanned: number;
-  /** Number of the tenant's rows, in all passes. */
+  /** Rows of the tenant, in all passes. */
   readonly rows: number;
-  /** Number of rows without a known owner, in the last pass. */
+  /** Rows without a known owner, in the last pass. */
   readonly untold: number;
 }
 
@@ -54,17 +49,15 @@ export interface Walk {
   readonly rows: TenantRows;
   readonly keysOnly: boolean;
   /**
-   * Receives the tenant's rows of each page, including an empty list.
-   *
-   * @param counted - counts rows as processed, and returns the updated state, which still points to
-   * the current page.
+   * Receives the tenant's rows of each page, also an empty list.
+   * @param counted - counts rows as processed. The state that it returns still points to this page.
    */
   readonly visit: (
     source: TenantSource,
     own: readonly StoredItem[],
     counted: (rows: number) => WalkState,
   ) => Promise<void>;
-  /** Receives each state from which a later walk can resume. */
+  /** Receives each state from which a walk can resume. */
   readonly keep: (state: WalkState) => Promise<void>;
 }
 
@@ -77,9 +70,6 @@ export function firstState(sources: readonly TenantSource[]): WalkState {
   };
 }
 
-/**
- * Walks through all tables from the position in `begun` to the end, and returns the final state.
- */
 export async function walkTables(
   { sources, rows, keysOnly, visit, keep }: Walk,
   begun: WalkState,

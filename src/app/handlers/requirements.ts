@@ -1,0 +1,94 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import {
+  isEventType,
+  type RawOptions,
+  type Report,
+  unknownOptions,
+} from "../../base/errors/declared.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+
+export type Problem = (rule: string, message: string, fix: string) => void;
+
+/** Requirement of a value. */
+export interface Requirement {
+  readonly accepts: (value: unknown) => boolean;
+  readonly rule: string;
+  /** Ends the message. Default: `is` and the value. */
+  readonly wrong?: string | ((value: unknown) => string);
+  readonly fix: string;
+  /** Default `false`. */
+  readonly isRequired?: boolean;
+}
+
+export function problemsOf(key: string, report: Report): Problem {
+  return (rule, message, fix) => report({ key, rule, message, fix });
+}
+
+/** Reports unknown options, and returns the options, `{}` for none. */
+export function knownOptions(
+  key: string,
+  options: unknown,
+  known: readonly string[],
+  report: Report,
+): RawOptions {
+  const given = (options ?? {}) as RawOptions; // safe: any member of any value may be read
+  unknownOptions(key, given, known, report);
+  return given;
+}
+
+export function requireOptions(
+  given: RawOptions,
+  requirements: Readonly<Record<string, Requirement>>,
+  problem: Problem,
+): void {
+  for (const [option, requirement] of Object.entries(requirements))
+    requireValue(`\`${option}\``, given[option], requirement, problem);
+}
+
+export function requireValue(
+  what: string,
+  value: unknown,
+  { accepts, rule, wrong = `is ${quoted(value)}`, fix, isRequired = false }: Requirement,
+  problem: Problem,
+): void {
+  if (accepts(value) || (value === undefined && !isRequired)) return;
+  problem(rule, `${what} ${typeof wrong === "string" ? wrong : wrong(value)}`, fix);
+}
+
+export const aSchema: Requirement = Object.freeze({
+  accepts: isStandardSchema,
+  rule: "schema",
+  wrong: "is not a Standard Schema",
+  fix: "pass a schema of zod, valibot or arktype",
+});
+
+export function aFunction(fix = "pass async (ctx, payload) => ..."): Requirement {
+  const accepts = (value: unknown) => typeof value === "function";
+  return { accepts, rule: "handler", wrong: "is not a function", fix };
+}
+
+export function required(requirement: Requirement): Requirement {
+  return { ...requirement, isRequired: true };
+}
+
+function isStandardSchema(value: unknown): value is StandardSchemaV1 {
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  return (
+    isObject && typeof (value as Partial<StandardSchemaV1>)["~standard"]?.validate === "function"
+  );
+}
+
+/** Returns the name, or how it prints if it is not a string. */
+export function named(name: unknown): string {
+  return typeof name === "string" ? name : quoted(name);
+}
+
+/** Checks for one word in kebab case. */
+export function isWord(name: unknown): boolean {
+  return typeof name === "string" && /^[a-z][a-z0-9-]{0,62}$/.test(name);
+}
+
+/** Checks for two such words, joined by a dot. */
+export function isTwoWords(name: unknown): boolean {
+  return typeof name === "string" && isEventType(name);
+}
