@@ -1,8 +1,28 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
-import { heldResponses } from "./test/support/held/replaced-modules.ts";
+import { type Replacement, replacedModules } from "./test/support/replaced-modules.ts";
+
+/** What tests load in place of modules of `src/`. Each run prints this; `docs/testing.md` says why. */
+const replacements: readonly Replacement[] = [
+  {
+    module: "src/app/run/pipeline.ts",
+    by: "test/support/held/pipeline.ts",
+    because: "each answer of the container is held against its server's OpenAPI document",
+  },
+  {
+    module: "src/hosts/lambda-http/execution-mode.ts",
+    by: "test/support/held/execution-mode.ts",
+    because: "each answer of a function is held against its server's OpenAPI document",
+  },
+  {
+    module: "src/embedded/stack/index.ts",
+    only: "src/tools/testing/test-stack.ts",
+    by: "test/support/stacks/shared-stack.ts",
+    because: "the stacks of all test apps of a process share one other process",
+  },
+];
 
 const source = (path: string) => join(import.meta.dirname, "src", path);
 
@@ -25,26 +45,10 @@ const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**
 const others = ["**/node_modules/**"]; // of packages of their own below test/
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
-// What needs a process of its own: replaced modules, another clock, environment or directory, what Lambda's runtime gives to
-// modules once.
-const changesProcess =
-  /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
-const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others })
-  .map((file) => file.replaceAll("\\", "/"))
-  .filter((file) =>
-    textsOf(join(import.meta.dirname, file)).some((text) => changesProcess.test(text)),
-  );
-
-/** The text of a file, and of the helpers beside it that it imports. */
-function textsOf(file: string, seen = new Set<string>()): string[] {
-  if (seen.has(file) || !existsSync(file)) return [];
-  seen.add(file);
-  const text = readFileSync(file, "utf8");
-  const helpers = [...text.matchAll(/from "\.\/([\w./-]+\.ts)"/g)].map(([, path = ""]) =>
-    join(dirname(file), path),
-  );
-  return [text, ...helpers.flatMap((helper) => textsOf(helper, seen))];
-}
+// Files share processes, except those whose first line says `// own process: <reason>`; see test/integration/own-process.test.ts.
+const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others }).filter((file) =>
+  readFileSync(join(import.meta.dirname, file), "utf8").startsWith("// own process: "),
+);
 
 // Hundreds of processes load the same sources and the same SDK: what one has compiled, the others read. Half of their start.
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.cache/compiled");
@@ -58,7 +62,7 @@ const everywhere = ["test/support/known-lines.ts", "test/support/hold-responses.
 // `npm test` runs all projects but `system`, `npm run test:system` runs that.
 export default defineConfig({
   resolve: { alias },
-  plugins: [heldResponses],
+  plugins: [replacedModules(replacements)],
   test: {
     testTimeout: 120_000, // of tests that share two cores with three others
     hookTimeout: 120_000,

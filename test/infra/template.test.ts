@@ -1,3 +1,4 @@
+// own process: it loads modules anew
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";

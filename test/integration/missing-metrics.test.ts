@@ -1,3 +1,4 @@
+// own process: it replaces modules
 import { access, buildServer } from "keelson";
 import { lambdaHttp } from "keelson/lambda";
 import { lambdaContext, lambdaEvent, startTestApp } from "keelson/testing";

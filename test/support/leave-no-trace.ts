@@ -1,4 +1,5 @@
 import { afterAll, vi } from "vitest";
+import { isTracerRegistered } from "../../src/app/observe/traced-runs.ts";
 
 // Files that share a process do not share what they stubbed: at its end each puts back what it found.
 
@@ -14,4 +15,5 @@ afterAll(() => {
   Object.assign(process.env, env);
   if (process.cwd() !== directory)
     throw new Error(`the tests of this file left the process in ${process.cwd()}`);
+  if (isTracerRegistered()) throw new Error("the tests of this file left a tracer registered");
 });

@@ -189,6 +189,16 @@ describe("inside a span of the process", () => {
   });
 });
 
+test("a traced request that asks for it is told which configuration it read", async () => {
+  const { app } = await start();
+  const response = await app.fetch("/one/1", {
+    as: { ...ann, roles: ["systemAdmin"] },
+    headers: { ...headers, "x-keelson-explain": "config" },
+  });
+  expect([response.status, response.headers.get("x-keelson-config")]).toEqual([204, "none"]);
+  one("GET /one/:id");
+});
+
 test("a handler's active span is the request's: applications add to it, and only keelson ends it", async () => {
   const { app, tracer } = await start();
   const other = tracer.startSpan("other").spanContext();

@@ -47,17 +47,23 @@ afterEach(async () => {
   await runtime.close();
 });
 
-/** Starts the workers of a process whose clock is so long before a full hour, later than those before. */
+/**
+ * Starts the workers of a process whose clock is so long before a full hour, later than those before. It stands still
+ * until they have started, however long that takes.
+ */
 async function start(beforeMs: number): Promise<Workers> {
   const nextMs = Math.ceil((Date.now() + aheadMs) / hour) * hour;
-  aheadMs = nextMs + hour - beforeMs - Date.now();
+  const startMs = nextMs + hour - beforeMs;
+  let isRunning = false;
   runtime = createRuntime(server(), {
     variables: { ...app.env, LOG_LEVEL: "debug" },
-    clock: { now: () => Date.now() + aheadMs },
+    clock: { now: () => (isRunning ? Date.now() + aheadMs : startMs) },
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
     openAdapters: (bound) => openChecked(bound, app.env, "create"),
   });
   workers = await startWorkers(runtime);
+  aheadMs = startMs - Date.now();
+  isRunning = true;
   return workers;
 }
 

@@ -1,3 +1,4 @@
+// own process: it replaces modules
 import { expect, test, vi } from "vitest";
 import { loadSts } from "../sessions/assumed-role.ts";
 

@@ -1,3 +1,4 @@
+// own process: it loads modules anew
 import { expect, test, vi } from "vitest";
 import { isPermanent, PermanentError } from "./permanent-error.ts";
 

@@ -62,3 +62,21 @@ test("knows the names of its fields before and after writing them", () => {
   expect(context.text).toBe('"id":"1",');
   expect(known()).toEqual([true, false, false]);
 });
+
+test("writes fields alike after more names than it remembers", () => {
+  const rules = createRecordRules(createRedaction(), reserved);
+  const root = new LogContext(rules);
+  for (let index = 0; index < 600; index++) root.child({ [`name${index}`]: "1" }).text;
+
+  for (const name of ["name0", "name599", "another"])
+    for (const value of ["1", "2", "2"])
+      expect(root.child({ [name]: value }).text).toBe(`"${name}":"${value}",`);
+});
+
+test("leaves out the fields beyond its limit, and says so", () => {
+  const fields = Array.from({ length: 40 }, (_, index) => [`field${index}`, "v".repeat(900)]);
+  const context = plain.child(Object.fromEntries(fields));
+
+  expect(context.has("field39")).toBe(false);
+  expect(context.text).toMatch(/"\[cut\]":true,$/);
+});

@@ -1,3 +1,4 @@
+// own process: modules read once what Lambda's runtime gives them
 import { LogLevelThreshold, Logger as Powertools } from "@aws-lambda-powertools/logger";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { levelNumbers, powertoolsNumbers } from "./levels.ts";

@@ -1,3 +1,4 @@
+// own process: modules read once what Lambda's runtime gives them
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createRandomDigits, incomingSpan, RunTrace, w3cSpan } from "./trace.ts";

@@ -1,3 +1,4 @@
+// own process: it replaces modules
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {

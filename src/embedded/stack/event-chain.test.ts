@@ -101,5 +101,5 @@ test("closing a stack ends its long polls", async () => {
   const started = performance.now();
   await stack.close();
   expect(await waiting).toEqual([]);
-  expect(performance.now() - started).toBeLessThan(5000);
+  expect(performance.now() - started).toBeLessThan(15_000); // a poll has 20 s
 });

@@ -54,7 +54,8 @@ test("600 concurrent uploads never hold more than the budget; the rest get 503, 
 
   expect(most()).toBeLessThanOrEqual(limits.bufferedBytes);
   expect(probe.began).toBeLessThanOrEqual(10);
-  expect(bodies.heldBytes).toBe(probe.began * limits.bodyBytes);
+  // A refusal may arrive before what was held for it is released.
+  await expect.poll(() => bodies.heldBytes).toBe(probe.began * limits.bodyBytes);
   for (const { got } of refused()) {
     expect(got()).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n[\s\S]*"error":"overloaded"/i);
   }

