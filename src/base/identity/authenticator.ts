@@ -1,7 +1,7 @@
 import type { CryptoKey, JWTPayload, JWTVerifyGetKey } from "jose";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
-import type { Clock } from "../process/clock.ts";
+import { type Clock, systemClock } from "../process/clock.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
 import {
   type GatewayClaims,
@@ -47,7 +47,8 @@ const maxHeaderLength = "Bearer ".length + maxTokenLength;
  */
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
-  readonly clock: Clock;
+  /** Default: the machine's clock. */
+  readonly clock?: Clock | undefined;
 }): Authenticator {
   const { auth, clock } = options;
   const problems = auth === undefined ? [] : authProblems(auth);
@@ -140,12 +141,15 @@ const keySetAlgorithms = [
 ];
 
 /** Loads jose, imports the key once, and pins algorithms, `iss`, `aud` and a required `exp`. */
-async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
+async function createTokenVerifier(
+  auth: AuthOptions,
+  clock: Clock | undefined,
+): Promise<TokenVerifier> {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
   const keys =
     secret === undefined
-      ? createRemoteKeys(jose, new URL(String(jwks)), clock)
+      ? createRemoteKeys(jose, new URL(String(jwks)), clock ?? systemClock)
       : sameKey(await importSecret(secret));
   const pinned = {
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
@@ -159,7 +163,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<Tok
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
     const { payload } = await jose.jwtVerify(token, find, {
       ...pinned,
-      currentDate: new Date(clock.now()),
+      currentDate: new Date(clock?.now() ?? Date.now()),
     });
     return payload;
   };
