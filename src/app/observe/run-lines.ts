@@ -5,7 +5,8 @@ import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./ru
 
 interface RunLinesOptions {
   readonly requests: RequestLines | undefined;
-  readonly clock: Clock;
+  /** Default: the machine's clock. */
+  readonly clock?: Clock | undefined;
   readonly variables: Variables;
 }
 
@@ -22,7 +23,7 @@ export function createRunLines({
 
 class RunLines implements RunObserver {
   readonly #requests: Exclude<RequestLines, false>;
-  readonly #clock: Clock;
+  readonly #clock: Clock | undefined;
   /**
    * Whether the next request is the first. As in Powertools, `false` if Lambda initialized the
    * environment before the first request, for example with provisioned concurrency.
@@ -97,7 +98,7 @@ class RunLines implements RunObserver {
   }
 
   #since(startMs: number): number {
-    return Math.max(0, this.#clock.now() - startMs);
+    return Math.max(0, (this.#clock?.now() ?? Date.now()) - startMs);
   }
 }
 

@@ -198,28 +198,22 @@ export function authorize(
   rule: AccessRule,
 ): User | Promise<User> {
   const { authorization } = request.headers;
-  const isOpen = !needsIdentity(rule);
-  if (isOpen && authorization === undefined && request.gatewayClaims === undefined)
+  const { gatewayClaims } = request;
+  if (authorization === undefined && gatewayClaims === undefined && !needsIdentity(rule))
     return anonymous;
-  return authenticated(
-    scope,
-    { authorization, gatewayClaims: request.gatewayClaims },
-    rule,
-    isOpen,
-  );
+  return authenticated(scope, { authorization, gatewayClaims }, rule);
 }
 
 async function authenticated(
   scope: RequestScope,
   credentials: Credentials,
   rule: AccessRule,
-  isOpen: boolean,
 ): Promise<User> {
   let identification: Identification;
   try {
     identification = await scope.runtime.authenticator.authenticate(credentials);
   } catch (error) {
-    if (!isOpen) throw error;
+    if (needsIdentity(rule)) throw error;
     // An open route does not depend on the caller's identity, so it does not fail if authentication
     // does.
     scope.log.warn(
@@ -228,17 +222,16 @@ async function authenticated(
     );
     return anonymous;
   }
+  const isRequired = needsIdentity(rule);
   if (identification.user === undefined) {
-    if (isOpen) return anonymous;
+    if (!isRequired) return anonymous;
     throw new FrameworkError(
       "unauthenticated",
       identification.problem ?? "Authentication required",
-      {
-        headers: { "www-authenticate": "Bearer" },
-      },
+      { headers: { "www-authenticate": "Bearer" } },
     );
   }
-  scope.isIdentified = !isOpen;
+  scope.isIdentified = isRequired;
   const { isolatedTo } = scope;
   const { user } = identification;
   // A process isolated to one tenant rejects all others, even on open routes.

@@ -1,5 +1,6 @@
 import type { Logger } from "../../base/log/logger.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
+import type { DueJobsOptions } from "../../parts/messages/due-jobs.ts";
 import { createOutbox, type Outbox } from "../../parts/messages/outbox.ts";
 import type { OutboxRow, Sweeping, SweepStops } from "../../parts/messages/outbox-store.ts";
 import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.ts";
@@ -47,20 +48,15 @@ export function createRunServices({
     return tracing === undefined ? jobs : (await tracing.open()).queue(jobs);
   };
   const stops: SweepStops = new Map();
-  const sending = async () => ({
-    store,
-    due: await adapters.dueJobs.open(),
-    jobs,
-    claims,
-    stops,
-    clock,
-    log,
-    metrics,
-  });
+  const due: DueJobsOptions["due"] = {
+    // A sweep that finds no job needs no store of them.
+    begin: async (place) => (await adapters.dueJobs.open()).begin(place),
+  };
+  const sending: DueJobsOptions = { store, due, jobs, claims, stops, clock, log, metrics };
   // Loaded with the first sweep: no request needs it.
   const sweepDue = async (signal: AbortSignal | undefined, seen: Sweeping["seen"]) => {
     const { sweepDueJobs } = await import("../../parts/messages/due-jobs.ts");
-    return sweepDueJobs(await sending(), signal, seen);
+    return sweepDueJobs(sending, signal, seen);
   };
   const outbox = createOutbox({
     store,
@@ -77,7 +73,7 @@ export function createRunServices({
     outbox,
     sendCommitted: async (rows) => {
       const { sendCommitted } = await import("../../parts/messages/due-jobs.ts");
-      await sendCommitted(await sending(), rows);
+      await sendCommitted(sending, rows);
     },
   };
 }

@@ -83,7 +83,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), {
       bindVersion: state.options.keyRing?.bindVersion,
     }),
-    authenticator: createAuthenticator({ auth, clock }),
+    authenticator: createAuthenticator({ auth, clock: options.clock }),
     verifiesTokens: auth !== undefined,
     refusalOfHeaders: createHeaderCheck(),
     bodyLimitBytes: bodyLimit(state.options.limits),
@@ -92,7 +92,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     // The log lines of a run are written before its span ends.
     observer: observers(
       observers(
-        createRunLines({ requests: state.options.log?.requests, clock, variables }),
+        createRunLines({
+          requests: state.options.log?.requests,
+          clock: options.clock,
+          variables,
+        }),
         options.measuring?.observer?.(clock),
       ),
       tracing && spanEnds,
@@ -161,7 +165,7 @@ function authentication(
 }
 
 function createLog(state: ServerInternals, options: RuntimeOptions): ServerLogger {
-  const { variables, clock = systemClock, environment = state.environment } = options;
+  const { variables, clock, environment = state.environment } = options;
   const log = createServerLogger({
     ...state.options.log,
     environment,

@@ -32,7 +32,8 @@ const maxHeaderLength = "Bearer ".length + maxTokenLength;
  */
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
-  readonly clock: Clock;
+  /** Default: the machine's clock. */
+  readonly clock?: Clock | undefined;
 }) {
   const { auth, clock } = options;
   const problems = auth === undefined ? [] : authProblems(auth);
@@ -130,7 +131,7 @@ const keySetAlgorithms = [
 ];
 
 /** Pins algorithms, `iss`, `aud` and a required `exp`. */
-async function createTokenVerifier(auth: AuthOptions, clock: Clock) {
+async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
   const keys =
@@ -145,7 +146,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock) {
     ...(audience === undefined ? {} : { audience: [audience].flat() }),
   };
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
-    const currentDate = new Date(clock.now());
+    const currentDate = new Date(clock?.now() ?? Date.now());
     return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
   };
   return {

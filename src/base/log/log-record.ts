@@ -180,14 +180,16 @@ export function timeNames(env: Readonly<Record<string, string | undefined>>): Ti
 }
 
 /**
- * Creates a function that returns the clock's time in ISO 8601, UTC, as members of a record. Lines
- * of the same millisecond share one string.
+ * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Lines of the
+ * same millisecond share one string.
+ *
+ * @param clock - default: the machine's clock.
  */
-export function createTimeFields(clock: Clock, names: TimeNames): () => string {
+export function createTimeFields(names: TimeNames, clock?: Clock): () => string {
   let last = Number.NaN;
   let text = "";
   return () => {
-    const now = clock.now();
+    const now = clock?.now() ?? Date.now();
     if (now !== last) {
       const time = new Date(now).toISOString();
       text = names.map((name) => `"${name}":"${time}"`).join(",");

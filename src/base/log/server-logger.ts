@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { systemCode } from "../errors/system-code.ts";
-import { type Clock, systemClock } from "../process/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import { type LogThreshold, levelNumbers, levelOf } from "./levels.ts";
 import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
@@ -35,7 +35,7 @@ export interface ServerLoggerOptions {
   /** Also receives each record as JSON, regardless of the line format. */
   readonly keep?: ((record: string) => void) | undefined;
   /** Source of `time`. Default: the machine's clock. */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }
 
 /** Context computed for the first line that carries it. Most requests do not write a line. */
@@ -174,11 +174,11 @@ function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
 
 /** Creates a print function that writes every line, regardless of its level. */
 function createLinePrint(
-  { env, write, keep, clock = systemClock }: ServerLoggerOptions,
+  { env, write, keep, clock }: ServerLoggerOptions,
   rules: RecordRules,
 ): Print {
   const names = timeNames(env);
-  const timeFields = createTimeFields(clock, names);
+  const timeFields = createTimeFields(names, clock);
   const take = write ?? writeToStandardOutput;
   const isPretty = env["LOG_FORMAT"]?.trim().toLowerCase() === "pretty";
   const isColoured = isPretty && write === undefined && process.stdout.isTTY && !env["NO_COLOR"];
@@ -199,7 +199,7 @@ function createLinePrint(
     } catch {
       // The only known cause is a clock that throws. Keeping the line matters more than its format.
       const text = quoted(typeof msg === "string" ? cut(msg, recordLimits.msgLength) : typeof msg);
-      return `{"level":"${level}","msg":${text},${createTimeFields(systemClock, names)()}}`;
+      return `{"level":"${level}","msg":${text},${createTimeFields(names)()}}`;
     }
   }
 }

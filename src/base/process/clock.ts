@@ -10,6 +10,6 @@ export const systemClock: Clock = Object.freeze({ now: () => Date.now() });
 
 /** Waits for a number of milliseconds, or until `end` aborts. Does not keep the process running. */
 export async function pause(ms: number, end: AbortSignal): Promise<void> {
-  // The abort is the only possible failure.
-  await sleep(ms, undefined, { ref: false, signal: end }).catch(() => undefined);
+  // The abort, the only possible failure, ends the wait as well.
+  await Promise.allSettled([sleep(ms, undefined, { ref: false, signal: end })]);
 }

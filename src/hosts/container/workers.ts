@@ -39,7 +39,8 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const stopping = new AbortController();
   const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
     try {
-      await (await runtime.runs.open()).outbox.sweep({
+      const { outbox } = runtime.runs.value ?? (await runtime.runs.open());
+      await outbox.sweep({
         graceMs: ageMs,
         ...(signal === undefined ? {} : { signal }),
       });

@@ -48,7 +48,7 @@ export function scopeMode<Answer>(
       // The run or its deadline settles one promise. Promise.race would create three more.
       new Promise((resolve, reject) => {
         if (runtime.log.isSampling) runtime.log.refreshSampling();
-        const nowMs = runtime.clock.now();
+        const nowMs = Date.now();
         const deadline = deadlines.of(context, nowMs);
         const isolatedTo = tenantOf(context);
         const exchange = open({ event, context, isolatedTo }, middy);

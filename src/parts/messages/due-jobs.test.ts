@@ -63,10 +63,7 @@ function sweepOf(
         return page.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
       },
     },
-    due: {
-      begin: async (place) => !taken.some(({ sort }) => sort === place.sort),
-      takeBack: async () => false,
-    },
+    due: { begin: async (place) => !taken.some(({ sort }) => sort === place.sort) },
     jobs: async () => ({
       isFinal: (error) => String(error).includes("InvalidMessageContents"),
       send: async (body) => {

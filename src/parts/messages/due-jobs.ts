@@ -30,7 +30,7 @@ export interface DueStore {
 
 export interface DueJobsOptions {
   readonly store: OutboxStore;
-  readonly due: DueStore;
+  readonly due: Pick<DueStore, "begin">;
   readonly jobs: () => Promise<Pick<MessageQueue, "send" | "isFinal">>;
   readonly claims: Claims;
   /** Positions at which sweeps of these shards have stopped. */
@@ -43,7 +43,7 @@ export interface DueJobsOptions {
 
 interface SendingOptions extends Omit<DueJobsOptions, "due"> {
   /** Absent if the jobs cannot be taken back. */
-  readonly due: DueStore | undefined;
+  readonly due: DueJobsOptions["due"] | undefined;
 }
 
 /** Number of jobs sent concurrently. */

@@ -120,7 +120,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       let total = await sweepShards(
         { store, claims, stops, signal, seen, work },
         (number) => `shard#${number}`,
-        clock.now() - graceMs + 1,
+        sweptFrom - graceMs + 1,
       );
       if (sweepDue !== undefined && !signal?.aborted)
         total = sum(total, await sweepDue(signal, seen));
