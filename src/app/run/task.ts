@@ -2,7 +2,6 @@ import { describeError } from "../../base/errors/describe.ts";
 import type { User } from "../../base/identity/user.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import { asksSystem, type Cause } from "../../parts/messages/envelope.ts";
-import type { WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
@@ -105,9 +104,6 @@ async function observed(scope: RequestScope, adapters: Adapters, task: Task): Pr
   return consumed;
 }
 
-/** Placeholder answer of a message. It only records that the work is done. */
-const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
-
 /**
  * Runs the task under its claim. Never throws, because other consumers of the event are running.
  */
@@ -134,8 +130,6 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
       },
       handle: (ctx) => task.run(ctx, scope),
       own: task.own,
-      answerOf: () => done,
-      committedAnswer: () => done,
     });
     switch (ended.kind) {
       case "replayed":

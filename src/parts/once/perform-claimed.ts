@@ -1,6 +1,12 @@
 import { describeError } from "../../base/errors/describe.ts";
 import { isTypedError } from "../../base/errors/errors.ts";
-import { isNeverReplayed, storeAnswer, storedAnswer, type WriteAnswer } from "./answer.ts";
+import {
+  isNeverReplayed,
+  noAnswer,
+  storeAnswer,
+  storedAnswer,
+  type WriteAnswer,
+} from "./answer.ts";
 import { expiry } from "./claim.ts";
 import { countEnd } from "./claim-counts.ts";
 import type { HeldRun, OnceClaim, OnceParts, Run, RunOutcome, RunParts } from "./claimed-run.ts";
@@ -266,13 +272,6 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 }
-
-const noAnswer: WriteAnswer = Object.freeze({
-  status: 204,
-  headers: {},
-  cookies: [],
-  body: undefined,
-});
 
 type WorkOutcome<Result> =
   | { readonly result: Result; readonly answer?: WriteAnswer }
