@@ -12,7 +12,7 @@ import { countEnd } from "./claim-counts.ts";
 import type { HeldRun, OnceClaim, OnceParts, Run, RunOutcome, RunParts } from "./claimed-run.ts";
 import type { Taken } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
-import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
+import { RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 import { inProgress, replay, take } from "./take-claim.ts";
 
@@ -83,7 +83,7 @@ class RunInProgress<Result> implements RunParts {
   #createCommit(own: Pick<RunCommitOptions, "completes" | "cipher" | "toStored">): RunCommit {
     const { store, clock, pause } = this.#parts;
     const { signal, tenantId } = this.#run;
-    return createRunCommit({ store, clock, pause, claim: this.#claim, tenantId, signal, ...own });
+    return new RunCommit({ store, clock, pause, claim: this.#claim, tenantId, signal, ...own });
   }
 
   held(): HeldRun | undefined {
