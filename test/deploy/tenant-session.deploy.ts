@@ -1,6 +1,6 @@
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, inject, test } from "vitest";
-import { requestDatabases } from "../../src/app/runtime/request-database.ts";
+import { requestDatabases } from "../../src/app/ctx/request-database.ts";
 import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
 import { openAssumedRole } from "../../src/aws/sessions/assumed-role.ts";
 import { createWall } from "../../src/parts/wall/wall.ts";

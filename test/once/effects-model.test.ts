@@ -284,7 +284,7 @@ async function perform(
     cause: { causedBy: "r", origRequestId: "r", tenantId: "acme", userId: "ann" },
     handle: answer,
     answerOf: (result) => result,
-    committedAnswer: () => ({ ...answer(), status: 200, cookies: [] }),
+    committing: (result) => ({ result, answer: { ...answer(), status: 200, cookies: [] } }),
     hooks: hooks && {
       before: async () => undefined,
       itemsOf: async () => {
@@ -296,7 +296,8 @@ async function perform(
       },
     },
   };
-  const commits = new RunCommits(scopeOf(clock), adapters, runsOf(once), parts, work);
+  const runs = runsOf(once);
+  const commits = new RunCommits({ scope: scopeOf(clock), log, adapters, runs, run: parts, work });
   try {
     if (hooks !== undefined) {
       for (let nth = 0; nth < hooks.before; nth += 1) await ask("hook", "publish", 0);

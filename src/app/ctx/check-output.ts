@@ -14,15 +14,32 @@ export async function receiveResult(
   declaration: HandlerDeclaration,
   returned: unknown,
   scope: RequestScope,
-  log?: Logger,
+  options: OutputOptions = {},
 ): Promise<unknown> {
-  const result = await checkOutput(declaration, returned, scope, log);
-  return isWebResponse(result) ? read(declaration, result, scope) : result;
+  const { read = reader(declaration, scope) } = options;
+  const result = await checkOutput(declaration, returned, scope, { ...options, read });
+  return isWebResponse(result) ? read(result) : result;
 }
 
-/** Reads a JSON body completely, because its parsed value is checked and returned. */
-function read({ kind }: HandlerDeclaration, response: Response, { signal }: RequestScope) {
-  return readResponse(response, kind, { needsJson: true, signal });
+/** Options of a result's check. */
+export interface OutputOptions {
+  /** Carries the name of the handler. Default: the scope's log. */
+  readonly log?: Logger;
+  /** Reads a `Response`. Default: {@link reader}. */
+  readonly read?: ReturnType<typeof reader>;
+}
+
+/**
+ * Creates a function that reads JSON completely, because its value is checked and returned. A body
+ * can be read only once: a handler whose commit failed may return the same `Response` again.
+ */
+export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
+  let known: { readonly of: Response; readonly read: ReturnType<typeof readResponse> } | undefined;
+  return (response: Response): ReturnType<typeof readResponse> => {
+    if (known?.of !== response)
+      known = { of: response, read: readResponse(response, kind, { needsJson: true, signal }) };
+    return known.read;
+  };
 }
 
 /**
@@ -30,7 +47,6 @@ function read({ kind }: HandlerDeclaration, response: Response, { signal }: Requ
  * Results without a described body are returned unchanged: a stream, bytes, an error, a redirect.
  * Every result is returned unchanged if the server's `output` option disables the check.
  *
- * @param log - carries the name of the handler. Default: the scope's log.
  * @throws FrameworkError `response_mismatch` if the result does not match. Its cause names the
  * handler and the paths.
  */
@@ -38,14 +54,14 @@ export function checkOutput(
   declaration: HandlerDeclaration,
   returned: unknown,
   scope: RequestScope,
-  log?: Logger,
+  options: OutputOptions = {},
 ): Promise<unknown> | unknown {
   const { output } = declaration;
   const { environment, server } = scope.runtime;
   if (output === undefined) return returned;
   if (environment === "production" && server.options.output?.check === "development")
     return returned;
-  return checked(declaration, output, returned, scope, log);
+  return checked(declaration, output, returned, scope, options);
 }
 
 async function checked(
@@ -53,10 +69,10 @@ async function checked(
   schema: StandardSchemaV1,
   returned: unknown,
   scope: RequestScope,
-  log: Logger | undefined,
+  { log, read }: OutputOptions,
 ): Promise<unknown> {
   const given = await returned;
-  const result = isWebResponse(given) ? await read(declaration, given, scope) : given;
+  const result = isWebResponse(given) ? await (read ?? reader(declaration, scope))(given) : given;
   if (!isDescribed(result)) return result;
   let body: unknown = result;
   if (isReply(result)) body = result.body;

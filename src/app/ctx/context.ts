@@ -34,6 +34,8 @@ export interface ContextParts {
   readonly request?: (() => RequestView) | undefined;
   /** Commits and effects of the run. Absent in a query. */
   readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
+  /** Log of the handler. Default: the scope's. */
+  readonly log?: Logger;
 }
 
 /** Only a handler and its hooks have effects. */
@@ -90,7 +92,7 @@ class Session implements ReadingSession, DatabaseRequest {
     this.user = user;
     this.signal = scope.runSignal;
     this.#adapters = adapters;
-    this.log = user === scope.user ? scope.log : this.logFor(scope.handler);
+    this.log = user === scope.user ? (parts.log ?? scope.log) : this.logFor(scope.handler);
   }
 
   get tenantId(): string | undefined {

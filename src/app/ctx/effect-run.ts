@@ -1,3 +1,4 @@
+import type { Logger } from "../../base/log/logger.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
@@ -21,6 +22,8 @@ export interface HeldEffect {
 /** Parts of a run that its effects use. The ledger holds the effects that join the commit. */
 export interface EffectRun {
   readonly scope: RequestScope;
+  /** Log of the handler. */
+  readonly log: Logger;
   readonly adapters: Adapters;
   readonly runs: RunServices;
   readonly run: RunParts;

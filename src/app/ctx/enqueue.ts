@@ -60,7 +60,7 @@ export async function enqueue(
   });
   const { jobs } = await run.adapters.messaging.open();
   await jobs.send(text, queued);
-  run.scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
+  run.log.info("job.enqueued", { job: name, enqueuedId: jobId });
   return { jobId };
 }
 
@@ -70,7 +70,7 @@ export async function unschedule(run: EffectRun, jobId: string): Promise<boolean
   const place = duePlace(jobId);
   if (place === undefined) return false;
   const isTakenBack = await (await run.adapters.dueJobs.open()).takeBack(place, run.cause.tenantId);
-  if (isTakenBack) run.scope.log.info("job.unscheduled", { unscheduledId: jobId });
+  if (isTakenBack) run.log.info("job.unscheduled", { unscheduledId: jobId });
   return isTakenBack;
 }
 

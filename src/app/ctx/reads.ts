@@ -90,12 +90,9 @@ export async function runQuery(
     assertAllowed(declaration.access, session.user, declaration.name);
   const ctx = session.queryContext(node, session.logFor(declaration.name));
   const accepted = await validateInput(declaration.input, input);
-  const result = await receiveResult(
-    declaration,
-    declaration.run(ctx, accepted),
-    session.scope,
-    ctx.log,
-  );
+  const result = await receiveResult(declaration, declaration.run(ctx, accepted), session.scope, {
+    log: ctx.log,
+  });
   // Safe: the query's declaration promises this type, and its schema produces it.
   return bodyOf(result) as never;
 }

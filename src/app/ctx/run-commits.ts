@@ -1,14 +1,10 @@
 import { describeError } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
-import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
+import { noAnswer, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
-import type { RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
-import type { Adapters } from "../runtime/adapters.ts";
-import type { RunServices } from "../runtime/run-services.ts";
-import type { RequestScope } from "../runtime/scope.ts";
 import { type EffectCaller, EffectLedger } from "./effect-ledger.ts";
-import type { HeldEffect } from "./effect-run.ts";
+import type { EffectRun, HeldEffect } from "./effect-run.ts";
 import { RunEffects } from "./effects.ts";
 import { StartedEffects } from "./started-effects.ts";
 import type { RunHooks, Work } from "./work.ts";
@@ -26,32 +22,25 @@ interface Attempt {
   readonly isStored: boolean;
 }
 
+/** Run whose handler commits. */
+export interface CommitParts<Result>
+  extends Pick<EffectRun, "scope" | "log" | "adapters" | "runs" | "run"> {
+  readonly work: Work<Result>;
+}
+
 /** Attempts of one run to commit, each with its effects. */
 export class RunCommits<Result> {
-  readonly #scope: RequestScope;
-  readonly #adapters: Adapters;
-  readonly #runs: RunServices;
-  readonly #run: RunParts;
-  readonly #work: Work<Result>;
+  readonly #parts: CommitParts<Result>;
   /** Created for the first effect or commit, because many runs have neither. */
   #begun: Begun | undefined;
   /** Created for the first effect, because many runs only commit. */
   #effects: RunEffects | undefined;
   readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
+  #hasCommitted = false;
   #hasEnded = false;
 
-  constructor(
-    scope: RequestScope,
-    adapters: Adapters,
-    runs: RunServices,
-    run: RunParts,
-    work: Work<Result>,
-  ) {
-    this.#scope = scope;
-    this.#adapters = adapters;
-    this.#runs = runs;
-    this.#run = run;
-    this.#work = work;
+  constructor(parts: CommitParts<Result>) {
+    this.#parts = parts;
   }
 
   /** Ends the `before` phase. */
@@ -80,10 +69,10 @@ export class RunCommits<Result> {
         throw new Error("ctx.commit: a step commits nothing; commit once it has returned");
       ledger.begin(caller);
       await this.#attempt(async () => {
-        const { receive, committedAnswer, hooks } = this.#work;
+        const { hooks, committing } = this.#parts.work;
         const own = this.#checked(items);
-        const received = receive === undefined ? result : await receive(result);
-        const answer = await committedAnswer(received);
+        const { result: received, answer } =
+          committing === undefined ? { result, answer: noAnswer } : await committing(result);
         return {
           items: hooks === undefined ? own : [...own, ...(await this.#joining(hooks, received))],
           answer,
@@ -101,18 +90,16 @@ export class RunCommits<Result> {
    * of the commit.
    */
   async settle(returned: unknown): Promise<Result> {
-    await this.#begun?.started.atEnd(this.#run.signal);
-    const hasCommitted = this.#run.commitEnd() === "committed";
-    const { receive } = this.#work;
+    const { run, work } = this.#parts;
+    await this.#begun?.started.atEnd(run.signal);
     // Safe: without `receive` the returned value is the result.
     const result = (
-      receive === undefined || hasCommitted ? returned : await receive(returned)
+      work.receive === undefined || this.#hasCommitted ? returned : await work.receive(returned)
     ) as Result;
     await this.#commitRest(result);
     this.#end();
-    const { own, answerOf } = this.#work;
-    if (own !== undefined && this.#run.commitEnd() !== "committed")
-      await this.#run.commit([], answerOf(result), own());
+    if (work.own !== undefined && !this.#hasCommitted)
+      await run.commit([], this.#answerOf(result), work.own());
     return result;
   }
 
@@ -121,7 +108,7 @@ export class RunCommits<Result> {
    * wait.
    */
   async abandon(): Promise<void> {
-    await this.#begun?.started.atEnd(this.#run.signal).catch(() => undefined); // the handler's error takes precedence
+    await this.#begun?.started.atEnd(this.#parts.run.signal).catch(() => undefined); // the handler's error takes precedence
     this.#end();
   }
 
@@ -132,7 +119,7 @@ export class RunCommits<Result> {
 
   #begin(): Begun {
     if (this.#begun === undefined) {
-      const ledger = new EffectLedger<HeldEffect>(this.#work.hooks !== undefined);
+      const ledger = new EffectLedger<HeldEffect>(this.#parts.work.hooks !== undefined);
       this.#begun = { ledger, started: new StartedEffects((error) => this.#lost(error)) };
       if (this.#hasEnded) end(this.#begun);
     }
@@ -141,24 +128,20 @@ export class RunCommits<Result> {
 
   #effectsOf(caller: EffectCaller): Effects {
     const { ledger } = this.#begin();
-    const [scope, adapters, runs, run, { cause }] = [
-      this.#scope,
-      this.#adapters,
-      this.#runs,
-      this.#run,
-      this.#work,
-    ];
-    this.#effects ??= new RunEffects({ scope, adapters, runs, run, cause, ledger });
+    const { cause } = this.#parts.work;
+    this.#effects ??= new RunEffects({ ...this.#parts, cause, ledger });
     this.#callers[caller] ??= this.#effects.of(caller);
     return this.#callers[caller];
   }
 
   #lost(error: unknown): void {
-    const { log, runtime } = this.#scope;
-    log.error(
-      "effects.lost",
-      describeError(error, { requestId: "", environment: runtime.environment }).log.data,
-    );
+    const { log, scope } = this.#parts;
+    const { environment } = scope.runtime;
+    log.error("effects.lost", describeError(error, { requestId: "", environment }).log.data);
+  }
+
+  #answerOf(result: Result): WriteAnswer {
+    return this.#parts.work.answerOf?.(result) ?? noAnswer;
   }
 
   /**
@@ -168,9 +151,9 @@ export class RunCommits<Result> {
   async #commitRest(result: Result): Promise<void> {
     if (this.#begun?.ledger.phase !== "open") return;
     const { ledger } = this.#begun;
-    const { hooks, answerOf } = this.#work;
+    const { hooks } = this.#parts.work;
     if (hooks === undefined && ledger.isEmpty) return ledger.written();
-    const answer = answerOf(result);
+    const answer = this.#answerOf(result);
     if (saysNotDone(answer)) return;
     ledger.begin("handler");
     // An answer with cookies is never stored, so its claim is released instead of completed.
@@ -186,33 +169,39 @@ export class RunCommits<Result> {
    * write.
    */
   async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
+    const { run } = this.#parts;
     const { ledger, started } = this.#begin();
     let effects: readonly HeldEffect[];
     try {
-      await started.beforeAttempt(this.#run.signal);
+      await started.beforeAttempt(run.signal);
       const attempt = await make();
       effects = attempt === undefined ? [] : distinct(ledger.seal());
       if (attempt !== undefined) await this.#write(attempt, effects);
       ledger.written();
     } catch (error) {
-      if (this.#run.commitEnd() === "unknown") ledger.uncertain();
+      if (run.commitEnd() === "unknown") ledger.uncertain();
       else this.#drop(ledger.failed());
       throw error;
     }
     if (effects.length > 0) await this.#send(effects);
   }
 
-  #write({ items, answer, isStored }: Attempt, effects: readonly HeldEffect[]): Promise<void> {
-    const own: TransactionItem[] = effects.map(({ row }) => this.#adapters.outbox.item(row));
+  async #write(
+    { items, answer, isStored }: Attempt,
+    effects: readonly HeldEffect[],
+  ): Promise<void> {
+    const { adapters, run, work } = this.#parts;
+    const own: TransactionItem[] = effects.map(({ row }) => adapters.outbox.item(row));
     for (const { kept } of effects) if (kept !== undefined) own.push(kept);
-    own.push(...(this.#work.own?.() ?? []));
-    return isStored ? this.#run.commit(items, answer, own) : this.#run.commitApart(items, own);
+    own.push(...(work.own?.() ?? []));
+    await (isStored ? run.commit(items, answer, own) : run.commitApart(items, own));
+    this.#hasCommitted = isStored;
   }
 
   #drop(effects: readonly HeldEffect[]): void {
     if (effects.length === 0) return;
     const types = [...new Set(effects.map(({ kind, name }) => `${kind} ${name}`))];
-    this.#scope.log.info("effects.dropped", { types, number: effects.length });
+    this.#parts.log.info("effects.dropped", { types, number: effects.length });
   }
 
   /** Collects the items of the hooks. Effects of the hooks join the attempt. */
@@ -220,20 +209,19 @@ export class RunCommits<Result> {
     const { ledger, started } = this.#begin();
     ledger.join();
     const items = this.#checked(await hooks.itemsOf(result));
-    await started.beforeAttempt(this.#run.signal);
+    await started.beforeAttempt(this.#parts.run.signal);
     return items;
   }
 
   #checked(items: readonly CommitItem[]): readonly CommitItem[] {
-    const { user, log, handler } = this.#scope;
-    return (
-      this.#adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items
-    );
+    const { adapters, log, scope } = this.#parts;
+    const { user, handler } = scope;
+    return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
   }
 
   /** Sends committed effects, and waits for the bus and the queue for a limited time. */
   async #send(effects: readonly HeldEffect[]): Promise<void> {
-    const { log } = this.#scope;
+    const { log, runs } = this.#parts;
     const [events, deliveries]: [HeldEffect[], HeldEffect[]] = [[], []];
     for (const effect of effects) {
       const { kind, name, row } = effect;
@@ -249,9 +237,8 @@ export class RunCommits<Result> {
       }
     }
     const sending: Promise<void>[] = [];
-    if (events.length > 0) sending.push(this.#runs.outbox.dispatch(events.map(({ row }) => row)));
-    if (deliveries.length > 0)
-      sending.push(this.#runs.sendCommitted(deliveries.map(({ row }) => row)));
+    if (events.length > 0) sending.push(runs.outbox.dispatch(events.map(({ row }) => row)));
+    if (deliveries.length > 0) sending.push(runs.sendCommitted(deliveries.map(({ row }) => row)));
     if (sending.length === 0) return;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {

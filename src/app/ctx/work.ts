@@ -17,15 +17,21 @@ export interface RunHooks {
   itemsOf(result: unknown): Promise<readonly CommitItem[]>;
 }
 
+/** Converted result that a handler commits, and the answer that is stored with it. */
+export interface Committing {
+  readonly result: unknown;
+  readonly answer: WriteAnswer;
+}
+
 /** Handler to run, and the processing of its result. */
-export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | "answerOf"> {
+export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
   /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
   /** Cause that the run's events and jobs carry. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;
   handle(ctx: PipelineContext): Result | Promise<Result>;
   /**
-   * Converts the result that the handler commits, or returns without a commit. Default: unchanged.
+   * Converts the result that the handler returns without a commit. Default: unchanged.
    * @throws any error, with the same consequences as an error of the handler.
    */
   receive?(returned: unknown): Result | Promise<Result>;
@@ -35,9 +41,11 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | 
    * at its end.
    */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
+  /** Converts a result to its answer, more than once. Default: none. A claimed write needs it. */
+  answerOf?(result: Result): WriteAnswer;
   /**
-   * Creates the answer that is committed with a converted result. @throws if the result cannot be
-   * sent.
+   * Converts the result that the handler commits. Default: unchanged, without an answer.
+   * @throws the errors of `receive`, and if the result cannot be sent.
    */
-  committedAnswer(result: unknown): WriteAnswer | Promise<WriteAnswer>;
+  committing?(returned: unknown): Committing | Promise<Committing>;
 }

@@ -1,7 +1,7 @@
 import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
-import type { SharedEvent } from "../../parts/messages/envelope.ts";
+import { asksSystem, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
@@ -17,8 +17,8 @@ export interface ConsumeOptions {
   readonly sinceMs?: number | undefined;
   /** Span that published or enqueued the message. */
   readonly parent?: SpanContext | undefined;
-  /** Time for which the completed work is remembered, in milliseconds. Default: one day. */
-  readonly retentionMs?: number | undefined;
+  /** Longest time in which the queue redelivers it, in milliseconds. Default: 0. */
+  readonly redeliveryMs?: number | undefined;
 }
 
 /**
@@ -34,7 +34,7 @@ export async function consumeEvent(
   runtime: Runtime,
   adapters: Adapters,
   event: SharedEvent,
-  { deadlineMs, attempt, sinceMs, parent, retentionMs }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs, parent, redeliveryMs }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
@@ -45,15 +45,17 @@ export async function consumeEvent(
   const refuse = (problems: string) =>
     new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.schema, event.payload, refuse);
+  const isSystem = asksSystem(event);
   const { keptDays } = declaration;
   const shared = { ...event, payload };
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
   const outcomes = await Promise.all(
     consumers.map(({ name, run, projection }) =>
       consumeOnce(runtime, adapters, {
-        key: messageClaim("event", name, eventId, tenantId),
+        claimed: keyParts("event", name, eventId, tenantId),
         handler: name,
         cause: event,
+        isSystem,
         id: eventId,
         logFields: { origRequestId, eventId, causedBy },
         logPrefix: "event",
@@ -61,7 +63,7 @@ export async function consumeEvent(
         facts: () => ({ event: type, attempt, sinceMs }),
         deadlineMs,
         parent,
-        retentionMs,
+        redeliveryMs,
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
           const { projectLive } = await import("./project-event.ts");
@@ -88,7 +90,7 @@ export async function runJob(
   runtime: Runtime,
   adapters: Adapters,
   job: JobMessage,
-  { deadlineMs, attempt, sinceMs, parent, retentionMs }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs, parent, redeliveryMs }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { name, jobId, tenantId, causedBy, origRequestId } = job;
   const isDelivery = name === runtime.deliveryJob.name;
@@ -98,10 +100,12 @@ export async function runJob(
   const refuse = (problems: string) =>
     new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.input, job.payload, refuse);
+  const isSystem = asksSystem(job);
   return consumeOnce(runtime, adapters, {
-    key: messageClaim("job", name, jobId, tenantId),
+    claimed: keyParts("job", name, jobId, tenantId),
     handler: name,
     cause: job,
+    isSystem,
     id: jobId,
     logFields: { origRequestId, jobId, causedBy },
     logPrefix: "job",
@@ -109,7 +113,7 @@ export async function runJob(
     facts: () => ({ channel: isDelivery ? channelOf(job) : undefined, attempt, sinceMs }),
     deadlineMs,
     parent,
-    retentionMs,
+    redeliveryMs,
     hasReusableKey: isDelivery && hasOwnKey(job),
     run: (ctx) => declaration.run(ctx, payload, job),
   });
@@ -129,16 +133,22 @@ function channelOf({ payload }: JobMessage): string | undefined {
   return typeof channel === "string" ? channel : undefined;
 }
 
-/**
- * Builds the claim key that records that a consumer has handled an event, or that a job is done.
- */
-export function messageClaim(
+type ClaimedMessage = [
   kind: "event" | "job",
   handler: string,
   id: string,
   tenantId: string | undefined,
-): ClaimKey {
-  return claimKey([kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId);
+];
+
+/**
+ * Builds the claim key that records that a consumer has handled an event, or that a job is done.
+ */
+export function messageClaim(...message: ClaimedMessage): ClaimKey {
+  return claimKey(...keyParts(...message));
+}
+
+function keyParts(...[kind, handler, id, tenantId]: ClaimedMessage): Parameters<typeof claimKey> {
+  return [[kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId];
 }
 
 const severity = ["skipped", "processed", "handed-back", "failed"] as const;

@@ -2,7 +2,7 @@ import { describeError } from "../../base/errors/describe.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier, parseRoles } from "../../base/identity/claims.ts";
 import type { User } from "../../base/identity/user.ts";
-import type { WriteAnswer } from "../../parts/once/answer.ts";
+import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { Awaitable } from "../handlers/handler.ts";
@@ -73,7 +73,7 @@ async function performed<Result>(
   // Without a claim the caller gets the result itself, not its JSON round trip.
   const results = new Map<WriteAnswer, unknown>();
   const answerOf = (result: unknown): WriteAnswer => {
-    const answer = isClaimed ? jsonAnswer(result) : { ...done };
+    const answer = isClaimed ? jsonAnswer(result) : { ...noAnswer };
     results.set(answer, result);
     return answer;
   };
@@ -95,7 +95,7 @@ async function performed<Result>(
       return result;
     },
     answerOf,
-    committedAnswer: answerOf,
+    committing: (result) => ({ result, answer: answerOf(result) }),
   });
   if (ended.kind === "done" && !isClaimed) return ended.result;
   // Safe, here and below: a run that is claimed, or has committed, has an answer of this type.
@@ -110,8 +110,6 @@ function keyOf({ tenantId, id }: User, requestId: string): ClaimKey {
   );
 }
 
-const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
-
 function jsonAnswer(result: unknown): WriteAnswer {
   const body = result === undefined ? undefined : JSON.stringify(result);
   if (result !== undefined && body === undefined) {
@@ -119,7 +117,7 @@ function jsonAnswer(result: unknown): WriteAnswer {
       `server.run: the result is a ${typeof result}, which JSON does not have; return plain data, or nothing`,
     );
   }
-  return { ...done, body };
+  return { ...noAnswer, body };
 }
 
 function parsed({ body }: WriteAnswer): unknown {

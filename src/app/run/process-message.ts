@@ -2,7 +2,6 @@ import { describeError } from "../../base/errors/describe.ts";
 import { isPermanent } from "../../base/errors/permanent-error.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
-import { messageRetentionMs } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
@@ -55,8 +54,8 @@ async function consume(
   const redelivery = queue.redeliveryMs(longestBackoffMs);
   const guard = runtime.messages.value ?? (await runtime.messages.open());
   await guard.admit(read, queue, id);
-  const retentionMs = messageRetentionMs(await redelivery);
-  const options = { deadlineMs, attempt, sinceMs, parent: read.trace, retentionMs };
+  const redeliveryMs = await redelivery;
+  const options = { deadlineMs, attempt, sinceMs, parent: read.trace, redeliveryMs };
   return "job" in read
     ? runJob(runtime, adapters, read.job, options)
     : consumeEvent(runtime, adapters, read.event, options);

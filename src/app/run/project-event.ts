@@ -4,8 +4,6 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
-const done = () => ({ status: 204, headers: {}, cookies: [], body: undefined });
-
 /**
  * Writes an event into the active version of a projection and into the declared one. Each version
  * has its own commit, which can use all items of a transaction. The consumer's run commits the
@@ -48,8 +46,6 @@ export async function projectAlone(
     handle: async (ctx) => {
       counts = await projections.project(scope, ctx, work);
     },
-    answerOf: done,
-    committedAnswer: done,
   });
   return counts;
 }

@@ -1,9 +1,9 @@
-import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
+import { noAnswer } from "../../parts/once/answer.ts";
+import type { Run, RunOutcome } from "../../parts/once/claimed-run.ts";
 import { createContexts } from "../ctx/context.ts";
-import { RunCommits } from "../ctx/run-commits.ts";
+import { type CommitParts, RunCommits } from "../ctx/run-commits.ts";
 import type { Work } from "../ctx/work.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
@@ -17,15 +17,17 @@ export async function run<Result>(
   adapters: Adapters,
   work: Work<Result>,
 ): Promise<RunOutcome<Result>> {
-  const { runtime, log, signal } = scope;
-  const { claim, logPrefix, answerOf } = work;
+  const { runtime, log, signal, spans } = scope;
+  const { claim, logPrefix, answerOf = () => noAnswer } = work;
   const runs = runtime.runs.value ?? (await runtime.runs.open());
   const { tenantId } = scope.user;
   const given: Run<Result> = {
     ...{ claim, logPrefix, log, signal, tenantId, answerOf },
-    work: (parts) => perform(scope, adapters, runs, scope.spans?.committing(parts) ?? parts, work),
+    work: (parts) => {
+      const run = spans?.committing(parts) ?? parts;
+      return perform({ scope, log, adapters, runs, run, work });
+    },
   };
-  const { spans } = scope;
   const outcome = await (spans === undefined
     ? runs.once.run(given)
     : spans.claimed(given, (run) => runs.once.run(run)));
@@ -33,18 +35,13 @@ export async function run<Result>(
   return outcome;
 }
 
-async function perform<Result>(
-  scope: RequestScope,
-  adapters: Adapters,
-  runs: RunServices,
-  parts: RunParts,
-  work: Work<Result>,
-): Promise<Result> {
+async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
+  const { scope, log, adapters, run, work } = parts;
   // A request without a signal does not get one, even if it shares its run with other callers.
-  if (scope.signal !== undefined) scope.runSignal = parts.signal;
+  if (scope.signal !== undefined) scope.runSignal = run.signal;
   const { request, hooks } = work;
-  const commits = new RunCommits(scope, adapters, runs, parts, work);
-  const contexts = createContexts(scope, adapters, { request, commits });
+  const commits = new RunCommits(parts);
+  const contexts = createContexts(scope, adapters, { request, commits, log });
   let returned: unknown;
   try {
     if (hooks !== undefined) {

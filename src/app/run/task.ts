@@ -1,10 +1,10 @@
 import { describeError } from "../../base/errors/describe.ts";
 import type { User } from "../../base/identity/user.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
-import { asksSystem, type Cause } from "../../parts/messages/envelope.ts";
-import type { WriteAnswer } from "../../parts/once/answer.ts";
-import { type ClaimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
+import { claimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { OnceClaim } from "../../parts/once/claimed-run.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { Adapters } from "../runtime/adapters.ts";
@@ -18,9 +18,12 @@ import { run } from "./run.ts";
  * schedule.
  */
 export interface Task {
-  readonly key: ClaimKey;
+  /** Namespace and ID that its claim's key is built from. */
+  readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;
+  /** Whether the system started it. */
+  readonly isSystem: boolean;
   /** ID of the event, the job or the fire. Events and jobs of the run carry it as their cause. */
   readonly id: string;
   /** Fields that the log lines of the task carry. */
@@ -34,8 +37,8 @@ export interface Task {
   readonly deadlineMs: number | undefined;
   /** Span of the sender. Default: the task starts a new trace. */
   readonly parent?: SpanContext | undefined;
-  /** Time for which the completed task is remembered, in milliseconds. Default: one day. */
-  readonly retentionMs?: number | undefined;
+  /** Longest time in which the queue redelivers it, in milliseconds. Default: 0. */
+  readonly redeliveryMs?: number | undefined;
   /** Whether other work may reuse the key later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
@@ -62,10 +65,18 @@ export async function consumeOnce(
   adapters: Adapters,
   task: Task,
 ): Promise<Consumed> {
-  const { key, handler, cause, deadlineMs, logFields, parent } = task;
+  const { handler, cause, isSystem, deadlineMs, logFields, parent, redeliveryMs = 0 } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
-  const running = keyText(key);
+  const claim: OnceClaim = {
+    kind: "message",
+    key: claimKey(...task.claimed),
+    hasReusableKey: task.hasReusableKey,
+    deadlineMs,
+    retentionMs: messageRetentionMs(redeliveryMs),
+    replayedHeaders: [],
+  };
+  const running = keyText(claim.key);
   // The duplicate reads the claim, regardless of how the first run ends.
   for (
     let other = runtime.inFlight.get(running);
@@ -81,12 +92,12 @@ export async function consumeOnce(
     user,
     handler,
     deadlineMs,
-    isSystem: asksSystem(cause),
+    isSystem,
     logFields,
     parent,
     subject,
   };
-  const work = runInMessageScope(runtime, facts, (scope) => observed(scope, adapters, task));
+  const work = runInMessageScope(runtime, facts, (scope) => observed(scope, adapters, task, claim));
   runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
     return await work;
@@ -95,8 +106,13 @@ export async function consumeOnce(
   }
 }
 
-async function observed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
-  const consumed = await claimed(scope, adapters, task);
+async function observed(
+  scope: RequestScope,
+  adapters: Adapters,
+  task: Task,
+  claim: OnceClaim,
+): Promise<Consumed> {
+  const consumed = await claimed(scope, adapters, task, claim);
   const { observer } = scope.runtime;
   if (observer === undefined) return consumed;
   const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: some kinds have one
@@ -105,27 +121,21 @@ async function observed(scope: RequestScope, adapters: Adapters, task: Task): Pr
   return consumed;
 }
 
-/** Placeholder answer of a message. It only records that the work is done. */
-const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
-
 /**
  * Runs the task under its claim. Never throws, because other consumers of the event are running.
  */
-async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
-  const {
-    key,
-    logPrefix,
-    id,
-    cause,
-    deadlineMs,
-    hasReusableKey,
-    retentionMs = messageRetentionMs(0),
-  } = task;
-  const { runtime, log } = scope;
+async function claimed(
+  scope: RequestScope,
+  adapters: Adapters,
+  task: Task,
+  claim: OnceClaim,
+): Promise<Consumed> {
+  const { logPrefix, id, cause } = task;
+  const { runtime } = scope;
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
-      claim: { kind: "message", key, hasReusableKey, deadlineMs, retentionMs, replayedHeaders: [] },
+      claim,
       cause: {
         causedBy: id,
         origRequestId: cause.origRequestId,
@@ -134,8 +144,6 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
       },
       handle: (ctx) => task.run(ctx, scope),
       own: task.own,
-      answerOf: () => done,
-      committedAnswer: () => done,
     });
     switch (ended.kind) {
       case "replayed":
@@ -156,7 +164,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
       requestId: "",
       environment: runtime.environment,
     }).log;
-    log[level](`${logPrefix}.failed`, data);
+    scope.log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
   }
 }

@@ -16,7 +16,7 @@ import { deferDatabase } from "../../aws/light/deferred-database.ts";
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import type { Database } from "../../base/types/database.ts";
 import { createWall } from "../../parts/wall/wall.ts";
-import { requestDatabases } from "../runtime/request-database.ts";
+import { requestDatabases } from "../ctx/request-database.ts";
 
 const own = new GetCommand({ TableName: "t-files", Key: { pk: "acme/files", sk: "1" } });
 const foreign = () =>

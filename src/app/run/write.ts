@@ -4,8 +4,7 @@ import { lazy } from "../../base/process/lazy.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import { errorResponse } from "../../parts/http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import { isWebResponse, toResponse } from "../../parts/http/response.ts";
-import { readResponse } from "../../parts/http/web-response.ts";
+import { toResponse } from "../../parts/http/response.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import { answerCipher } from "../../parts/once/answer-cipher.ts";
@@ -13,7 +12,7 @@ import { claimKey } from "../../parts/once/claim.ts";
 import type { OnceClaim, RunOutcome } from "../../parts/once/claimed-run.ts";
 import { fingerprintOf } from "../../parts/once/fingerprint.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
-import { checkOutput } from "../ctx/check-output.ts";
+import { reader, receiveResult } from "../ctx/check-output.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { onceTable } from "../handlers/table.ts";
 import type { Adapters } from "../runtime/adapters.ts";
@@ -51,21 +50,10 @@ export async function runWrite(
     development: environment === "development",
     status: declaration.status,
   } as const;
-  let read:
-    | { readonly response: Response; readonly result: ReturnType<typeof readResponse> }
-    | undefined;
-  /**
-   * A body can be read only once: a handler whose commit failed may return the same `Response`
-   * again.
-   */
-  const receive = (returned: unknown): unknown => {
-    let result = returned;
-    if (isWebResponse(returned)) {
-      if (read?.response !== returned)
-        read = { response: returned, result: readResponse(returned, "write") };
-      result = read.result;
-    }
-    return declaration.output === undefined ? result : checkOutput(declaration, result, scope);
+  let read: ReturnType<typeof reader> | undefined;
+  const receive = (returned: unknown) => {
+    read ??= reader(declaration, scope);
+    return receiveResult(declaration, returned, scope, { read });
   };
   let made: WriteAnswer | undefined;
   /**
@@ -113,7 +101,10 @@ export async function runWrite(
     handle: (ctx) => declaration.run(ctx, accepted),
     receive,
     answerOf: doneAnswer,
-    committedAnswer: (result) => toResponse(result, shape) as WriteAnswer, // safe: as above
+    committing: async (returned) => {
+      const result = await receive(returned);
+      return { result, answer: toResponse(result, shape) as WriteAnswer }; // safe: as above
+    },
   });
   const outcome = ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended;
   const isNoted =

@@ -1,13 +1,15 @@
 import type { Cause } from "../../parts/messages/envelope.ts";
-import type { ClaimKey } from "../../parts/once/claim.ts";
+import type { claimKey } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
 /** One fire, which runs under the claim of its time. */
 export interface FireTask {
-  readonly key: ClaimKey;
+  /** Namespace and ID that its claim's key is built from. */
+  readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;
+  readonly isSystem: true;
   readonly id: string;
   readonly logFields: Readonly<Record<string, string>>;
   readonly logPrefix: "schedule";

@@ -145,9 +145,10 @@ class OneSchedule implements Schedule {
     const id = derivedId("schedule", name, atMs);
     let attempts: number | undefined;
     const outcome = await consume({
-      key: claimKey(["schedule", name], text(atMs)),
+      claimed: [["schedule", name], text(atMs)],
       handler: name,
       cause: { causedBy: id, origRequestId: id, originator: "system" },
+      isSystem: true,
       id,
       logFields: { firesAt: text(atMs) },
       logPrefix: "schedule",

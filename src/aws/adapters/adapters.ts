@@ -1,6 +1,6 @@
+import { databaseWith, requestDatabases } from "../../app/ctx/request-database.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
-import { databaseWith, requestDatabases } from "../../app/runtime/request-database.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";

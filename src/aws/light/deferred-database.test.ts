@@ -6,7 +6,7 @@ import {
   paginateQuery,
 } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
-import { requestDatabases } from "../../app/runtime/request-database.ts";
+import { requestDatabases } from "../../app/ctx/request-database.ts";
 import { deferDatabase } from "./deferred-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { id: "1" } });

@@ -23,7 +23,9 @@ export function unknownOptions(
   }
 }
 
-/** Whether a string has the format of an event type (specification 2.8). */
+/** Format of an event type (specification 2.8). */
+export const eventType = /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/;
+
 export function isEventType(type: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
+  return eventType.test(type);
 }

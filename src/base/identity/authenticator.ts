@@ -1,7 +1,7 @@
 import type { CryptoKey, JWTPayload, JWTVerifyGetKey } from "jose";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
-import type { Clock } from "../process/clock.ts";
+import { type Clock, systemClock } from "../process/clock.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
 import {
   type GatewayClaims,
@@ -136,7 +136,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
   const keys =
     secret === undefined
-      ? createRemoteKeys(jose, new URL(String(jwks)), clock)
+      ? createRemoteKeys(jose, new URL(String(jwks)), clock ?? systemClock)
       : sameKey(await importSecret(secret));
   const pinned = {
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,

@@ -68,9 +68,7 @@ function entered<Store extends AmbientStore, Result>(
 }
 
 /** Returns the store of the current request. For internal use by the framework. */
-export function ambientStore(): AmbientStore | undefined {
-  return storage.getStore();
-}
+export const ambientStore: () => AmbientStore | undefined = storage.getStore.bind(storage);
 
 /**
  * Returns the context of the current request (specification 2.6), or `undefined` outside a request.

@@ -92,7 +92,7 @@ class AdoptedExchange extends HttpExchange {
         answer ??= this.#doneAnswer(result, scope);
         return answer;
       },
-      committedAnswer: (result) => answerOf(readResult(result)),
+      committing: (result) => ({ result, answer: answerOf(readResult(result)) }),
     });
     // Without a claim or a commit, the result stays as the middlewares left it.
     return ended.kind === "done" && claim === undefined

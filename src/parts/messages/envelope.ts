@@ -1,4 +1,4 @@
-import { isEventType } from "../../base/errors/declared.ts";
+import { eventType } from "../../base/errors/declared.ts";
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/claims.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
@@ -120,7 +120,7 @@ export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope 
   const envelope = isWrapped ? recordOf(body["detail"], "its detail") : body;
   if (envelope["kind"] !== "shared") throw new PermanentError("its kind is not shared");
   const { type } = envelope;
-  if (typeof type !== "string" || !isEventType(type))
+  if (typeof type !== "string" || !eventType.test(type))
     throw new PermanentError("its type is not <entity>.<event name>");
   const { requestId: _reserved, ...payload } = payloadOf(envelope);
   const event: SharedEvent = {
@@ -187,11 +187,12 @@ export function recordOf(value: unknown, what: string): Readonly<Record<string, 
  * @throws PermanentError with the name of an invalid member.
  */
 export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
-  const tenantId = nameOf(message, "tenantId");
-  const userId = nameOf(message, "userId");
+  const { tenantId, userId, originator } = message;
+  // By the same rule as in tokens.
+  if (tenantId !== undefined && !isIdentifier(tenantId)) throw misnamed("tenantId");
+  if (userId !== undefined && !isIdentifier(userId)) throw misnamed("userId");
   if (userId !== undefined && tenantId === undefined)
     throw new PermanentError("userId comes without a tenantId");
-  const { originator } = message;
   if (originator !== undefined && originator !== "system")
     throw new PermanentError('originator is not "system"');
   return {
@@ -213,12 +214,8 @@ export function idOf(message: Readonly<Record<string, unknown>>, member: string)
   throw new PermanentError(`${member} is not an ID`);
 }
 
-/** Reads a user or tenant ID by the same rule as in tokens. */
-function nameOf(message: Readonly<Record<string, unknown>>, member: string): string | undefined {
-  const value = message[member];
-  if (value === undefined) return undefined;
-  if (isIdentifier(value)) return value;
-  throw new PermanentError(
+function misnamed(member: string): PermanentError {
+  return new PermanentError(
     `${member} is not a text of 1 to ${maxNameLength} characters without control characters`,
   );
 }

@@ -14,6 +14,14 @@ export interface WriteAnswer {
   readonly isDone?: boolean;
 }
 
+/** Answer of a run that nobody waits for. It only records that the work is done. */
+export const noAnswer: WriteAnswer = Object.freeze({
+  status: 204,
+  headers: {},
+  cookies: [],
+  body: undefined,
+});
+
 /**
  * Checks whether an answer reports that nothing was done, in which case a repeat must try again.
  */

@@ -117,6 +117,7 @@ class Taking {
   readonly #key: ClaimKey;
   readonly #owner: string;
   readonly #options: TakeOptions;
+  readonly #startMs: number;
   /** End of all waiting. */
   readonly #endMs: number;
   #generation: string | undefined;
@@ -129,13 +130,14 @@ class Taking {
     this.#key = key;
     this.#owner = owner;
     this.#options = options;
-    this.#endMs = Math.min(parts.clock.now() + waitMs, deadlineMs);
+    this.#startMs = parts.clock.now();
+    this.#endMs = Math.min(this.#startMs + waitMs, deadlineMs);
     // The ID of the first owner becomes the generation.
     this.#generation = hasGeneration ? owner : undefined;
   }
 
   async taken(): Promise<Taken> {
-    let found = await this.#put();
+    let found = await this.#put(this.#startMs);
     for (;;) {
       switch (found.kind) {
         case "mine":
@@ -155,14 +157,13 @@ class Taking {
         }
         case "free":
           this.#inherit(found.record);
-          found = await this.#put();
+          found = await this.#put(this.#parts.clock.now());
       }
     }
   }
 
-  async #put(): Promise<Found> {
-    const { store, clock } = this.#parts;
-    const nowMs = clock.now();
+  async #put(nowMs: number): Promise<Found> {
+    const { store } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#taking());
     let record: ClaimRecord | undefined;
     try {

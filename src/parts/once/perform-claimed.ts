@@ -1,12 +1,18 @@
 import { describeError } from "../../base/errors/describe.ts";
 import { isTypedError } from "../../base/errors/errors.ts";
-import { isNeverReplayed, storeAnswer, storedAnswer, type WriteAnswer } from "./answer.ts";
+import {
+  isNeverReplayed,
+  noAnswer,
+  storeAnswer,
+  storedAnswer,
+  type WriteAnswer,
+} from "./answer.ts";
 import { expiry } from "./claim.ts";
 import { countEnd } from "./claim-counts.ts";
 import type { HeldRun, OnceClaim, OnceParts, Run, RunOutcome, RunParts } from "./claimed-run.ts";
 import type { Taken } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
-import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
+import { RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 import { inProgress, replay, take } from "./take-claim.ts";
 
@@ -77,7 +83,7 @@ class RunInProgress<Result> implements RunParts {
   #createCommit(own: Pick<RunCommitOptions, "completes" | "cipher" | "toStored">): RunCommit {
     const { store, clock, pause } = this.#parts;
     const { signal, tenantId } = this.#run;
-    return createRunCommit({ store, clock, pause, claim: this.#claim, tenantId, signal, ...own });
+    return new RunCommit({ store, clock, pause, claim: this.#claim, tenantId, signal, ...own });
   }
 
   held(): HeldRun | undefined {
@@ -266,13 +272,6 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 }
-
-const noAnswer: WriteAnswer = Object.freeze({
-  status: 204,
-  headers: {},
-  cookies: [],
-  body: undefined,
-});
 
 type WorkOutcome<Result> =
   | { readonly result: Result; readonly answer?: WriteAnswer }

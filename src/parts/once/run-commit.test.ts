@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { CancellationReason, ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./held-claim.ts";
-import { createRunCommit } from "./run-commit.ts";
+import { RunCommit } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
 const answer = { status: 200, headers: {}, cookies: [], body: "done" };
@@ -32,7 +32,7 @@ function committing(said: readonly Said[], { isClaimed = true, hasLanded = false
     },
     paused: (work: () => Promise<unknown>) => work(),
   } as unknown as Claim; // the parts that a commit uses
-  const run = createRunCommit({
+  const run = new RunCommit({
     store,
     clock: { now: () => 0 },
     pause: async () => {},

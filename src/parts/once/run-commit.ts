@@ -2,7 +2,7 @@ import { CommitConditionError } from "../../base/errors/commit-condition-error.t
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { type AnswerCipher, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
-import { completedClaim, expiry } from "./claim.ts";
+import { expiry } from "./claim.ts";
 import type {
   CancellationReason,
   ClaimCommit,
@@ -34,28 +34,6 @@ export interface RunCommitOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface RunCommit {
-  /**
-   * Writes the items together with the completed claim and its answer, atomically.
-   *
-   * @param own - items that keelson adds to the transaction.
-   * @throws CommitConditionError if a condition of an item did not hold; RangeError and TypeError
-   * for items or answers that cannot be committed; any error of the store if the outcome remains
-   * unknown.
-   */
-  commit(
-    items: readonly TransactionItem[],
-    answer: WriteAnswer,
-    own?: readonly TransactionItem[],
-  ): Promise<void>;
-  /** Resolves when no commit is in flight. */
-  settled(): Promise<void>;
-  /** Returns the committed answer, or `undefined` if nothing was committed. */
-  committed(): Committed | undefined;
-  /** Returns whether a commit has an unknown outcome. */
-  isUncertain(): boolean;
-}
-
 export interface Committed {
   readonly answer: WriteAnswer;
   /** Stored part of the answer, if repeats get it. */
@@ -82,12 +60,8 @@ const refusals = [
 /** Approximate size of the record's other attributes. */
 const recordBytes = 1_024;
 
-export function createRunCommit(options: RunCommitOptions): RunCommit {
-  return new OnlyCommit(options);
-}
-
 /** The only commit of one run. */
-class OnlyCommit implements RunCommit {
+export class RunCommit {
   readonly #options: RunCommitOptions;
   #committed: Committed | undefined;
   #isUncertain = false;
@@ -97,6 +71,14 @@ class OnlyCommit implements RunCommit {
     this.#options = options;
   }
 
+  /**
+   * Writes the items together with the completed claim and its answer, atomically.
+   *
+   * @param own - items that keelson adds to the transaction.
+   * @throws CommitConditionError if a condition of an item did not hold; RangeError and TypeError
+   * for items or answers that cannot be committed; any error of the store if the outcome remains
+   * unknown.
+   */
   async commit(
     items: readonly TransactionItem[],
     answer: WriteAnswer,
@@ -104,9 +86,8 @@ class OnlyCommit implements RunCommit {
   ): Promise<void> {
     const { signal, toStored, claim, clock } = this.#options;
     signal?.throwIfAborted();
-    if (this.#pending !== undefined || this.#committed !== undefined || this.#isUncertain) {
+    if (this.#pending !== undefined || this.#committed !== undefined || this.#isUncertain)
       throw new Error("ctx.commit: a run commits once; put all items into one call");
-    }
     if (toStored !== undefined) assertRepeatable(answer);
     assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
     this.#pending = this.#write([...items, ...own], answer, toStored?.(answer), clock.now());
@@ -117,15 +98,17 @@ class OnlyCommit implements RunCommit {
     }
   }
 
+  /** Resolves when no commit is in flight. Its caller gets its error. */
   async settled(): Promise<void> {
-    // The caller of `commit` gets the error. This only waits for the end.
     await this.#pending?.catch(() => undefined);
   }
 
+  /** Returns the committed answer, or `undefined` if nothing was committed. */
   committed(): Committed | undefined {
     return this.#committed;
   }
 
+  /** Returns whether a commit has an unknown outcome. */
   isUncertain(): boolean {
     return this.#isUncertain;
   }
@@ -139,7 +122,9 @@ class OnlyCommit implements RunCommit {
     const { claim, completes, tenantId } = this.#options;
     const expiresAt = expiry(nowMs, claim?.retentionMs());
     const completed =
-      claim === undefined || !completes ? undefined : await this.#completion(claim, stored, nowMs);
+      claim === undefined || !completes
+        ? undefined
+        : await this.#completion(claim, stored, expiresAt);
     const held =
       claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
     if (items.length > 0 || completed !== undefined) {
@@ -151,18 +136,19 @@ class OnlyCommit implements RunCommit {
     this.#committed = { answer, stored, expiresAt };
   }
 
-  async #completion(held: Claim, answer: Committed["stored"], nowMs: number) {
+  async #completion(
+    { key, owner, fingerprint, generation }: Claim,
+    answer: Committed["stored"],
+    expiresAt: number,
+  ): Promise<ClaimCommit["completed"]> {
     const { store, cipher } = this.#options;
-    const { key, owner, fingerprint, generation } = held;
-    const retentionMs = held.retentionMs();
-    const expiresAt = expiry(nowMs, retentionMs);
     const result =
       answer === undefined
         ? undefined
         : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
     return {
       key,
-      claim: completedClaim(owner, nowMs, { fingerprint, generation, result, retentionMs }),
+      claim: { status: "COMPLETED", owner, expiresAt, fingerprint, generation, result },
     };
   }
 

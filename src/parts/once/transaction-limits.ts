@@ -1,5 +1,6 @@
 import type { TransactionItem } from "./claim-store.ts";
 
+const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
 /** DynamoDB's limits for a transaction (items, bytes) and for an item (bytes). */
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
 
@@ -18,37 +19,29 @@ export function assertCommittable(
   if (!Array.isArray(items))
     throw new TypeError("ctx.commit: the items are not a list; pass [] to commit a result alone");
   for (const [index, item] of items.entries()) {
-    const actions = Object.keys(item ?? {}).filter((name) => item[name] !== undefined);
-    const [action] = actions;
-    if (
-      actions.length !== 1 ||
-      !["Put", "Update", "Delete", "ConditionCheck"].includes(String(action))
-    ) {
+    const [action, ...others] = Object.keys(item ?? {}).filter((name) => item[name] !== undefined);
+    if (others.length > 0 || !actionNames.includes(String(action)))
       throw new TypeError(
         `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
       );
-    }
   }
-  if (items.length + reserved > maxItems) {
+  if (items.length + reserved > maxItems)
     throw new RangeError(
       `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit less at once`,
     );
-  }
   let total = reservedBytes;
   for (const [index, item] of items.entries()) {
     const bytes = sizeOf(item);
-    if (bytes > maxItemBytes + 65_536) {
+    if (bytes > maxItemBytes + 65_536)
       throw new RangeError(
         `ctx.commit: item ${index} has some ${bytes} bytes, and an item of DynamoDB at most ${maxItemBytes}`,
       );
-    }
     total += bytes;
   }
-  if (total > maxBytes) {
+  if (total > maxBytes)
     throw new RangeError(
       `ctx.commit: the items have some ${total} bytes, and a transaction at most ${maxBytes}; commit less at once`,
     );
-  }
 }
 
 /** Estimates the size of a value in bytes, close to the way DynamoDB counts it. */

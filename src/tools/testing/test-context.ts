@@ -11,7 +11,6 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
   const runAlone = async <Result>(
     handle: (ctx: PipelineContext) => Promise<Result>,
   ): Promise<Result> => {
-    const answer = { status: 204, headers: {}, cookies: [], body: undefined };
     let result: Result | undefined;
     await run<unknown>(scope, adapters, {
       logPrefix: "once",
@@ -20,8 +19,6 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
       handle: async (ctx) => {
         result = await handle(ctx);
       },
-      answerOf: () => answer,
-      committedAnswer: () => answer,
     });
     return result as Result; // safe: a run that does not throw has reached the end of the handler
   };

@@ -8,7 +8,7 @@ import { type ConfigDatabase, configSession } from "../../parts/config/read/reso
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { Wall } from "../../parts/wall/wall.ts";
 import type { Stack } from "../../parts/wall/walled-stack.ts";
-import type { DatabaseRequest } from "./adapters.ts";
+import type { DatabaseRequest } from "../runtime/adapters.ts";
 
 const ownRequest = Symbol("request");
 const ownStack = Symbol("stack");

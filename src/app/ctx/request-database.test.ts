@@ -2,7 +2,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import type { Database } from "../../base/types/database.ts";
-import type { DatabaseRequest } from "./adapters.ts";
+import type { DatabaseRequest } from "../runtime/adapters.ts";
 import { requestDatabases } from "./request-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { pk: "a" } });
