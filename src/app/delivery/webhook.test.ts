@@ -360,14 +360,14 @@ describe("the status of an answer", () => {
   test.each([429, 500, 502, 503, 599])("%i can be retried", async (status) => {
     expect(await failureOf(post(await serve(answering(status))))).toMatchObject({
       isRetryable: true,
-      status,
+      message: expect.stringContaining(`answered with status ${status}`),
     });
   });
 
   test.each([304, 400, 401, 404, 408, 410, 413, 600, 999])("%i is permanent", async (status) => {
     expect(await failureOf(post(await serve(answering(status))))).toMatchObject({
       isRetryable: false,
-      status,
+      message: expect.stringContaining(`answered with status ${status}`),
     });
   });
 
@@ -377,7 +377,10 @@ describe("the status of an answer", () => {
         "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
       ),
     );
-    expect(await failureOf(post(url))).toMatchObject({ isRetryable: false, status: 101 });
+    expect(await failureOf(post(url))).toMatchObject({
+      isRetryable: false,
+      message: expect.stringContaining("answered with status 101"),
+    });
   });
 
   test.each([301, 302, 303, 307, 308])("%i is permanent and not followed", async (status) => {
@@ -389,7 +392,7 @@ describe("the status of an answer", () => {
     const failure = await failureOf(
       post(await serve((_, r) => r.writeHead(status, { location: elsewhere }).end())),
     );
-    expect(failure).toMatchObject({ isRetryable: false, status });
+    expect(failure).toMatchObject({ isRetryable: false });
     expect(failure.message).toContain(
       `answered with status ${status}, and redirects are not followed`,
     );
@@ -416,7 +419,7 @@ describe("retryable failures without an answer", () => {
   test("a refused connection", async () => {
     const port = await closedPort();
     const failure = await failureOf(post(`http://127.0.0.1:${port}/hook?key=k`));
-    expect(failure).toMatchObject({ isRetryable: true, status: undefined });
+    expect(failure).toMatchObject({ isRetryable: true });
     expect(failure.message).toBe(
       `webhook to 127.0.0.1:${port}/hook: connection failed (ECONNREFUSED)`,
     );
@@ -473,7 +476,6 @@ describe("retryable failures without an answer", () => {
 describe("on a timeout", () => {
   const timeout = {
     isRetryable: true,
-    status: undefined,
     message: expect.stringContaining("no answer within 100 ms"),
   };
 
@@ -547,7 +549,10 @@ describe("a response body", () => {
       response.writeHead(503).on("drain", more);
       more();
     });
-    expect(await failureOf(post(url))).toMatchObject({ isRetryable: true, status: 503 });
+    expect(await failureOf(post(url))).toMatchObject({
+      isRetryable: true,
+      message: expect.stringContaining("answered with status 503"),
+    });
     await closed;
   });
 

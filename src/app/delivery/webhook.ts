@@ -45,15 +45,10 @@ export interface WebhookRequest {
 export class WebhookError extends Error {
   /** For a timeout, a failed connection, 429 and 5xx. No retry can succeed after anything else. */
   readonly isRetryable: boolean;
-  readonly status: number | undefined;
-  constructor(
-    message: string,
-    options: { readonly isRetryable: boolean; readonly status?: number; readonly cause?: unknown },
-  ) {
-    super(message, { cause: options.cause });
+  constructor(message: string, isRetryable: boolean, cause?: unknown) {
+    super(message, { cause });
     this.name = "WebhookError";
-    this.isRetryable = options.isRetryable;
-    this.status = options.status;
+    this.isRetryable = isRetryable;
   }
 }
 
@@ -88,7 +83,7 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
     const what = deadline.signal.aborted
       ? `no answer within ${request.timeoutMs} ms`
       : `connection failed (${String(systemCode(cause) ?? "no code")})`;
-    throw new WebhookError(`${place}: ${what}`, { isRetryable: true, cause });
+    throw new WebhookError(`${place}: ${what}`, true, cause);
   } finally {
     clearTimeout(timer);
   }
@@ -158,9 +153,7 @@ async function addressesOf({ request, url, place }: Sending): Promise<readonly L
   if (family !== 0) return [{ address: hostname, family }];
   const lookupMs = Math.min(maxLookupMs, request.timeoutMs * maxLookupShare);
   const ending = new AbortController();
-  const late = new WebhookError(`${place}: its name was not found within ${lookupMs} ms`, {
-    isRetryable: true,
-  });
+  const late = new WebhookError(`${place}: its name was not found within ${lookupMs} ms`, true);
   const timer = setTimeout(() => ending.abort(late), lookupMs);
   try {
     return await new Promise((resolve, reject) => {
@@ -216,7 +209,7 @@ function statusError(place: string, status: number): WebhookError {
   const isRedirect = status >= 300 && status <= 399;
   return new WebhookError(
     `${place}: answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`,
-    { isRetryable: status === 429 || (status >= 500 && status <= 599), status },
+    status === 429 || (status >= 500 && status <= 599),
   );
 }
 
@@ -229,5 +222,5 @@ function refusedAddress(place: string, address: string): WebhookError {
 }
 
 function permanent(message: string, cause?: unknown): WebhookError {
-  return new WebhookError(message, { isRetryable: false, cause });
+  return new WebhookError(message, false, cause);
 }

@@ -71,6 +71,9 @@ export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = O
   metrics: named("metric"),
 });
 
+/** Kinds that run under their full names, which are unique among all of them. */
+export const runningKinds = ["handlers", "consumers", "jobs", "schedules"] as const;
+
 const declarationsOf = Symbol.for("keelson.feature");
 
 /** The properties that `declare` returned, and the declarations. */
@@ -120,12 +123,10 @@ export function defineFeature<
     config: (options) => {
       const registered = configKeys(name, options, report);
       declared.configKeys.push(...registered);
-      const handles = registered.map(
-        ({ id, name, definition }): [string, ConfigKeyHandle<unknown>] => [
-          name,
-          Object.freeze({ id, definition }),
-        ],
-      );
+      const handles = registered.map(({ id, name: key, definition }) => [
+        key,
+        Object.freeze({ id, definition }) satisfies ConfigKeyHandle<unknown>,
+      ]);
       // Safe: one handle per declared key. The value type is a phantom.
       return Object.freeze(Object.fromEntries(handles)) as ConfigHandles<typeof options.keys>;
     },
@@ -161,12 +162,9 @@ export function defineFeature<
       void declared.channels.push(channel(name, channelName, options, report)),
   };
   if (!isWord(name)) {
-    report({
-      key: String(name),
-      rule: "feature-name",
-      message: `feature name ${JSON.stringify(name)} is not in kebab case`,
-      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
-    });
+    const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
+    const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
+    report({ key: String(name), rule: "feature-name", message, fix });
   }
   const members = declare(Object.freeze(builder));
   if (members instanceof Promise) report({ key: name, ...asynchronous });

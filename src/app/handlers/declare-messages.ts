@@ -10,7 +10,6 @@ import type {
 import {
   aFunction,
   aSchema,
-  isTwoWords,
   isWord,
   knownOptions,
   named,
@@ -18,6 +17,7 @@ import {
   required,
   requireOptions,
   requireValue,
+  twoWords,
 } from "./requirements.ts";
 
 // Each cast of an option is safe: wrong types are already reported, and a server with problems is
@@ -35,10 +35,7 @@ export function event(
 ): EventDeclaration {
   const key = `event ${named(type)}`;
   const problem = problemsOf(key, report);
-  if (!isTwoWords(type)) {
-    const fix = 'use two kebab-case words, for example "file.created"';
-    problem("event-type", `type ${quoted(type)} is not <entity>.<event name>`, fix);
-  }
+  requireValue("type", type, twoWords("event-type", "event name", "file.created"), problem);
   requireValue("the second argument", schema, required(aSchema), problem);
   const keptDays = options === undefined ? undefined : keptDaysOf(key, options, report);
   return {
@@ -103,10 +100,7 @@ export function job(
   const problem = problemsOf(fullName, report);
   const known = ["input", "handler", "dedupKey", "dedupScope", "order"];
   const given = knownOptions(fullName, options, known, report);
-  if (!isTwoWords(name)) {
-    const fix = 'use two kebab-case words, for example "file.scan"';
-    problem("job-name", `name ${quoted(name)} is not <entity>.<operation>`, fix);
-  }
+  requireValue("name", name, twoWords("job-name", "operation", "file.scan"), problem);
   requireOptions(given, jobRequirements, problem);
   const { dedupScope = "tenant", dedupKey, order } = given as Partial<JobDeclaration>;
   const { input, handler: run } = given as Pick<JobDeclaration, "input"> & {

@@ -78,6 +78,13 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   );
 }
 
+/** Requirement of a name of two words. */
+export function twoWords(rule: string, form: string, example: string): Requirement {
+  const wrong = (name: unknown) => `${quoted(name)} is not <entity>.<${form}>`;
+  const fix = `use two kebab-case words, for example "${example}"`;
+  return { accepts: isTwoWords, rule, wrong, fix, isRequired: true };
+}
+
 /** Returns the name, or how it prints if it is not a string. */
 export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);

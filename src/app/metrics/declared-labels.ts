@@ -1,5 +1,6 @@
 import type { DeclaredLabels } from "../../base/metrics/bounded-metrics.ts";
 import { deliveryJob } from "../../parts/messages/delivery.ts";
+import { runningKinds } from "../features/feature.ts";
 import { builtInChannels } from "../handlers/declare-messages.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
@@ -10,16 +11,11 @@ const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /m
 
 /** Label values that a server's metrics can have. */
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
-  const { handlers, consumers, jobs, schedules, channels } = registry;
-  const routes = [...handlers.values(), ...configHandlers(registry)].flatMap(
-    ({ route }) => route ?? [],
-  );
+  const handlers = [...registry.handlers.values(), ...configHandlers(registry)];
+  const routes = handlers.flatMap(({ route }) => route ?? []);
   return {
     routes: [...routes, ...ownRoutes].map((route) => routeLabel(route, options.basePath)),
-    handlers: [
-      deliveryJob,
-      ...[handlers, consumers, jobs, schedules].flatMap((declared) => [...declared.keys()]),
-    ],
-    channels: [...builtInChannels, ...channels.keys()],
+    handlers: [deliveryJob, ...runningKinds.flatMap((kind) => [...registry[kind].keys()])],
+    channels: [...builtInChannels, ...registry.channels.keys()],
   };
 }

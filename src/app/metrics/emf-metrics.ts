@@ -49,11 +49,6 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
   }
 }
 
-/** Keeps values until `flush` writes them. */
-interface EmfSink extends MetricSink {
-  flush(): void;
-}
-
 /** An EMF line. Each set of labels is one, with its own dimensions and properties. */
 interface Line {
   readonly metrics: Powertools;
@@ -64,13 +59,13 @@ interface Line {
 const maxLines = 200;
 
 /**
- * Writes values with Powertools. Labels in a metric's `dimensions` become dimensions, which
+ * Writes values with Powertools at `flush`. Labels in a metric's `dimensions` become dimensions, which
  * CloudWatch bills, all others properties, which are free.
  */
 export function emfSink(
   { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
   place: { readonly namespace: string; readonly serviceName: string },
-): EmfSink {
+): MetricSink & { flush(): void } {
   const lines = new Map<string, Line>();
   /** By the labels of a series, always one object. */
   let known = new WeakMap<SeriesLabels, Line>();

@@ -40,13 +40,8 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
-interface OtelSink extends MetricSink {
-  /** Removes the gauges' callbacks: the process can outlive this server. */
-  close(): void;
-}
-
 /** Forwards values to a meter. The first one of a metric creates its instrument. */
-export function otelSink(meter: Meter): OtelSink {
+export function otelSink(meter: Meter): MetricSink & { close(): void } {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, Take>();
   return {
@@ -58,6 +53,7 @@ export function otelSink(meter: Meter): OtelSink {
       }
       take(value, labels);
     },
+    /** Removes the gauges' callbacks: the process can outlive this server. */
     close: () => {
       for (const close of closers.splice(0)) close();
     },

@@ -3,10 +3,6 @@ import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 import type { MetricsPage } from "../../base/metrics/metrics.ts";
 import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
-interface PrometheusSink extends MetricSink {
-  page(): Promise<MetricsPage>;
-}
-
 export async function loadPrometheus(): Promise<typeof import("prom-client") | undefined> {
   // In a `try`, bundlers omit packages that are not installed.
   try {
@@ -20,7 +16,7 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
-): PrometheusSink {
+): MetricSink & { page(): Promise<MetricsPage> } {
   const registry = new Registry();
   const names = new Set<string>();
   const takerOf = (

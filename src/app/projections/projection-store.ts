@@ -9,6 +9,12 @@ export interface ActiveVersion {
   readonly over?: string | undefined;
 }
 
+/** The version of all tenants, and the tenant's own if it has one. */
+export interface TenantVersions {
+  readonly all?: ActiveVersion;
+  readonly own?: ActiveVersion;
+}
+
 export interface RebuildState {
   readonly version: number;
   /** In milliseconds. Events published later reach the new version without a replay. */
@@ -31,11 +37,7 @@ export interface FirstEvent {
 
 /** The tenant `undefined` stands for all tenants. */
 export interface ProjectionStore {
-  /** The version of all tenants, and the tenant's own if it has one. */
-  active(
-    name: string,
-    tenantId: string | undefined,
-  ): Promise<{ readonly all?: ActiveVersion; readonly own?: ActiveVersion }>;
+  active(name: string, tenantId: string | undefined): Promise<TenantVersions>;
   /** Returns `false` if `before` is no longer active. */
   activate(
     name: string,

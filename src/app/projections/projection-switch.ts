@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
-import type { ProjectionStore } from "./projection-store.ts";
+import type { ProjectionStore, TenantVersions } from "./projection-store.ts";
 import { effectiveVersion } from "./projections.ts";
 
 interface Switching {
@@ -11,8 +11,6 @@ interface Switching {
   readonly whole: readonly string[];
 }
 
-type Active = Awaited<ReturnType<ProjectionStore["active"]>>;
-
 /**
  * Activates the declared version in one conditional write, except for tenants that keep theirs.
  * @returns whether another version was active.
@@ -20,7 +18,7 @@ type Active = Awaited<ReturnType<ProjectionStore["active"]>>;
 export async function switchTo(
   switching: Switching,
   tenantId: string | undefined,
-  before: Active,
+  before: TenantVersions,
 ): Promise<boolean> {
   const { store, projection, lost, whole } = switching;
   const { name, version } = projection;

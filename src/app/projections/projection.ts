@@ -13,13 +13,13 @@ import type {
 } from "../handlers/message-handlers.ts";
 import {
   aFunction,
-  isTwoWords,
   knownOptions,
   named,
   problemsOf,
   required,
   requireOptions,
   requireValue,
+  twoWords,
 } from "../handlers/requirements.ts";
 import type { TenantOf } from "../handlers/tenant-table.ts";
 
@@ -77,10 +77,7 @@ export function projection(
   const key = `projection ${shown}`;
   const problem = problemsOf(key, report);
   const given = knownOptions(key, options, ["version", "on"], report);
-  if (!isTwoWords(name)) {
-    const fix = 'use two kebab-case words, for example "files.usage"';
-    problem("projection-name", `name ${quoted(name)} is not <entity>.<name>`, fix);
-  }
+  requireValue("name", name, twoWords("projection-name", "name", "files.usage"), problem);
   requireOptions(given, versionRequirement, problem);
   const { version, on } = given;
   const functions = Object.entries(typeof on === "object" && on !== null ? on : {});

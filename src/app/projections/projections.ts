@@ -1,17 +1,14 @@
 import { CommitConditionError } from "../../base/errors/commit-condition-error.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { ActiveVersions, AmbientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { ProjectionContext, ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { ActiveVersion, ProjectionStore } from "./projection-store.ts";
+import type { ActiveVersion, ProjectionStore, TenantVersions } from "./projection-store.ts";
 
-export interface ProjectingScope extends Pick<AmbientStore, "projecting"> {
-  readonly log: Logger;
-}
+type ProjectingScope = Pick<AmbientStore, "projecting">;
 
 /** Writes projections, and caches their active versions. */
 export interface Projections extends ActiveVersions {
@@ -24,7 +21,7 @@ export interface Projections extends ActiveVersions {
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
-export interface ProjectionsOptions {
+interface ProjectionsOptions {
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   readonly store: () => Promise<ProjectionStore>;
   readonly clock: Clock;
@@ -35,10 +32,7 @@ const heldMs = 5_000;
 const mostHeld = 10_000;
 
 export function createProjections({ projections, store, clock }: ProjectionsOptions): Projections {
-  const held = new Map<
-    string,
-    { readonly untilMs: number; readonly version: Promise<number | undefined> }
-  >();
+  const held = new Map<string, { untilMs: number; version: Promise<number | undefined> }>();
 
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
@@ -79,13 +73,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
 }
 
 /** A tenant's own version is valid until the version of all tenants changes. */
-export function effectiveVersion({
-  all,
-  own,
-}: {
-  readonly all?: ActiveVersion;
-  readonly own?: ActiveVersion;
-}): ActiveVersion | undefined {
+export function effectiveVersion({ all, own }: TenantVersions): ActiveVersion | undefined {
   return own !== undefined && own.over === all?.revision ? own : all;
 }
 

@@ -62,6 +62,27 @@ function listed(items: unknown, name?: string): [string | undefined, unknown][] 
   return Array.isArray(items) ? items.map((_, index) => [name, own(items, String(index))]) : [];
 }
 
+/** Properties with inner schemas, single or in a list, and their path segments. */
+type Places = Readonly<Record<string, string | undefined>>;
+
+function inner(of: unknown, places: Places): [string | undefined, unknown][] {
+  return Object.entries(places).flatMap(([property, name]) => {
+    const value = own(of, property);
+    return Array.isArray(value) ? listed(value, name) : [[name, value]];
+  });
+}
+
+const zodPlaces: ReadonlyMap<unknown, Places> = new Map<unknown, Places>([
+  ["array", { element: "*" }],
+  ["tuple", { items: "*", rest: "*" }],
+  ["record", { valueType: "*" }],
+  ["map", { valueType: "*" }],
+  ["set", { valueType: "*" }],
+  ["union", { options: undefined }],
+  ["intersection", { left: undefined, right: undefined }],
+  ["pipe", { out: undefined }],
+]);
+
 /** zod 4 and zod/mini. Of zod 3 only the outermost object: functions hide its members. */
 function zodParts(schema: unknown): Parts {
   const def = own(schema, "_zod", "def");
@@ -74,32 +95,23 @@ function zodParts(schema: unknown): Parts {
         own(old, "catchall", "_def", "typeName") !== "ZodNever",
     };
   }
-  switch (own(def, "type")) {
-    case "object": {
-      const catchall = own(def, "catchall", "_zod", "def", "type");
-      // zod resolves a shape on first use, and keeps the original in `raw` of its getter.
-      const shape =
-        own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");
-      return { isLoose: catchall !== undefined && catchall !== "never", parts: named(shape) };
-    }
-    case "array":
-      return { parts: [["*", own(def, "element")]] };
-    case "tuple":
-      return { parts: [...listed(own(def, "items"), "*"), ["*", own(def, "rest")]] };
-    case "record":
-    case "map":
-    case "set":
-      return { parts: [["*", own(def, "valueType")]] };
-    case "union":
-      return { parts: listed(own(def, "options")) };
-    case "intersection":
-      return { parts: listed([own(def, "left"), own(def, "right")]) };
-    case "pipe":
-      return { parts: [[undefined, own(def, "out")]] };
-    default:
-      return { parts: [[undefined, own(def, "innerType")]] };
-  }
+  const type = own(def, "type");
+  if (type !== "object")
+    return { parts: inner(def, zodPlaces.get(type) ?? { innerType: undefined }) };
+  const catchall = own(def, "catchall", "_zod", "def", "type");
+  // zod resolves a shape on first use, and keeps the original in `raw` of its getter.
+  const shape = own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");
+  return { isLoose: catchall !== undefined && catchall !== "never", parts: named(shape) };
 }
+
+const valibotPlaces: Places = {
+  items: "*",
+  options: undefined,
+  wrapped: undefined,
+  item: "*",
+  value: "*",
+  rest: "*",
+};
 
 function valibotParts(schema: unknown): Parts {
   const pipe = own(schema, "pipe");
@@ -113,21 +125,10 @@ function valibotParts(schema: unknown): Parts {
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
-  const rest = own(schema, "rest");
   const isLoose =
-    type === "loose_object" || (type === "object_with_rest" && own(rest, "type") !== "never");
-  return {
-    isLoose,
-    parts: [
-      ...named(own(schema, "entries")),
-      ...listed(own(schema, "items"), "*"),
-      ...listed(own(schema, "options")),
-      [undefined, own(schema, "wrapped")],
-      ["*", own(schema, "item")],
-      ["*", own(schema, "value")],
-      ["*", rest],
-    ],
-  };
+    type === "loose_object" ||
+    (type === "object_with_rest" && own(schema, "rest", "type") !== "never");
+  return { isLoose, parts: [...named(own(schema, "entries")), ...inner(schema, valibotPlaces)] };
 }
 
 /** Reads the JSON form of a type. One with an index signature is a record. */

@@ -121,16 +121,16 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly trace?: {
     /**
      * The trace that a request names. `trust` joins it: same trace ID, sampled if the caller
-     * sampled it. `link` starts a new trace with a link to it. Default: `trust` for an identified
-     * caller if the access rule requires one, otherwise `link`.
+     * sampled it. `link` starts a new trace with a link to it, `ignore` one without. Default:
+     * `trust` for an identified caller if the access rule requires one, otherwise `link`.
      */
     readonly incoming?: IncomingTrace;
   };
   readonly messages?: {
     /**
-     * The trace that a request names. `trust` joins it: same trace ID, sampled if the caller
-     * sampled it. `link` starts a new trace with a link to it, `ignore` one without. Default:
-     * `trust` for an identified caller if the access rule requires one, otherwise `link`.
+     * Proof that events, jobs and deliveries come from this server. Only `require`, which rejects
+     * messages without proof, protects. `sign` prepares for it: it signs messages and accepts
+     * unsigned ones. `off` does neither. Default: `sign` with a key ring, otherwise `off`.
      */
     readonly proof?: MessageProof;
   };

@@ -1,4 +1,5 @@
 import { deliveryJob } from "../../parts/messages/delivery.ts";
+import { runningKinds } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
@@ -31,8 +32,9 @@ export function runnersOf(registry: Registry, name: string): Runner[] | undefine
   if (handler !== undefined) return handlerRunners(registry, handler);
   // The name of a delivery's job does not identify its channel.
   if (name === deliveryJob) return [...registry.channels.values()].map(writing);
-  const { consumers, jobs, schedules } = registry;
-  const declared = consumers.get(name) ?? jobs.get(name) ?? schedules.get(name);
+  const declared = runningKinds
+    .map((kind) => registry[kind].get(name))
+    .find((one) => one !== undefined);
   return declared && [writing(declared)];
 }
 

@@ -9,6 +9,7 @@ import {
   type Kind,
   kinds,
   named,
+  runningKinds,
 } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
@@ -29,30 +30,25 @@ import {
 import type { ScheduleDeclaration } from "../schedules/schedule.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 
-/** All declarations of a set of features, by name. */
+/** All declarations of a set of features, by full name unless stated: `files.file.create`. */
 export interface Registry {
   readonly features: readonly FeatureDeclarations[];
   /** By identifier: `files:config:max-upload-size-mb`. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
-  /** By full name: `files.file.create`. */
   readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
+  /** By logical name. */
   readonly tables: ReadonlyMap<string, TableDeclaration>;
   /** By type: `file.created`. */
   readonly events: ReadonlyMap<string, EventDeclaration>;
-  /** By full name: `files.file.enqueue-scan`. */
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
-  /** By full name: `files.file.scan`. */
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
-  /** Without the built-in channels. */
+  /** By name, without the built-in channels. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   readonly hasWebhooks: boolean;
-  /** By full name: `files.report.nightly`. */
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
   /** By the full name of the write, in the order of features. */
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
-  /** By name: `files.usage`. */
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
-  /** By full name: `files.file.uploaded`. */
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
   /** Those of single declarations, and duplicate names. */
   readonly problems: readonly BootProblem[];
@@ -143,22 +139,16 @@ function collected<Item>(
  * Reports consumers of undeclared events, projections of events that are not kept, and full names
  * in use twice.
  */
-export function messageProblems({
-  events,
-  consumers,
-  handlers,
-  jobs,
-  schedules,
-}: Registry): BootProblem[] {
+export function messageProblems(registry: Registry): BootProblem[] {
+  const { events, consumers, jobs, schedules } = registry;
   const consuming = [...consumers.values()];
   const undeclared = consuming.filter(({ type }) => !events.has(type));
   const forgotten = consuming.filter(
     ({ projection, type }) =>
       projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
   );
-  const runs = [handlers, consumers, jobs, schedules];
   const taken = [...consuming, ...jobs.values(), ...schedules.values()].filter(
-    ({ name }) => runs.filter((declared) => declared.has(name)).length > 1,
+    ({ name }) => runningKinds.filter((kind) => registry[kind].has(name)).length > 1,
   );
   return [
     ...undeclared.map(({ feature, name: key, type }) => ({
@@ -186,14 +176,9 @@ export function messageProblems({
 }
 
 /** Whether a server sends anything over the bus or the queues. */
-export function usesMessages({
-  events,
-  consumers,
-  jobs,
-  channels,
-  hasWebhooks,
-}: Registry): boolean {
-  return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
+export function usesMessages(registry: Registry): boolean {
+  const { events, consumers, jobs, channels, hasWebhooks } = registry;
+  return hasWebhooks || [events, consumers, jobs, channels].some(({ size }) => size > 0);
 }
 
 /** keelson's tables first. */

@@ -1,15 +1,9 @@
 import { Cron } from "croner";
 
-/** In milliseconds since the epoch. */
-export interface FireTimes {
-  /** The last fire time up to and including `atMs`. */
-  last(atMs: number): number | undefined;
-  /** The first fire time after `atMs`. */
-  next(atMs: number): number | undefined;
-}
+export type FireTimes = ReturnType<typeof fireTimes>;
 
 /**
- * Reads the fire times of a schedule. Its hour field determines the effect of a daylight saving
+ * Reads the fire times of a schedule, in milliseconds since the epoch. Its hour field determines the effect of a daylight saving
  * change:
  *
  * | hours | examples | the clock skips a time | the clock repeats a time |
@@ -19,7 +13,7 @@ export interface FireTimes {
  *
  * @param cron - an expression that passes `cronProblem`.
  */
-export function fireTimes(cron: string, timeZone: string): FireTimes {
+export function fireTimes(cron: string, timeZone: string) {
   const times = new Cron(forCroner(cron), {
     paused: true,
     mode: "5-part",
@@ -28,8 +22,10 @@ export function fireTimes(cron: string, timeZone: string): FireTimes {
   });
   return {
     // `previousRuns` excludes times equal to the reference, but not others in its second.
-    last: (atMs) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
-    next: (atMs) => times.nextRun(new Date(atMs))?.getTime(),
+    /** The last fire time up to and including `atMs`. */
+    last: (atMs: number) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
+    /** The first fire time after `atMs`. */
+    next: (atMs: number) => times.nextRun(new Date(atMs))?.getTime(),
   };
 }
 

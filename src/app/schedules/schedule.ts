@@ -5,12 +5,13 @@ import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import {
   aFunction,
-  isTwoWords,
   knownOptions,
   named,
   problemsOf,
   required,
   requireOptions,
+  requireValue,
+  twoWords,
 } from "../handlers/requirements.ts";
 import { cronProblem } from "./cron.ts";
 
@@ -86,10 +87,7 @@ export function schedule(
   const key = `${feature}.${named(name)}`;
   const problem = problemsOf(key, report);
   const given = knownOptions(key, options, Object.keys(scheduleRequirements), report);
-  if (!isTwoWords(name)) {
-    const fix = 'use two kebab-case words, for example "report.nightly"';
-    problem("schedule-name", `name ${quoted(name)} is not <entity>.<operation>`, fix);
-  }
+  requireValue("name", name, twoWords("schedule-name", "operation", "report.nightly"), problem);
   requireOptions(given, scheduleRequirements, problem);
   // Safe: wrong types are reported, and a server with problems is never built.
   const { cron, timeZone = "UTC", missed = "once", handler } = given as unknown as ScheduleOptions;

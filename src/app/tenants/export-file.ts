@@ -1,22 +1,12 @@
 import { lstat, rename } from "node:fs/promises";
 import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 
-/** File that gets its final name once it is complete. */
-interface ExportFile {
-  readonly bytes: number;
-  write(text: string): Promise<void>;
-  /** @throws Error if another export has started under this name. */
-  finish(): Promise<void>;
-  /** Keeps the file under `<path>.part`, so that a later export can continue it. */
-  close(): Promise<void>;
-}
-
 /**
  * Opens `<path>.part`, which becomes `path` when it is complete. Only its owner may read it.
  * @param bytes - number of bytes to keep of an interrupted export.
  * @throws Error if the file is shorter than that, or other users may read or write it.
  */
-export async function openExportFile(path: string, bytes?: number): Promise<ExportFile> {
+export async function openExportFile(path: string, bytes?: number) {
   const part = `${path}.part`;
   const file =
     bytes === undefined ? await createPrivateFile(part) : await openPrivateFile(part, "nothing");
@@ -33,7 +23,7 @@ export async function openExportFile(path: string, bytes?: number): Promise<Expo
     get bytes() {
       return written;
     },
-    write: async (text) => {
+    write: async (text: string) => {
       const bytes = Buffer.from(text);
       for (let from = 0; from < bytes.length; ) {
         const { bytesWritten } = await file.write(bytes, from, bytes.length - from, written);
@@ -41,6 +31,7 @@ export async function openExportFile(path: string, bytes?: number): Promise<Expo
         written += bytesWritten;
       }
     },
+    /** @throws Error if another export has started under this name. */
     finish: async () => {
       await file.datasync();
       await file.close();
@@ -48,6 +39,7 @@ export async function openExportFile(path: string, bytes?: number): Promise<Expo
         throw new Error(`${part} is another file by now: another export has begun`);
       await rename(part, path);
     },
+    /** Keeps the file under `<path>.part`, so that a later export can continue it. */
     close: () => file.close(),
   };
 }

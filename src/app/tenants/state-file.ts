@@ -17,21 +17,17 @@ interface KeptState {
   readonly bytes?: number;
 }
 
-/** The progress of a walk. */
-export interface StateFile {
-  /**
-   * `undefined` if the file does not exist.
-   * @throws Error if the file belongs to another walk, or other users may write it.
-   */
-  read(): Promise<KeptState | undefined>;
-  write(kept: KeptState): Promise<void>;
-  remove(): Promise<void>;
-}
+export type StateFile = ReturnType<typeof stateFile>;
 
-export function stateFile(path: string, { action, tenant, tables }: WalkIdentity): StateFile {
+/** File with the progress of a walk. */
+export function stateFile(path: string, { action, tenant, tables }: WalkIdentity) {
   const identity = { keelson: "tenant-state", format: 1, action, tenant, tables };
   return {
-    read: async () => {
+    /**
+     * `undefined` if the file does not exist.
+     * @throws Error if the file belongs to another walk, or other users may write it.
+     */
+    read: async (): Promise<KeptState | undefined> => {
       const file = await openPrivateFile(path, "read").catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return undefined;
         throw error;
@@ -44,7 +40,7 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
         throw new Error(`${path} is not of this ${action}; remove it, or name another file`);
       return kept;
     },
-    write: async (kept) => {
+    write: async (kept: KeptState) => {
       // Renamed, so that a reader always finds a complete state.
       const file = await createPrivateFile(`${path}.new`);
       await file
