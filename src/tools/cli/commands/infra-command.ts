@@ -11,7 +11,9 @@ import { type Template, templateText } from "../../infra/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {
   defineCommand,
+  helpOption,
   messageOf,
+  moduleArgument,
   moduleOf,
   text,
   UsageError,
@@ -26,7 +28,7 @@ export const infraUsage = `Usage: keelson infra <module> [options]
 Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
 on them with API, roles and alarms. The same server gives the same template, whatever the environment.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
 
 Options:
   --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
@@ -38,7 +40,7 @@ Options:
   --diff <file>               writes nothing; prints what changes against a template of before
   --check <file>              writes nothing; prints what the server needs that a template has not, or not so
   --entry <file>              with --check: the module that the template's functions are in, bundled or not
-  --help                      print this text
+${helpOption}
 
 Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
 2 wrong usage.`;
@@ -54,7 +56,6 @@ const flags = {
   entry: text,
 } as const;
 
-/** Returns 1 if a change is dangerous or `--check` found a mistake. */
 export const run = defineCommand({
   usage: infraUsage,
   flags,

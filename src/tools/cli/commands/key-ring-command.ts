@@ -5,6 +5,7 @@ import {
   actionOf,
   defineCommand,
   flag,
+  helpOption,
   messageOf,
   text,
   UsageError,
@@ -35,7 +36,7 @@ Options:
   --kms-key <id>              for create: the KMS key that encrypts the parameter (default: alias/aws/ssm)
   --prefix <text>             the server's dynamodb.prefix (default: keelson); repeat it for each server that uses the ring
   --bind-version              for rotate: binds secrets to their row's version, like keyRing.bindVersion of the server
-  --help                      print this text
+${helpOption}
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
 

@@ -55,10 +55,8 @@ export function tableChecks(place: Tables, table: NeededTable): Check[] {
   ];
 }
 
-async function described({ client, call }: Tables, TableName: string) {
-  const command = new DescribeTableCommand({ TableName });
-  const { Table } = await call("DescribeTable", TableName, (until) => client.send(command, until));
-  return Table;
+async function described({ send }: Tables, TableName: string) {
+  return (await send(new DescribeTableCommand({ TableName }), TableName)).Table;
 }
 
 function tableOutcome(
@@ -147,13 +145,13 @@ function indexOutcome(
 }
 
 async function timeToLiveOutcome(
-  { client, call, aws }: Tables,
+  { send, aws }: Tables,
   TableName: string,
   attribute: string,
 ): Promise<Outcome> {
   const command = new DescribeTimeToLiveCommand({ TableName });
   const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
-    await call("DescribeTimeToLive", TableName, (until) => client.send(command, until));
+    await send(command, TableName);
   const set = (Enabled: boolean, name: string | undefined) =>
     aws("update-time-to-live", {
       "table-name": TableName,
@@ -172,13 +170,9 @@ async function timeToLiveOutcome(
   );
 }
 
-async function recoveryOutcome({ client, call, aws }: Tables, TableName: string): Promise<Outcome> {
+async function recoveryOutcome({ send, aws }: Tables, TableName: string): Promise<Outcome> {
   const command = new DescribeContinuousBackupsCommand({ TableName });
-  const { ContinuousBackupsDescription: found } = await call(
-    "DescribeContinuousBackups",
-    TableName,
-    (until) => client.send(command, until),
-  );
+  const { ContinuousBackupsDescription: found } = await send(command, TableName);
   if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED")
     return fine("on");
   return doubtful(

@@ -10,7 +10,6 @@ export interface FoundLines {
   readonly broken: number;
   /** Matching lines beyond the limit. */
   readonly leftOut: number;
-  /** Time of the last line in the logs. */
   readonly lastMs: number | undefined;
 }
 
