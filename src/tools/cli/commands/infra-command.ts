@@ -1,6 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, parse } from "node:path";
+import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { isRecord } from "../../../base/errors/option-table.ts";
+import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
 import { type Extension, extensionOf } from "../../infra/extension.ts";
 import { combined } from "../../infra/extensions.ts";
@@ -19,9 +21,8 @@ import {
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
-import { loadServer } from "../setup/load-server.ts";
+import { loadModule, loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { checkTemplate } from "./check-template.ts";
 
 export const infraUsage = `Usage: keelson infra <module> [options]
 
@@ -63,8 +64,8 @@ export const run = defineCommand({
     const { module, ...call } = callOf(values, given);
     const { check: file, diff, entry } = call;
     if (file !== undefined) {
-      const checked = { file, template: await readTemplate("check", file), entry };
-      return checkTemplate(await loadServer(module), checked, context);
+      const template = await readTemplate("check", file);
+      return checkTemplate(await loadServer(module), file, template, entry, context);
     }
     const before = diff === undefined ? undefined : await readTemplate("diff", diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
@@ -105,6 +106,22 @@ function compare(
     else print(oneLine(text));
   if (changes.length === 0) print("nothing changes");
   return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
+}
+
+async function checkTemplate(
+  server: DeclaredServer,
+  file: string,
+  template: ComparedTemplate,
+  entry: string | undefined,
+  { print, complain }: CommandContext,
+): Promise<number> {
+  const module =
+    entry === undefined ? undefined : { name: parse(entry).name, exports: await loadModule(entry) };
+  const found = mistakes(server, template, module);
+  for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
+  if (found.length > 0) return 1;
+  print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
+  return 0;
 }
 
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {

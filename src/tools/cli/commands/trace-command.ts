@@ -116,6 +116,8 @@ async function found(
   const { env, clock, progress } = context;
   const { openLogs } = await import("../trace/read-logs.ts");
   const { buildTrace } = await import("../trace/build-trace.ts");
+  const { withTables } = await import("../trace/open-tables.ts");
+  const { askTables } = await import("../trace/tables.ts");
   const { noFacts } = await import("../trace/node.ts");
   const { verdictOf } = await import("../trace/verdict.ts");
   const logs = await openLogs(paths, paths.includes("-") ? context.input?.() : undefined);
@@ -133,7 +135,7 @@ async function found(
     if (tablesMs > 0 && usesMessages(server.registry)) {
       try {
         const { roots } = build(nowMs, noFacts);
-        const asking = askAll(server, env, { id, roots, nowMs });
+        const asking = withTables(server, env, (stores) => askTables(stores, { id, roots, nowMs }));
         facts = await inTime(asking, tablesMs, `no answer within ${tablesMs / 1_000} s`);
       } catch (error) {
         const why = messageOf(error);
@@ -155,20 +157,5 @@ async function found(
     };
   } finally {
     await logs.close();
-  }
-}
-
-async function askAll(
-  server: ServerInternals,
-  env: CommandContext["env"],
-  asked: { readonly id: string; readonly roots: TraceDocument["roots"]; readonly nowMs: number },
-): Promise<TableFacts> {
-  const { openTables } = await import("../trace/open-tables.ts");
-  const { askTables } = await import("../trace/tables.ts");
-  const { stores, close } = await openTables(server, env);
-  try {
-    return await askTables(stores, asked);
-  } finally {
-    close();
   }
 }
