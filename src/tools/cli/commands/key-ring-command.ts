@@ -59,18 +59,13 @@ export const run = defineCommand({
     const wrong = prefixes.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
     if (wrong !== undefined)
       throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
-    const call = {
-      parameter,
-      key: key || undefined,
-      kmsKey: values["kms-key"],
-      prefixes,
-      bindVersion: values["bind-version"],
-    };
+    const { "kms-key": kmsKey, "bind-version": bindVersion } = values;
+    const given = { parameter, key: key || undefined, kmsKey, prefixes, bindVersion };
     try {
       await onItsStack(context, undefined, async (there) => {
         const stored = await openKeyRingParameter(parameter, awsPlace(there.env, "SSM"));
         try {
-          await keyRingActions[action](call, stored, there);
+          await keyRingActions[action]({ ...there, ...given, stored });
         } finally {
           stored.close();
         }
