@@ -640,7 +640,7 @@ describe("AWS itself", () => {
   });
 
   const call = {
-    service: "sqs" as const,
+    service: "sqs",
     operation: "Op",
     resource: "r",
     shown: "AWS's own endpoint of sqs",
