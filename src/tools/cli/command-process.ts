@@ -1,4 +1,5 @@
 /* v8 ignore file -- process wiring: the sessions of the documentation and npm start run it in a child process */
+import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../base/process/clock.ts";
 import { runCommand } from "./command.ts";
 
@@ -13,15 +14,13 @@ for (const stream of [process.stdout, process.stderr]) {
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   clock: systemClock,
-  get input() {
-    return process.stdin;
-  },
+  input: () => process.stdin,
   print: (line) => process.stdout.write(`${line}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
-  ...(process.stderr.isTTY ? { progress } : {}),
+  progress: process.stderr.isTTY ? progress : undefined,
   stopping,
-  wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-  ...(process.stdin.isTTY && process.stdout.isTTY ? { ask } : {}),
+  wait: (ms) => sleep(ms),
+  ask: process.stdin.isTTY && process.stdout.isTTY ? ask : undefined,
   // Loaded lazily: with a secret in the environment, the command does not read the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../../embedded/service/development-secret.ts");

@@ -12,7 +12,9 @@ import {
   actionOf,
   defineCommand,
   flag,
+  helpOption,
   messageOf,
+  moduleArgument,
   moduleOf,
   UsageError,
   type ValuesOf,
@@ -28,7 +30,7 @@ export const contractUsage = `Usage: keelson contract write|check <module> [opti
 Locks what a server promises: routes, events, jobs and configuration keys. \`write\` puts it into a file that is
 committed; \`check\` says what has changed since, and whom it breaks: clients, consumers, or stored settings.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
 
 Options:
   --file <path>               the lock (default: contract.json)
@@ -36,7 +38,7 @@ Options:
   --markdown                  check: print Markdown, for the comment of a pull request
   --stored                    check: read the configuration table of the environment, and list the rows that are
                               not read as they are stored; writes nothing
-  --help                      print this text
+${helpOption}
 
 Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`;
 
@@ -48,7 +50,6 @@ const flags = {
 } as const;
 type Values = ValuesOf<typeof flags>;
 
-/** Returns 1 if a change breaks a client, consumer or stored row; 2 if the check is not possible. */
 export const run = defineCommand({
   usage: contractUsage,
   flags,

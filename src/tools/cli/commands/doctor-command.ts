@@ -1,6 +1,14 @@
 import type { Finding } from "../doctor/diagnose.ts";
 import type { Status } from "../doctor/outcome.ts";
-import { defineCommand, flag, moduleOf, timeoutMsOf } from "../setup/define-command.ts";
+import {
+  defineCommand,
+  flag,
+  helpOption,
+  itsEnvironment,
+  moduleArgument,
+  moduleOf,
+  timeoutMsOf,
+} from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
@@ -10,17 +18,16 @@ export const doctorUsage = `Usage: keelson doctor <module> [options]
 Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
 Prints each problem with the commands that fix it. It changes nothing and prints no secrets.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
 
 Options:
   --timeout-seconds <n>       limit per check (default: 5)
   --json                      print one JSON document
-  --help                      print this text
+${helpOption}
 
-Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+${itsEnvironment}
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
 
-/** Returns 1 if a check failed. */
 export const run = defineCommand({
   usage: doctorUsage,
   flags: { "timeout-seconds": { type: "string", default: "5" }, json: flag },

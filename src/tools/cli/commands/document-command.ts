@@ -7,7 +7,6 @@ import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 import { writeText } from "../setup/write-text.ts";
 
-/** Command that writes one document of a server. Returns 1 if a schema has no JSON Schema. */
 export interface DocumentCommand {
   readonly name: string;
   readonly purpose: string;

@@ -1,6 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, parse } from "node:path";
+import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { isRecord } from "../../../base/errors/option-table.ts";
+import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
 import { type Extension, extensionOf } from "../../infra/extension.ts";
 import { combined } from "../../infra/extensions.ts";
@@ -11,22 +13,23 @@ import { type Template, templateText } from "../../infra/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {
   defineCommand,
+  helpOption,
   messageOf,
+  moduleArgument,
   moduleOf,
   text,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
-import { loadServer } from "../setup/load-server.ts";
+import { loadModule, loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
-import { checkTemplate } from "./check-template.ts";
 
 export const infraUsage = `Usage: keelson infra <module> [options]
 
 Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
 on them with API, roles and alarms. The same server gives the same template, whatever the environment.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
 
 Options:
   --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
@@ -38,7 +41,7 @@ Options:
   --diff <file>               writes nothing; prints what changes against a template of before
   --check <file>              writes nothing; prints what the server needs that a template has not, or not so
   --entry <file>              with --check: the module that the template's functions are in, bundled or not
-  --help                      print this text
+${helpOption}
 
 Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
 2 wrong usage.`;
@@ -54,7 +57,6 @@ const flags = {
   entry: text,
 } as const;
 
-/** Returns 1 if a change is dangerous or `--check` found a mistake. */
 export const run = defineCommand({
   usage: infraUsage,
   flags,
@@ -62,8 +64,8 @@ export const run = defineCommand({
     const { module, ...call } = callOf(values, given);
     const { check: file, diff, entry } = call;
     if (file !== undefined) {
-      const checked = { file, template: await readTemplate("check", file), entry };
-      return checkTemplate(await loadServer(module), checked, context);
+      const template = await readTemplate("check", file);
+      return checkTemplate(await loadServer(module), file, template, entry, context);
     }
     const before = diff === undefined ? undefined : await readTemplate("diff", diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
@@ -104,6 +106,22 @@ function compare(
     else print(oneLine(text));
   if (changes.length === 0) print("nothing changes");
   return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
+}
+
+async function checkTemplate(
+  server: DeclaredServer,
+  file: string,
+  template: ComparedTemplate,
+  entry: string | undefined,
+  { print, complain }: CommandContext,
+): Promise<number> {
+  const module =
+    entry === undefined ? undefined : { name: parse(entry).name, exports: await loadModule(entry) };
+  const found = mistakes(server, template, module);
+  for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
+  if (found.length > 0) return 1;
+  print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
+  return 0;
 }
 
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {

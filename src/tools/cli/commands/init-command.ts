@@ -3,7 +3,14 @@ import { isPackageName, obstacleIn, packageNameFor } from "../init/destination.t
 import { npmInstall } from "../init/install.ts";
 import { writeProject } from "../init/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
-import { defineCommand, flag, text, UsageError, type ValuesOf } from "../setup/define-command.ts";
+import {
+  defineCommand,
+  flag,
+  helpOption,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
 
 export const initUsage = `Usage: keelson init [folder] [options]
 
@@ -16,7 +23,7 @@ Options:
   --name <name>               the package's name (default: the folder's)
   --no-install                does not run npm install
   --yes                       takes the defaults, and asks nothing
-  --help                      print this text
+${helpOption}
 
 In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
 Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`;

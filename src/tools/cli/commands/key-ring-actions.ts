@@ -1,7 +1,6 @@
 import { physicalTableName } from "../../../app/handlers/table.ts";
 import type { KeyRingParameter, StoredKeyRing } from "../../../aws/clients/key-ring-parameter.ts";
 import { dynamoConfigStore } from "../../../aws/stores/config-store.ts";
-import type { Clock } from "../../../base/process/clock.ts";
 import {
   type KeyRingText,
   newRingKey,
@@ -17,7 +16,9 @@ import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 
-export interface KeyRingCall {
+export interface KeyRingCall
+  extends Pick<CommandContext, "clock" | "complain" | "env" | "print" | "wait"> {
+  readonly stored: KeyRingParameter;
   readonly parameter: string;
   readonly key: string | undefined;
   readonly kmsKey: string | undefined;
@@ -27,11 +28,7 @@ export interface KeyRingCall {
   readonly bindVersion: boolean;
 }
 
-export type KeyRingAction = (
-  call: KeyRingCall,
-  stored: KeyRingParameter,
-  context: CommandContext,
-) => Promise<void>;
+export type KeyRingAction = (call: KeyRingCall) => Promise<void>;
 
 /** Until every server knows of a change: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
@@ -39,41 +36,40 @@ const knownMs = 15_000;
 const answerRetentionMs = 310_000;
 
 export const keyRingActions = Object.freeze({
-  create: async (call, stored, { clock, print }) => {
+  create: async ({ stored, parameter, kmsKey, clock, print, ...call }) => {
     if ((await stored.read()) !== undefined)
-      throw new Error(`the parameter ${call.parameter} exists already; use add`);
+      throw new Error(`the parameter ${parameter} exists already; use add`);
     const name = call.key ?? today(clock.now());
-    await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
-    print(`${call.parameter}: created with the key ${name}`);
+    await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), kmsKey);
+    print(`${parameter}: created with the key ${name}`);
   },
-  add: async (call, stored, { clock, print }) => {
-    const name = call.key ?? today(clock.now());
-    const { active } = await change(call, stored, clock, (ring) => {
+  add: async (call) => {
+    const name = call.key ?? today(call.clock.now());
+    const { active } = await change(call, (ring) => {
       const another = "give another name with --key";
       if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; ${another}`);
       if (Object.hasOwn(ring.retired ?? {}, name))
         throw new Error(`the ring had a key ${name}, which still verifies messages; ${another}`);
       return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
     });
-    print(`${call.parameter}: added the key ${name}; ${active} still seals`);
+    call.print(`${call.parameter}: added the key ${name}; ${active} still seals`);
   },
-  activate: async (call, stored, context) => {
-    const name = ownKey((await readRing(call, stored)).ring, call);
-    await untilKnown(call, stored, context);
-    await change(call, stored, context.clock, (ring) => ({ ...ring, active: ownKey(ring, call) }));
-    context.print(`${call.parameter}: the key ${name} seals from now on`);
+  activate: async (call) => {
+    const name = ownKey((await readRing(call)).ring, call);
+    await untilKnown(call);
+    await change(call, (ring) => ({ ...ring, active: ownKey(ring, call) }));
+    call.print(`${call.parameter}: the key ${name} seals from now on`);
   },
-  rotate: async (call, stored, context) => {
-    const { ring } = await readRing(call, stored);
-    await untilKnown(call, stored, context);
-    const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
-    const secrets = createSecrets({ clock: context.clock, load });
-    secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
+  rotate: async (call) => {
+    const { clock, print, complain } = call;
+    const { ring } = await readRing(call);
+    await untilKnown(call);
+    const load = async () => parseKeyRing(JSON.stringify((await readRing(call)).ring));
+    const secrets = createSecrets({ clock, load });
+    secrets.begin(parseKeyRing(checked(ring)), clock.now());
+    const warn = (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`);
     const left = { overtaken: 0, locked: 0 };
-    await inEachTable(call, context, async (store, table) => {
-      const { print, complain } = context;
-      const warn = (message: string, data?: object) =>
-        complain(`${message} ${JSON.stringify(data)}`);
+    await inEachTable(call, async (store, table) => {
       const onProgress = ({ scanned, resealed }: { scanned: number; resealed: number }) =>
         print(`${scanned} items of ${table}: ${resealed} sealed again`);
       const cipher = createRowCipher(secrets, () => table, call);
@@ -92,58 +88,57 @@ export const keyRingActions = Object.freeze({
       );
     }
   },
-  remove: async (call, stored, context) => {
-    const { ring, changedMs } = await readRing(call, stored);
-    assertRetired(ring, ownKey(ring, call));
-    const youngMs = changedMs + answerRetentionMs - context.clock.now();
+  remove: async (call) => {
+    const { clock, print, parameter } = call;
+    const { ring, changedMs } = await readRing(call);
+    const key = ownKey(ring, call);
+    assertRetired(ring, key);
+    const youngMs = changedMs + answerRetentionMs - clock.now();
     if (youngMs > 0) {
       throw new Error(
-        `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
+        `the ring was changed less than five minutes ago, and stored answers may be sealed with ${key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
       );
     }
-    await inEachTable(call, context, async (store, table) => {
-      const uses = await countUses(store, String(call.key));
+    await inEachTable(call, async (store, table) => {
+      const uses = await countUses(store, key);
       if (uses > 0)
-        throw new Error(
-          `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
-        );
-      context.print(`${table}: no secret is sealed with ${call.key}`);
+        throw new Error(`${uses} secrets of ${table} are sealed with ${key}; run rotate first`);
+      print(`${table}: no secret is sealed with ${key}`);
     });
-    const { retired } = await change(call, stored, context.clock, (now) => {
-      const name = ownKey(now, call);
-      assertRetired(now, name);
-      const { [name]: secret, ...keys } = now.keys;
+    const { retired } = await change(call, (now) => {
+      assertRetired(now, ownKey(now, call));
+      const { [key]: secret, ...keys } = now.keys;
       // Queues can still hold messages that it signed. Safe: `ownKey` found the key.
-      const kept = retiredKey(secret as string, context.clock.now());
-      return { ...now, keys, retired: { ...now.retired, [name]: kept } };
+      const kept = retiredKey(secret as string, clock.now());
+      return { ...now, keys, retired: { ...now.retired, [key]: kept } };
     });
-    const until = retired?.[String(call.key)]?.until;
-    context.print(
-      `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+    print(
+      `${parameter}: removed the key ${key}; messages that it signed are accepted until ${retired?.[key]?.until}`,
     );
   },
-  forget: async (call, stored, { clock, print }) => {
-    await change(call, stored, clock, (ring) => {
-      const name = String(call.key);
+  forget: async (call) => {
+    const name = String(call.key);
+    await change(call, (ring) => {
       const { retired = {} } = ring;
       if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
       const { [name]: _forgotten, ...left } = retired;
       return { ...ring, retired: left };
     });
-    print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
+    call.print(`${call.parameter}: messages signed with ${name} are refused within five minutes`);
   },
-  list: async (call, stored, { clock, print }) => {
-    const { active, keys, retired = {} } = pruned((await readRing(call, stored)).ring, clock.now());
+  list: async (call) => {
+    const { print, clock } = call;
+    const { active, keys, retired = {} } = pruned((await readRing(call)).ring, clock.now());
     for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
     for (const [name, { until }] of Object.entries(retired))
       print(`${name} (removed; verifies messages until ${until})`);
   },
 } satisfies Record<string, KeyRingAction>);
 
-async function readRing(
-  { parameter }: KeyRingCall,
-  stored: KeyRingParameter,
-): Promise<Omit<StoredKeyRing, "text"> & { readonly ring: KeyRingText }> {
+async function readRing({
+  stored,
+  parameter,
+}: KeyRingCall): Promise<Omit<StoredKeyRing, "text"> & { readonly ring: KeyRingText }> {
   const found = await stored.read();
   if (found === undefined) throw new Error(`there is no parameter ${parameter}; run create first`);
   const { text, ...rest } = found;
@@ -153,28 +148,24 @@ async function readRing(
 /** SSM has no conditional write, so the version tells afterwards of a concurrent change. */
 async function change(
   call: KeyRingCall,
-  stored: KeyRingParameter,
-  clock: Clock,
   to: (ring: KeyRingText) => KeyRingText,
 ): Promise<KeyRingText> {
-  const { ring, version } = await readRing(call, stored);
-  const changed = to(pruned(ring, clock.now()));
-  if ((await stored.replace(checked(changed))) === version + 1) return changed;
+  const { ring, version } = await readRing(call);
+  const changed = to(pruned(ring, call.clock.now()));
+  if ((await call.stored.replace(checked(changed))) === version + 1) return changed;
   throw new Error(
     `somebody else changed ${call.parameter} at the same moment and was overwritten: compare its last versions in SSM and repair it`,
   );
 }
 
-async function untilKnown(
-  call: KeyRingCall,
-  stored: KeyRingParameter,
-  { clock, print, wait }: CommandContext,
-): Promise<void> {
-  const { changedMs } = await readRing(call, stored);
-  const leftMs = Math.min(knownMs, changedMs + knownMs - clock.now());
+async function untilKnown(call: KeyRingCall): Promise<void> {
+  const { changedMs } = await readRing(call);
+  const leftMs = Math.min(knownMs, changedMs + knownMs - call.clock.now());
   if (leftMs <= 0) return;
-  print(`waiting ${Math.ceil(leftMs / 1000)} s, until running servers know of the last change`);
-  await wait(leftMs);
+  call.print(
+    `waiting ${Math.ceil(leftMs / 1000)} s, until running servers know of the last change`,
+  );
+  await call.wait(leftMs);
 }
 
 function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
@@ -195,8 +186,7 @@ function checked(ring: KeyRingText): string {
 }
 
 async function inEachTable(
-  { prefixes }: KeyRingCall,
-  { env }: CommandContext,
+  { prefixes, env }: KeyRingCall,
   work: (store: ConfigStore, table: string) => Promise<void>,
 ): Promise<void> {
   await withDatabase(awsPlace(env, "DYNAMODB"), async (database) => {

@@ -231,7 +231,7 @@ test("refuses to overwrite a ring that was changed concurrently", async () => {
     ...stored,
     replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)),
   };
-  await expect(keyRingActions.add?.(call, slow, context)).rejects.toThrow(
+  await expect(keyRingActions.add?.({ ...context, ...call, stored: slow })).rejects.toThrow(
     "somebody else changed /vault/busy",
   );
   stored.close();

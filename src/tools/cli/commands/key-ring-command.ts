@@ -5,6 +5,7 @@ import {
   actionOf,
   defineCommand,
   flag,
+  helpOption,
   messageOf,
   text,
   UsageError,
@@ -35,7 +36,7 @@ Options:
   --kms-key <id>              for create: the KMS key that encrypts the parameter (default: alias/aws/ssm)
   --prefix <text>             the server's dynamodb.prefix (default: keelson); repeat it for each server that uses the ring
   --bind-version              for rotate: binds secrets to their row's version, like keyRing.bindVersion of the server
-  --help                      print this text
+${helpOption}
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
 
@@ -58,18 +59,13 @@ export const run = defineCommand({
     const wrong = prefixes.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
     if (wrong !== undefined)
       throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
-    const call = {
-      parameter,
-      key: key || undefined,
-      kmsKey: values["kms-key"],
-      prefixes,
-      bindVersion: values["bind-version"],
-    };
+    const { "kms-key": kmsKey, "bind-version": bindVersion } = values;
+    const given = { parameter, key: key || undefined, kmsKey, prefixes, bindVersion };
     try {
       await onItsStack(context, undefined, async (there) => {
         const stored = await openKeyRingParameter(parameter, awsPlace(there.env, "SSM"));
         try {
-          await keyRingActions[action](call, stored, there);
+          await keyRingActions[action]({ ...there, ...given, stored });
         } finally {
           stored.close();
         }

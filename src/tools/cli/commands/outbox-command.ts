@@ -2,7 +2,7 @@ import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
 import type { AsideItem } from "../../../aws/stores/aside-item.ts";
 import { type AsideStore, dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
 import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import { actionOf, defineCommand, text, UsageError } from "../setup/define-command.ts";
+import { actionOf, defineCommand, helpOption, text, UsageError } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 
 export const outboxUsage = `Usage: keelson outbox <action> [options]
@@ -17,7 +17,7 @@ Actions:
 Options:
   --event <id>                only this event
   --prefix <text>             the server's dynamodb.prefix (default: keelson)
-  --help                      print this text
+${helpOption}
 
 Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`;
 

@@ -7,6 +7,9 @@ import {
   actionOf,
   defineCommand,
   flag,
+  helpOption,
+  itsEnvironment,
+  moduleArgument,
   moduleOf,
   refuse,
   required,
@@ -24,7 +27,7 @@ rebuild replays kept events into the declared version of a projection, beside th
 Stopped or cut, the next call goes on from there. Deploy the new version everywhere before.
 status prints one JSON line per projection.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
   <name>                      the projection: files.usage
 
 Options of rebuild:
@@ -32,9 +35,9 @@ Options of rebuild:
   --partial                   goes on without the events that have expired
 
 Options:
-  --help                      print this text
+${helpOption}
 
-Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+${itsEnvironment}
 Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`;
 
 const flags = { tenant: text, partial: flag };

@@ -16,6 +16,9 @@ import {
   actionOf,
   defineCommand,
   flag,
+  helpOption,
+  itsEnvironment,
+  moduleArgument,
   moduleOf,
   refuse,
   required,
@@ -32,7 +35,7 @@ export const stepsUsage = `Usage: keelson steps list <module> [--unknown]
 Lists the steps of writes, consumers, jobs and schedules (ctx.step), one line of JSON each, and says how those ended of which
 nobody knows: ask whoever was called, by the step's ID, which is the key that it was called with.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
   <id>                        the ID of a step
 
 Options of list, which reads the whole table of claims:
@@ -43,9 +46,9 @@ Options of resolve:
   --retry                     nothing was done; the next run calls again
 
 Options:
-  --help                      print this text
+${helpOption}
 
-Region, credentials, endpoints and names come from the environment: run it with the server's variables. Messages in a dead-letter
+${itsEnvironment} Messages in a dead-letter
 queue are moved back afterwards; clients retry by themselves.`;
 
 const flags = { unknown: flag, result: text, retry: flag };

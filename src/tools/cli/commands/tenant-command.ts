@@ -20,6 +20,8 @@ import {
   actionOf,
   defineCommand,
   flag,
+  helpOption,
+  moduleArgument,
   moduleOf,
   required,
   text,
@@ -36,7 +38,7 @@ export const tenantUsage = `Usage: keelson tenant export <module> <id> --out <fi
 Exports or erases a tenant's rows: those of tables with \`tenant: true\`, and keelson's own. Reads every table as a
 whole. Stop the tenant before you erase it: what it writes meanwhile is erased too, or left and told of.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
   <id>                        the tenant, as tokens have it
 
 Options of export:
@@ -50,7 +52,7 @@ Options of erase:
 Options:
   --state <file>              keeps where it is in a file, and goes on from there if it was cut
   --json                      prints the receipt as JSON
-  --help                      print this text
+${helpOption}
 
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`;
@@ -59,7 +61,6 @@ const flags = { out: text, force: flag, "dry-run": flag, yes: flag, state: text,
 
 type TenantCall = ReturnType<typeof callOf>;
 
-/** Returns 1 if rows are left. */
 export const run = defineCommand({
   usage: tenantUsage,
   flags,

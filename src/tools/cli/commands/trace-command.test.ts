@@ -66,7 +66,7 @@ async function trace(
   const code = await runCommand(["trace", ...args], {
     env,
     clock: { now: () => Date.parse(time) + 60_000 },
-    ...(input === undefined ? {} : { input }),
+    ...(input === undefined ? {} : { input: () => input }),
     print: (line) => void out.push(line),
     complain: (line) => void err.push(line),
     wait: async () => undefined,

@@ -6,7 +6,10 @@ import type { CommandContext } from "../setup/command-context.ts";
 import {
   defineCommand,
   flag,
+  helpOption,
+  itsEnvironment,
   messageOf,
+  moduleArgument,
   moduleOf,
   timeoutMsOf,
   UsageError,
@@ -22,7 +25,7 @@ export const traceUsage = `Usage: keelson trace <module> [<id>] [options]
 Prints what became of a request: its commit, its events, their consumers, jobs and deliveries, as one tree, and the one thing
 that is stuck. From logs; tables confirm, by keys alone. It changes nothing.
 
-  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+${moduleArgument}
   <id>                        of a request, an event, a job, a delivery or a trace (default: the logs' last request)
 
 Options:
@@ -31,9 +34,9 @@ Options:
   --no-tables                 asks no tables
   --timeout-seconds <n>       limit for the tables (default: 10)
   --json                      prints one JSON document
-  --help                      print this text
+${helpOption}
 
-Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+${itsEnvironment}
 Exit codes: 0 nothing is stuck, 1 something is, or it failed, 2 wrong usage, or the ID is not found.`;
 
 const flags = {
@@ -43,7 +46,6 @@ const flags = {
   json: flag,
 } as const;
 
-/** Returns 1 if something is stuck, 2 if the ID is unknown. */
 export const run = defineCommand({ usage: traceUsage, flags, maxArguments: 2, run: trace });
 
 async function trace(
@@ -114,9 +116,11 @@ async function found(
   const { env, clock, progress } = context;
   const { openLogs } = await import("../trace/read-logs.ts");
   const { buildTrace } = await import("../trace/build-trace.ts");
+  const { withTables } = await import("../trace/open-tables.ts");
+  const { askTables } = await import("../trace/tables.ts");
   const { noFacts } = await import("../trace/node.ts");
   const { verdictOf } = await import("../trace/verdict.ts");
-  const logs = await openLogs(paths, paths.includes("-") ? context.input : undefined);
+  const logs = await openLogs(paths, paths.includes("-") ? context.input?.() : undefined);
   try {
     const id = asked ?? (await logs.lastRequest());
     if (id === undefined) return undefined;
@@ -131,7 +135,7 @@ async function found(
     if (tablesMs > 0 && usesMessages(server.registry)) {
       try {
         const { roots } = build(nowMs, noFacts);
-        const asking = askAll(server, env, { id, roots, nowMs });
+        const asking = withTables(server, env, (stores) => askTables(stores, { id, roots, nowMs }));
         facts = await inTime(asking, tablesMs, `no answer within ${tablesMs / 1_000} s`);
       } catch (error) {
         const why = messageOf(error);
@@ -153,20 +157,5 @@ async function found(
     };
   } finally {
     await logs.close();
-  }
-}
-
-async function askAll(
-  server: ServerInternals,
-  env: CommandContext["env"],
-  asked: { readonly id: string; readonly roots: TraceDocument["roots"]; readonly nowMs: number },
-): Promise<TableFacts> {
-  const { openTables } = await import("../trace/open-tables.ts");
-  const { askTables } = await import("../trace/tables.ts");
-  const { stores, close } = await openTables(server, env);
-  try {
-    return await askTables(stores, asked);
-  } finally {
-    close();
   }
 }

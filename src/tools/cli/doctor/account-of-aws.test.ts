@@ -9,7 +9,7 @@ import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";
 import { CallError, outcomeOf } from "./call-error.ts";
 import type { Check } from "./outcome.ts";
-import { type Place, placeOf, type ServiceName } from "./place.ts";
+import { type Place, placeOf, type ServiceName, withClient } from "./place.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
@@ -70,7 +70,7 @@ describe("a table in AWS", () => {
       ...others,
     });
     return came(
-      tableChecks({ ...place, client: new DynamoDBClient(place.options) }, neededTable(table, "t")),
+      tableChecks(withClient(place, new DynamoDBClient(place.options)), neededTable(table, "t")),
       `table t${what}`,
     );
   };
@@ -125,7 +125,7 @@ describe("a table in AWS", () => {
       DescribeTable: { error: "ResourceNotFoundException", message: "" },
     });
     const client = new DynamoDBClient(place.options);
-    const checks = tableChecks({ ...place, client }, neededTable(withIndexes, "t"));
+    const checks = tableChecks(withClient(place, client), neededTable(withIndexes, "t"));
     const [, , fix] = await came(checks, "table t");
     expect(fix).toContain(
       `${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S`,
@@ -325,7 +325,7 @@ describe("a queue in AWS", () => {
   ) => {
     const place = await at("sqs", queues(attributes));
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const queuesAt = { ...place, client };
+    const queuesAt = withClient(place, client);
     const queue = askedQueue(queuesAt, neededQueue(isOrdered ? "jobs" : "events", name));
     return came(queueChecks(queuesAt, queue), `${queue.name}${what}`);
   };
@@ -348,7 +348,7 @@ describe("a queue in AWS", () => {
     });
     const wanted = neededQueue("jobs", "odd");
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const queuesAt = { ...place, client };
+    const queuesAt = withClient(place, client);
     const [status, message] = await came(
       queueChecks(queuesAt, askedQueue(queuesAt, wanted)),
       "queue odd",
@@ -459,7 +459,7 @@ describe("a bus in AWS", () => {
     const queue =
       consumed.length === 0
         ? undefined
-        : askedQueue({ ...place, client }, neededQueue("events", "events"));
+        : askedQueue(withClient(place, client), neededQueue("events", "events"));
     const bus = {
       name: "b",
       variable: "KEELSON_EVENT_BUS",
@@ -468,7 +468,7 @@ describe("a bus in AWS", () => {
       consumed,
     };
     return came(
-      busChecks({ ...place, client: new EventBridgeClient(place.options) }, bus, {
+      busChecks(withClient(place, new EventBridgeClient(place.options)), bus, {
         queue,
         place: sqsPlace,
       }),
@@ -640,7 +640,7 @@ describe("AWS itself", () => {
   });
 
   const call = {
-    service: "sqs" as const,
+    service: "sqs",
     operation: "Op",
     resource: "r",
     shown: "AWS's own endpoint of sqs",

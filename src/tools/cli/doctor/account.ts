@@ -59,7 +59,7 @@ export function accountChecks(
 
 /** How far the endpoint's clock is ahead, from the `Date` header of any response. */
 async function differenceMs(
-  { client, call }: PlaceOf<DynamoDBClient>,
+  { client, send }: PlaceOf<DynamoDBClient>,
   clock: Clock,
   TableName: string,
 ): Promise<number | undefined> {
@@ -78,9 +78,7 @@ async function differenceMs(
     { step: "deserialize", priority: "low", name: "keelsonDoctorDate" },
   );
   try {
-    await call("DescribeTable", TableName, (until) =>
-      client.send(new DescribeTableCommand({ TableName }), until),
-    );
+    await send(new DescribeTableCommand({ TableName }), TableName);
   } catch (error) {
     // An error response has a `Date` header too.
     if (endMs === 0) throw error;

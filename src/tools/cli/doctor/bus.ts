@@ -2,6 +2,7 @@ import {
   DescribeEventBusCommand,
   type EventBridgeClient,
   ListRulesCommand,
+  type ListRulesResponse,
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { NeededBus } from "../../infra/needs.ts";
@@ -40,12 +41,8 @@ export function busChecks(
   ];
 }
 
-function foundBus({ client, call }: Bus, Name: string) {
-  return unlessMissing(() =>
-    call("DescribeEventBus", Name, (until) =>
-      client.send(new DescribeEventBusCommand({ Name }), until),
-    ),
-  );
+function foundBus({ send }: Bus, Name: string) {
+  return unlessMissing(() => send(new DescribeEventBusCommand({ Name }), Name));
 }
 
 async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue): Promise<Outcome> {
@@ -79,12 +76,12 @@ interface EventRule {
   readonly pattern: Readonly<Record<string, unknown>>;
 }
 
-async function rulesOf({ client, call }: Bus, EventBusName: string): Promise<EventRule[]> {
+async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]> {
   const rules: EventRule[] = [];
   let NextToken: string | undefined;
   do {
     const command = new ListRulesCommand({ EventBusName, NextToken });
-    const page = await call("ListRules", EventBusName, (until) => client.send(command, until));
+    const page: ListRulesResponse = await send(command, EventBusName);
     for (const { Name, State, EventPattern } of page.Rules ?? []) {
       if (EventPattern === undefined) continue;
       const pattern = JSON.parse(EventPattern) as EventRule["pattern"]; // safe: EventBridge only accepts objects
@@ -95,11 +92,8 @@ async function rulesOf({ client, call }: Bus, EventBusName: string): Promise<Eve
   return rules;
 }
 
-async function targetsOf({ client, call }: Bus, EventBusName: string, Rule: string) {
-  const command = new ListTargetsByRuleCommand({ EventBusName, Rule });
-  const { Targets = [] } = await call("ListTargetsByRule", Rule, (until) =>
-    client.send(command, until),
-  );
+async function targetsOf({ send }: Bus, EventBusName: string, Rule: string) {
+  const { Targets = [] } = await send(new ListTargetsByRuleCommand({ EventBusName, Rule }), Rule);
   return Targets.map(({ Arn }) => Arn);
 }
 

@@ -1,10 +1,12 @@
 import { command } from "./command-line.ts";
 import { type Outcome, unchecked, wrong } from "./outcome.ts";
-import type { Place } from "./place.ts";
 
-export interface Call extends Pick<Place, "service" | "shown" | "isEmulator"> {
+export interface Call {
+  readonly service: string;
   readonly operation: string;
   readonly resource: string;
+  readonly shown: string;
+  readonly isEmulator: boolean;
 }
 
 export class CallError extends Error {

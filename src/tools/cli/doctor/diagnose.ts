@@ -14,7 +14,7 @@ import { isolationChecks } from "./isolation.ts";
 import { messageChecks } from "./messages.ts";
 import type { Check, Outcome } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
-import { placeOf, type ServiceName } from "./place.ts";
+import { placeOf, type ServiceName, withClient } from "./place.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
@@ -43,13 +43,11 @@ export async function diagnose(
     placeOf(service, env, { signal, timeoutMs, endpoint });
   const [dynamodb, ssm] = [at("dynamodb", options.dynamodb?.endpoint), at("ssm")];
   const [sqs, events, sts] = [at("sqs"), at("events"), at("sts")];
-  const tablesAt = { ...dynamodb, client: new DynamoDBClient(dynamodb.options) };
-  const timed = {
-    ...dynamodb,
-    client: new DynamoDBClient({ ...dynamodb.options, maxAttempts: 1 }),
-  };
-  const queuesAt = { ...sqs, client: new SQSClient(sqs.options) };
-  const busAt = { ...events, client: new EventBridgeClient(events.options) };
+  const tablesAt = withClient(dynamodb, new DynamoDBClient(dynamodb.options));
+  const once = { ...dynamodb.options, maxAttempts: 1 };
+  const timed = withClient(dynamodb, new DynamoDBClient(once));
+  const queuesAt = withClient(sqs, new SQSClient(sqs.options));
+  const busAt = withClient(events, new EventBridgeClient(events.options));
   const limits = { attemptMs: timeoutMs, totalMs: timeoutMs };
   const reader = await openParameters({ ...ssm.options, ...limits });
   try {
@@ -61,7 +59,7 @@ export async function diagnose(
     const checks: Check[] = [
       ...accountChecks(timed, clock, tables[0].tableName),
       ...tables.flatMap((table) => tableChecks(tablesAt, table)),
-      ...parameterChecks({ ...ssm, client: reader }, server, needs.parameters),
+      ...parameterChecks(ssm, reader, server, needs.parameters),
       ...ringlessChecks(server),
       ...messageChecks(server),
       ...(needs.isIsolated ? isolationChecks(server, env, sts) : []),

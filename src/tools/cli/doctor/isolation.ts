@@ -4,7 +4,7 @@ import { assumption, loadSts } from "../../../aws/sessions/assumed-role.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { failureName } from "./call-error.ts";
 import { type Check, fine, type Outcome, unchecked, wrong } from "./outcome.ts";
-import type { Place } from "./place.ts";
+import { type Place, withClient } from "./place.ts";
 
 /** Tenant that does not exist, so its session reaches no row. */
 const madeUp = { key: "tenant", value: "keelson-doctor" } as const;
@@ -30,10 +30,10 @@ async function outcome(
   if (role === undefined)
     return unchecked(`${isolationVariable} is not set, so there is no wall in the account here`);
   const { AssumeRoleCommand, STSClient } = await loadSts();
-  const client = new STSClient(place.options);
+  const { client, send } = withClient(place, new STSClient(place.options));
   try {
     const command = new AssumeRoleCommand({ ...assumption(role, madeUp), DurationSeconds: 900 });
-    await place.call("AssumeRole", role, (until) => client.send(command, until));
+    await send(command, role);
     return fine(`${role} can be assumed, with a session tag`);
   } catch (error) {
     if (failureName(error) !== "AccessDenied") throw error;

@@ -22,7 +22,6 @@ export const doubtful = outcome("warn");
 export const wrong = outcome("fail");
 export const unchecked = (why: string) => outcome("skip")(`not checked: ${why}`);
 
-/** A check, with what it looks at. */
 export interface Found<Thing> {
   readonly name: string;
   readonly find: () => Promise<Thing | undefined>;

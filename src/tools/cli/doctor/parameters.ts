@@ -10,22 +10,23 @@ import {
 import type { NeededParameters } from "../../infra/needs.ts";
 import { createKeyRing } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
-import type { Place, PlaceOf } from "./place.ts";
+import type { Place } from "./place.ts";
 
 /** No outcome contains the values of parameters. */
 export function parameterChecks(
-  place: PlaceOf<ParameterReader>,
+  place: Place,
+  reader: ParameterReader,
   { registry, environment }: DeclaredServer,
   { overrides, keyRing }: NeededParameters,
 ): Check[] {
-  const { client, call } = place;
+  const { call } = place;
   const checks: Check[] = [];
   if (overrides !== undefined) {
     checks.push({
       name: `parameters ${overrides}`,
       run: async () => {
         const parameters = await call("GetParametersByPath", overrides, () =>
-          client.read(overrides),
+          reader.read(overrides),
         );
         const { problems } = parameterOverrides(registry, overrides, parameters);
         const former = formerParameters(registry, overrides, parameters);
@@ -41,7 +42,7 @@ export function parameterChecks(
     checks.push({
       name: `key ring ${keyRing}`,
       run: async () => {
-        const read = await call("GetParameter", keyRing, () => readKeyRing(client, keyRing));
+        const read = await call("GetParameter", keyRing, () => readKeyRing(reader, keyRing));
         return "keyRing" in read
           ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
           : keyRingOutcome(place, keyRing, read.problem, environment);

@@ -19,17 +19,21 @@ export interface Place {
     readonly requestHandler: { readonly connectionTimeout: number };
   };
   /** @throws CallError with the call that failed. */
-  call<Answer>(
-    operation: string,
-    resource: string,
-    send: (until: { readonly abortSignal: AbortSignal }) => Promise<Answer>,
-  ): Promise<Answer>;
+  call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
+  readonly signal: AbortSignal;
   /** `aws sqs <action> --<name> <value>`, for this endpoint. Leaves out undefined options. */
   aws(action: string, options: AwsOptions): string;
 }
 
 export interface PlaceOf<Client> extends Place {
   readonly client: Client;
+  /** @throws CallError with the call that failed. */
+  send<Output>(command: Command<Output>, resource: string): Promise<Output>;
+}
+
+/** A command of the SDK, as far as it says what its response is. */
+interface Command<Output> {
+  resolveMiddleware(...given: never[]): (input: never) => Promise<{ readonly output: Output }>;
 }
 
 type AwsOptions = Readonly<Record<string, string | readonly string[] | true | undefined>>;
@@ -72,9 +76,10 @@ export function placeOf(
       maxAttempts: 2,
       requestHandler: { connectionTimeout: given.timeoutMs },
     },
+    signal: given.signal,
     call: async (operation, resource, send) => {
       try {
-        return await send({ abortSignal: given.signal });
+        return await send();
       } catch (error) {
         throw new CallError({ service, operation, resource, shown, isEmulator }, error);
       }
@@ -84,6 +89,23 @@ export function placeOf(
       return command("aws", service, ...action.split(" "), ...Object.entries(all).flatMap(words));
     },
   };
+}
+
+export function withClient<Client extends object>(place: Place, client: Client): PlaceOf<Client> {
+  // Safe: each client of the SDK sends its own commands, and resolves to their output.
+  const sdk = client as unknown as Sender;
+  return {
+    ...place,
+    client,
+    send: (command, resource) =>
+      place.call(command.constructor.name.replace(/Command$/, ""), resource, () =>
+        sdk.send(command, { abortSignal: place.signal }),
+      ),
+  };
+}
+
+interface Sender {
+  send<Output>(command: Command<Output>, until: { abortSignal: AbortSignal }): Promise<Output>;
 }
 
 function words([name, value]: readonly [string, AwsOptions[string]]): readonly string[] {

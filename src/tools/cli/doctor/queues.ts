@@ -51,24 +51,19 @@ export function queueChecks(place: Queues, queue: AskedQueue): Check[] {
   ];
 }
 
-function findQueue({ client, call }: Queues, nameOrUrl: string): Promise<FoundQueue | undefined> {
+function findQueue({ send }: Queues, nameOrUrl: string): Promise<FoundQueue | undefined> {
   const name = queueName(nameOrUrl);
   return unlessMissing(async () => {
     const { QueueUrl } = nameOrUrl.includes("://")
       ? { QueueUrl: nameOrUrl }
-      : await call("GetQueueUrl", name, (until) =>
-          client.send(new GetQueueUrlCommand({ QueueName: name }), until),
-        );
+      : await send(new GetQueueUrlCommand({ QueueName: name }), name);
     const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] });
-    const { Attributes } = await call("GetQueueAttributes", name, (until) =>
-      client.send(command, until),
-    );
+    const { Attributes } = await send(command, name);
     const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has attributes
     return { url: String(QueueUrl), arn: String(attributes["QueueArn"]), attributes };
   });
 }
 
-/** The command that sets attributes of a queue. */
 export function setAttributes(place: Place, url: string, attributes: string): string {
   return place.aws("set-queue-attributes", { "queue-url": url, attributes });
 }

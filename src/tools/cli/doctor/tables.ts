@@ -28,70 +28,65 @@ import {
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 
-type Tables = PlaceOf<DynamoDBClient>;
+/** Its commands name the table. */
+interface TableAt extends PlaceOf<DynamoDBClient> {
+  readonly table: NeededTable;
+}
+
 type Look = (described: TableDescription) => Outcome | Promise<Outcome>;
 
-export function tableChecks(place: Tables, table: NeededTable): Check[] {
+export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable): Check[] {
   const { tableName, timeToLive, isLasting, stream } = table;
+  const aws: Place["aws"] = (action, options) =>
+    place.aws(action, { "table-name": tableName, ...options });
+  const at: TableAt = { ...place, table, aws };
   const name = `table ${tableName}`;
-  const find = asked(() => unlessMissing(() => described(place, tableName)));
+  const find = asked(() => unlessMissing(() => described(at)));
   const then = (what: string, look: Look, isNeeded = true): Check[] =>
     isNeeded ? [{ name: `${name}: ${what}`, run: () => after({ name, find }, look) }] : [];
   return [
-    { name, run: async () => tableOutcome(place, table, await find()) },
+    { name, run: async () => tableOutcome(at, await find()) },
     ...table.indexes.flatMap((index) =>
-      then(`index ${index.name}`, (found) => indexOutcome(place, table, index, found)),
+      then(`index ${index.name}`, (found) => indexOutcome(at, index, found)),
     ),
     ...(timeToLive === undefined
       ? []
-      : then("time to live", () => timeToLiveOutcome(place, tableName, timeToLive))),
-    ...then("point-in-time recovery", () => recoveryOutcome(place, tableName), isLasting),
-    ...then(
-      "deletion protection",
-      (found) => protectionOutcome(place, tableName, found),
-      isLasting,
-    ),
-    ...then("stream", (found) => streamOutcome(place, tableName, found), stream !== undefined),
+      : then("time to live", () => timeToLiveOutcome(at, timeToLive))),
+    ...then("point-in-time recovery", () => recoveryOutcome(at), isLasting),
+    ...then("deletion protection", (found) => protectionOutcome(at, found), isLasting),
+    ...then("stream", (found) => streamOutcome(at, found), stream !== undefined),
   ];
 }
 
-async function described({ client, call }: Tables, TableName: string) {
-  const command = new DescribeTableCommand({ TableName });
-  const { Table } = await call("DescribeTable", TableName, (until) => client.send(command, until));
-  return Table;
+async function described({ send, table: { tableName: TableName } }: TableAt) {
+  return (await send(new DescribeTableCommand({ TableName }), TableName)).Table;
 }
 
-function tableOutcome(
-  place: Place,
-  table: NeededTable,
-  found: TableDescription | undefined,
-): Outcome {
-  const { tableName } = table;
-  if (found === undefined)
-    return wrong("it does not exist", createCommand(place, table, tableName));
+function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome {
+  const { table, aws } = at;
+  if (found === undefined) return wrong("it does not exist", createCommand(at));
   const { AttributeDefinitions: definitions, KeySchema: schema = [] } = found;
   const typeOf = (name: string | undefined) =>
     definitions?.find(({ AttributeName }) => AttributeName === name)?.AttributeType;
   const has = schema.map(({ AttributeName: key }) => `${key} (${typeOf(key)})`).join(", ");
   const wanted = shownKeys(table);
   if (has !== wanted) {
-    const other = `${tableName}-2`;
+    const other = `${table.tableName}-2`;
     return wrong(
       `its keys are ${has}, not ${wanted}; keys cannot be changed, so create another table`,
-      createCommand(place, table, other),
+      createCommand(at, other),
       `export ${table.variable}=${other}`,
     );
   }
   if (found.TableStatus !== "ACTIVE") {
-    const wait = place.aws("wait table-exists", { "table-name": tableName });
-    return wrong(`it is ${found.TableStatus}`, wait);
+    return wrong(`it is ${found.TableStatus}`, aws("wait table-exists", {}));
   }
   return fine(`active, with the keys ${wanted}`);
 }
 
-function createCommand(place: Place, table: NeededTable, tableName: string): string {
+function createCommand({ table, aws }: TableAt, tableName = table.tableName): string {
   const { indexes, isLasting, stream } = table;
-  return place.aws("create-table", {
+  return aws("create-table", {
     "table-name": tableName,
     "billing-mode": "PAY_PER_REQUEST",
     "attribute-definitions": definitionsOf(table, ...indexes),
@@ -115,19 +110,15 @@ function shorthand(members: object): string {
 }
 
 function indexOutcome(
-  place: Place,
-  table: NeededTable,
+  { table, aws }: TableAt,
   index: IndexDeclaration,
   described: TableDescription,
 ): Outcome {
-  const { tableName } = table;
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
-  const named = { "table-name": tableName };
   switch (fault.kind) {
     case "missing": {
-      const update = place.aws("update-table", {
-        ...named,
+      const update = aws("update-table", {
         "attribute-definitions": definitionsOf(table, index),
         "global-secondary-index-updates": JSON.stringify([{ Create: indexDescription(index) }]),
       });
@@ -135,7 +126,7 @@ function indexOutcome(
     }
     case "status": {
       const query = `Table.GlobalSecondaryIndexes[?IndexName=='${index.name}'].[IndexStatus,Backfilling]`;
-      return wrong(fault.message, place.aws("describe-table", { ...named, query }));
+      return wrong(fault.message, aws("describe-table", { query }));
     }
     case "extra":
       return doubtful(`${fault.message}: that is paid for with every write`);
@@ -147,16 +138,14 @@ function indexOutcome(
 }
 
 async function timeToLiveOutcome(
-  { client, call, aws }: Tables,
-  TableName: string,
+  { table: { tableName: TableName }, send, aws }: TableAt,
   attribute: string,
 ): Promise<Outcome> {
   const command = new DescribeTimeToLiveCommand({ TableName });
   const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
-    await call("DescribeTimeToLive", TableName, (until) => client.send(command, until));
+    await send(command, TableName);
   const set = (Enabled: boolean, name: string | undefined) =>
     aws("update-time-to-live", {
-      "table-name": TableName,
       "time-to-live-specification": shorthand({ Enabled, AttributeName: name }),
     });
   const isOn = ["ENABLED", "ENABLING"].includes(TimeToLiveStatus);
@@ -172,51 +161,45 @@ async function timeToLiveOutcome(
   );
 }
 
-async function recoveryOutcome({ client, call, aws }: Tables, TableName: string): Promise<Outcome> {
+async function recoveryOutcome({ table, send, aws }: TableAt): Promise<Outcome> {
+  const { tableName: TableName } = table;
   const command = new DescribeContinuousBackupsCommand({ TableName });
-  const { ContinuousBackupsDescription: found } = await call(
-    "DescribeContinuousBackups",
-    TableName,
-    (until) => client.send(command, until),
-  );
+  const { ContinuousBackupsDescription: found } = await send(command, TableName);
   if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED")
     return fine("on");
   return doubtful(
     "it is off: what is overwritten or deleted by mistake is lost",
     aws("update-continuous-backups", {
-      "table-name": TableName,
       "point-in-time-recovery-specification": "PointInTimeRecoveryEnabled=true",
     }),
   );
 }
 
 function protectionOutcome(
-  place: Place,
-  tableName: string,
+  { isEmulator, aws }: TableAt,
   { DeletionProtectionEnabled: isOn }: TableDescription,
 ): Outcome {
   if (isOn === true) return fine("on");
-  if (isOn === undefined && place.isEmulator) return unchecked("the emulator does not know it");
+  if (isOn === undefined && isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
     "it is off: a bad deployment can delete what all tenants have in it",
-    place.aws("update-table", { "table-name": tableName, "deletion-protection-enabled": true }),
+    aws("update-table", { "deletion-protection-enabled": true }),
   );
 }
 
 function streamOutcome(
-  place: Place,
-  tableName: string,
+  { isEmulator, aws }: TableAt,
   { StreamSpecification: stream }: TableDescription,
 ): Outcome {
   const set = (specification: string) =>
-    place.aws("update-table", { "table-name": tableName, "stream-specification": specification });
+    aws("update-table", { "stream-specification": specification });
   const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");
   if (stream?.StreamEnabled === true) {
     if (stream.StreamViewType === "KEYS_ONLY") return fine("with the keys only");
     const message = `it carries ${stream.StreamViewType}: its readers see all events, and keys are enough`;
     return doubtful(message, set("StreamEnabled=false"), on);
   }
-  if (place.isEmulator) return unchecked("there is none, and not every emulator has streams");
+  if (isEmulator) return unchecked("there is none, and not every emulator has streams");
   return doubtful(
     "there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream",
     on,

@@ -8,6 +8,13 @@ type Flags = NonNullable<ParseArgsConfig["options"]>;
 export const text = { type: "string" } as const;
 export const flag = { type: "boolean", default: false } as const;
 
+/** Lines that several usage texts have. */
+export const moduleArgument =
+  "  <module>                    exports the result of buildServer as `server`; it must not start anything";
+export const helpOption = "  --help                      print this text";
+export const itsEnvironment =
+  "Region, credentials, endpoints and names come from the environment: run it with the server's variables.";
+
 export type ValuesOf<Declared extends Flags> = ReturnType<
   typeof parseArgs<{ options: Declared; allowPositionals: true }>
 >["values"];

@@ -4,7 +4,6 @@ import { pathToFileURL } from "node:url";
 import { type Server, type ServerInternals, serverInternals } from "../../../app/server/server.ts";
 import { messageOf, UsageError } from "./define-command.ts";
 
-/** As {@link findServer}. */
 export async function loadServer(module: string): Promise<ServerInternals> {
   return serverInternals(await findServer(module));
 }

@@ -6,21 +6,13 @@ import type { CommandContext } from "./command-context.ts";
  * equivalent, because the escapes are JSON's.
  */
 export function forTerminal(given: CommandContext): CommandContext {
-  const { progress, stopping, ask, print, complain } = given;
+  const { progress, ask, print, complain } = given;
   return {
-    env: given.env,
-    clock: given.clock,
-    // A getter, because reading `input` opens standard input.
-    get input() {
-      return given.input;
-    },
+    ...given,
     print: (line) => print(printable(line)),
     complain: (line) => complain(printable(line)),
-    ...(progress === undefined ? {} : { progress: (text: string) => progress(visible(text)) }),
-    ...(stopping === undefined ? {} : { stopping }),
-    wait: given.wait,
-    ...(ask === undefined ? {} : { ask: (question: string) => ask(printable(question)) }),
-    developmentSecret: given.developmentSecret,
+    progress: progress && ((text) => progress(visible(text))),
+    ask: ask && ((question) => ask(printable(question))),
   };
 }
 

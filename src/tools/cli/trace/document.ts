@@ -1,7 +1,6 @@
 import type { TraceNode } from "./node.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** Output of `keelson trace --json`. */
 export interface TraceDocument extends Verdict {
   readonly id: string;
   readonly roots: readonly TraceNode[];
@@ -11,7 +10,6 @@ export interface TraceDocument extends Verdict {
   readonly notes: readonly string[];
   readonly logs: {
     readonly lines: number;
-    /** Lines that mention the ID but cannot be parsed. */
     readonly broken: number;
   };
   readonly tables: boolean;

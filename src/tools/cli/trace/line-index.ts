@@ -76,7 +76,6 @@ export function subjectOf(subjects: Map<string, Subject>, id: string): Subject {
   return subject;
 }
 
-/** Appends to the list of a key. */
 export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [item]);

@@ -14,9 +14,7 @@ export interface TraceLinks {
   /** Includes origins without lines, known only from their effects. */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
-  /** Subjects by {@link originPlace}, {@link runPlace} or {@link subjectPlace}. */
   readonly below: ReadonlyMap<string, readonly Below[]>;
-  /** In chronological order. */
   rootsOf(id: string): readonly Root[];
 }
 

@@ -100,7 +100,6 @@ export interface TableFacts {
   readonly asked: ReadonlySet<string>;
   /** Claims by {@link runKey}; `undefined` if the run has no claim. */
   readonly claims: ReadonlyMap<string, ClaimFact | undefined>;
-  /** Steps by their key. */
   readonly steps: ReadonlyMap<string, StepStanding>;
 }
 

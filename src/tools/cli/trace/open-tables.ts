@@ -1,19 +1,13 @@
 import { onceTable, outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
-import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
-import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import { dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
 import { dynamoClaimStore } from "../../../aws/stores/claim-store.ts";
 import { dynamoOutbox } from "../../../aws/stores/outbox-store.ts";
 import { dynamoSteps } from "../../../aws/stores/step-store.ts";
 import { embeddedDirectory, type Variables } from "../../../base/process/environment.ts";
 import { servedFrom } from "../../../embedded/service/data-directory.ts";
+import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { TraceStores } from "./tables.ts";
-
-export interface OpenedTables {
-  readonly stores: TraceStores;
-  close(): void;
-}
 
 export function developmentDirectory(
   { environment }: Pick<ServerInternals, "environment">,
@@ -28,24 +22,26 @@ export function developmentDirectory(
  *
  * @throws Error if no process runs on the data directory.
  */
-export async function openTables(server: ServerInternals, env: Variables): Promise<OpenedTables> {
-  const { options } = server;
-  const endpoint = options.dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB");
-  const directory = endpoint === undefined ? developmentDirectory(server, env) : undefined;
-  const place = directory === undefined ? { endpoint, ...accountOf(env) } : placeOf(directory);
-  const database = await openDatabase(place);
-  const named = (table: typeof onceTable) =>
-    physicalTableName(table.name, options.dynamodb?.prefix ?? "keelson", env);
-  const [once, outbox] = [named(onceTable), named(outboxTable)];
-  return {
-    stores: {
+export async function withTables<Result>(
+  server: ServerInternals,
+  env: Variables,
+  work: (stores: TraceStores) => Promise<Result>,
+): Promise<Result> {
+  const { endpoint, prefix = "keelson" } = server.options.dynamodb ?? {};
+  const place = awsPlace(env, "DYNAMODB", endpoint);
+  const directory = place.endpoint === undefined ? developmentDirectory(server, env) : undefined;
+  const [once, outbox] = [
+    physicalTableName(onceTable.name, prefix, env),
+    physicalTableName(outboxTable.name, prefix, env),
+  ];
+  return withDatabase(directory === undefined ? place : placeOf(directory), (database) =>
+    work({
       outbox: dynamoOutbox(database, outbox),
       aside: dynamoAsideStore(database, outbox),
       claims: dynamoClaimStore(database, once),
       steps: dynamoSteps(database, once),
-    },
-    close: () => database.destroy(),
-  };
+    }),
+  );
 }
 
 function placeOf(directory: string) {

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { idForm } from "../../../base/request/trace.ts";
 import { type TraceLine, traceLine } from "./line.ts";
 import { type LogFiles, openLogFiles } from "./log-files.ts";
-import { recordsOf } from "./log-records.ts";
+import { type LogRecord, recordsOf } from "./log-records.ts";
 
 export interface FoundLines {
   readonly lines: readonly TraceLine[];
@@ -10,7 +10,6 @@ export interface FoundLines {
   readonly broken: number;
   /** Matching lines beyond the limit. */
   readonly leftOut: number;
-  /** Time of the last line in the logs. */
   readonly lastMs: number | undefined;
 }
 
@@ -42,14 +41,13 @@ async function findLines(
   files: LogFiles,
   id: string,
   most: number,
-  show: ((text: string) => void) | undefined,
+  show?: (text: string) => void,
 ): Promise<FoundLines> {
   const found = new Map<string, TraceLine>();
-  let [broken, leftOut]: [number, number] = [0, 0];
+  let [broken, leftOut] = [0, 0];
+  const mostMb = Math.ceil(files.bytes / 1_000_000);
   const showing = (pass: number) => (bytes: number) =>
-    show?.(
-      `pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(files.bytes / 1_000_000)} MB of logs`,
-    );
+    show?.(`pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${mostMb} MB of logs`);
   const pass = async (
     number: number,
     texts: ReadonlySet<string>,
@@ -60,9 +58,8 @@ async function findLines(
     const take = (text: string) => {
       const { records, isBroken } = recordsOf(text);
       if (isBroken && number === 1) broken += 1;
-      for (const record of records) {
-        const line = traceLine(record);
-        if (line === undefined || !belongs(line)) continue;
+      for (const line of linesOf(records)) {
+        if (!belongs(line)) continue;
         const key = JSON.stringify(line);
         if (found.size < most || found.has(key)) found.set(key, line);
         else missed += 1;
@@ -78,10 +75,8 @@ async function findLines(
   // Lines of queues, bus and outbox have no request ID. A message that several requests sent
   // has the ID of the first.
   const messages = new Set([...found.values()].flatMap(messagesOf));
-  await pass(3, messages, (line) =>
-    [line.eventId, line.jobId, ...(line.left ?? [])].some(
-      (one) => one !== undefined && messages.has(one),
-    ),
+  await pass(3, messages, ({ eventId = "", jobId = "", left = [] }) =>
+    [eventId, jobId, ...left].some((one) => messages.has(one)),
   );
   show?.("");
   return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs(files) };
@@ -90,15 +85,11 @@ async function findLines(
 async function lastRequest(files: LogFiles): Promise<string | undefined> {
   let last: TraceLine | undefined;
   const take = (text: string) => {
-    for (const record of recordsOf(text).records) {
-      const line = traceLine(record);
-      if (
-        line?.msg !== "request.completed" ||
-        line.requestId === undefined ||
-        line.handler?.startsWith("keelson.")
-      )
-        continue;
-      if (last === undefined || line.ms >= last.ms) last = line;
+    for (const line of linesOf(recordsOf(text).records)) {
+      const { msg, requestId, handler, ms } = line;
+      if (msg !== "request.completed" || requestId === undefined) continue;
+      if (handler?.startsWith("keelson.")) continue;
+      if (last === undefined || ms >= last.ms) last = line;
     }
   };
   await files.each(
@@ -111,14 +102,13 @@ async function lastRequest(files: LogFiles): Promise<string | undefined> {
 
 /** Reads only the ends of the files, which hold the latest lines. */
 async function lastMs(files: LogFiles): Promise<number | undefined> {
-  let last: number | undefined;
-  for (const text of await files.lastLines()) {
-    for (const record of recordsOf(text).records) {
-      const ms = traceLine(record)?.ms;
-      if (ms !== undefined && (last === undefined || ms > last)) last = ms;
-    }
-  }
-  return last;
+  const lines = await files.lastLines();
+  const times = lines.flatMap((text) => linesOf(recordsOf(text).records).map(({ ms }) => ms));
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+function linesOf(records: readonly LogRecord[]): readonly TraceLine[] {
+  return records.flatMap((record) => traceLine(record) ?? []);
 }
 
 /** With many texts, looks up every ID-like part of the string instead. */
@@ -134,29 +124,19 @@ function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
 const anyId = new RegExp(idForm, "g");
 
 function idsOf(line: TraceLine): readonly (string | undefined)[] {
-  return [
-    line.trace_id,
-    ...requestsOf(line),
-    line.causedBy,
-    ...messagesOf(line),
-    ...(line.left ?? []),
-  ];
+  const { trace_id, causedBy, left = [] } = line;
+  return [trace_id, ...requestsOf(line), causedBy, ...messagesOf(line), ...left];
 }
 
 function requestsOf({ requestId, origRequestId }: TraceLine): readonly string[] {
   return [requestId, origRequestId].filter((id) => id !== undefined);
 }
 
-function messagesOf({
-  eventId,
-  jobId,
-  publishedId,
-  enqueuedId,
-  scheduledId,
-  unscheduledId,
-  deliveryId,
-}: TraceLine): readonly string[] {
-  return [eventId, jobId, publishedId, enqueuedId, scheduledId, unscheduledId, deliveryId].filter(
-    (id) => id !== undefined,
-  );
+const messageFields = [
+  ...(["eventId", "jobId", "publishedId", "enqueuedId"] as const),
+  ...(["scheduledId", "unscheduledId", "deliveryId"] as const),
+];
+
+function messagesOf(line: TraceLine): readonly string[] {
+  return messageFields.flatMap((name) => line[name] ?? []);
 }

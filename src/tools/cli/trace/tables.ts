@@ -110,7 +110,6 @@ async function eachOf<Item>(
   await Promise.all(Array.from({ length: limits.atOnce }, next));
 }
 
-/** Returns whether it read all rows of the shard. */
 async function readShard(
   { outbox }: TraceStores,
   shard: string,

@@ -70,31 +70,17 @@ function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: 
   if (again === true) return false;
   const isLate = (time: string | undefined, ms: number) =>
     time !== undefined && Date.parse(time) + ms < nowMs;
-  switch (state) {
-    case "unknown":
-    case "dead-lettered":
-    case "set-aside":
-    case "gave-up":
-      return true;
-    case "in-outbox":
-    case "waiting":
-      return isLate(until ?? at, sweepsMs);
-    case "retrying":
-    case "interrupted":
-      return isLate(until, visibilityMs);
-    case "failed":
-      return message.has(kind) && isLate(attempts?.at(-1)?.at, visibilityMs);
-    default:
-      return false;
-  }
+  if (["unknown", "dead-lettered", "set-aside", "gave-up"].includes(state)) return true;
+  if (["in-outbox", "waiting"].includes(state)) return isLate(until ?? at, sweepsMs);
+  if (["retrying", "interrupted"].includes(state)) return isLate(until, visibilityMs);
+  const isFailed = state === "failed" && message.has(kind);
+  return isFailed && isLate(attempts?.at(-1)?.at, visibilityMs);
 }
 
 function isWaiting({ kind, state, again }: TraceNode): boolean {
   if (again === true || kind === "claim") return false;
-  return (
-    ["in-outbox", "waiting", "retrying", "interrupted", "running"].includes(state) ||
-    (state === "failed" && message.has(kind))
-  );
+  const isOpen = ["in-outbox", "waiting", "retrying", "interrupted", "running"].includes(state);
+  return isOpen || (state === "failed" && message.has(kind));
 }
 
 export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
