@@ -32,7 +32,7 @@ export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** The responses of an operation that completes, by status. */
+/** By status, if the operation completes. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
@@ -99,11 +99,11 @@ function kindsOf(
   if ($ref !== undefined && above.includes($ref)) return new Set();
   const schema = components.resolve(given);
   const { type } = schema;
-  if (type !== undefined)
-    return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
   const values = "const" in schema ? [schema["const"]] : schema["enum"];
-  if (Array.isArray(values))
-    return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
+  const types = Array.isArray(values) ? values.map((value) => typeof value) : undefined;
+  const known = type === undefined ? types : [type].flat();
+  if (known !== undefined)
+    return new Set(known.map((name) => (name === "string" ? "text" : "json")));
   const kinds = partsOf(schema, "anyOf" in schema ? "anyOf" : "oneOf")
     .filter((part) => !isNothing(part))
     .flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);

@@ -1,5 +1,5 @@
 import { sortedBy } from "./canonical.ts";
-import { isObject, type JsonSchema, mapParts, unsaid } from "./schema.ts";
+import { decodePointer, isObject, type JsonSchema, mapParts, unsaid } from "./schema.ts";
 
 /** Schemas that a document names as components. */
 export interface Components {
@@ -48,7 +48,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
       const [, key, rest = ""] = /^#\/\$defs\/([^/]+)(.*)$/.exec(ref) ?? [];
       // A reference to the root turns the whole schema into a component.
       if (key === undefined) return `${place}${named("", root, base)}${ref.slice(1)}`;
-      const own = decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
+      const own = decodePointer(key);
       const definition = defs[own];
       const said = isObject(definition) ? definition : unsaid(`its library defines no ${own}`);
       return `${place}${named(own, said, isGenerated(own) ? `${base}.part` : own)}${rest}`;

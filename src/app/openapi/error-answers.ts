@@ -79,7 +79,6 @@ export function errorsOf(
   ]);
 }
 
-/** The status of each error code that an operation may return. */
 function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,

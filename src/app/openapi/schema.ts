@@ -61,6 +61,11 @@ export function asSchema(value: unknown): JsonSchema {
   return value === false ? { not: {} } : {};
 }
 
+/** Decodes a part of a JSON pointer in a URI. */
+export function decodePointer(part: string): string {
+  return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
 /** Maps the direct subschemas of a schema, at any keyword. `change` receives each with its path. */
 export function mapParts(
   schema: JsonSchema,

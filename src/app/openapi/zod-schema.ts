@@ -142,7 +142,7 @@ function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
     (pattern) => hasFlags(pattern?.flags),
   );
   const untrue = [...ofFormat.map(({ pattern }) => pattern), ...flagged];
-  return new Set(untrue.flatMap((pattern) => pattern?.source ?? []));
+  return new Set(untrue.filter((one) => one !== undefined).map(({ source }) => source));
 }
 
 function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unknown>): void {

@@ -1,4 +1,5 @@
 import { sortedBy } from "../../app/openapi/canonical.ts";
+import { isObject } from "../../app/openapi/schema.ts";
 import { type Contract, contractFormat } from "./contract.ts";
 
 /** One fact per line, always in the same order. */
@@ -59,13 +60,14 @@ function ordered(value: unknown): unknown {
 }
 
 function sorted(value: unknown): unknown {
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    value = Object.fromEntries(sortedBy(Object.entries(value), ([name]) => name));
-  return mapped(value, (name, part) =>
+  const members = mapped(value, (name, part) =>
     sets.has(name) && Array.isArray(part)
       ? sortedBy(part.map(sorted), (item) => JSON.stringify(item))
       : sorted(part),
   );
+  return isObject(members)
+    ? Object.fromEntries(sortedBy(Object.entries(members), ([name]) => name))
+    : members;
 }
 
 function mapped(value: unknown, change: (name: string, part: unknown) => unknown): unknown {

@@ -70,7 +70,7 @@ const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => read
 const numberTags = ["multipleOf", "format"];
 const stringTags = ["pattern", "format", "contentEncoding", "contentMediaType"];
 
-function listOf(value: unknown): readonly unknown[] {
+function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 

@@ -34,7 +34,7 @@ type Fact = readonly [holds: boolean, breaksClients: boolean, rule: string, deta
 function accessFacts(
   { access: was, body: had }: LockedRoute,
   { access: is, body: has }: LockedRoute,
-): readonly Fact[] {
+): Fact[] {
   const detail = `${canonical(was)} -> ${canonical(is)}`;
   const isRefused = isStricter(was, is);
   return [
@@ -52,7 +52,7 @@ const headers: Readonly<Record<LockedKeyHeader, number>> = {
   either: 2,
 };
 
-function keyFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
+function keyFacts(before: LockedRoute, after: LockedRoute): Fact[] {
   const { key: was = "either", keptSeconds: kept = 300 } = before;
   const { key: is = "either", keptSeconds: keeps = 300 } = after;
   const [had, has] = [was !== "none", is !== "none"];

@@ -46,7 +46,7 @@ class Walk {
     this.#isOpen = isOpen;
   }
 
-  schemas(from: Schema, to: Schema, path: string): readonly Difference[] {
+  schemas(from: Schema, to: Schema, path: string): Difference[] {
     const [fromTexts, toTexts] = [from.map(textOf), to.map(textOf)];
     if (toTexts.every((text) => fromTexts.includes(text) || text === "true")) return [];
     const pair = canonical([fromTexts, toTexts]);
@@ -64,7 +64,7 @@ class Walk {
     }
   }
 
-  #shapes(from: readonly Shape[], to: readonly Shape[], path: string): readonly Difference[] {
+  #shapes(from: readonly Shape[], to: readonly Shape[], path: string): Difference[] {
     const types = new Set(to.map(typeOf));
     const hasCommon = from.some((shape) => types.has(typeOf(shape)));
     return from.flatMap((shape) => {
@@ -107,7 +107,7 @@ class Walk {
     );
   }
 
-  #shape(from: RangedShape, to: RangedShape, path: string): readonly Difference[] {
+  #shape(from: RangedShape, to: RangedShape, path: string): Difference[] {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
@@ -117,7 +117,7 @@ class Walk {
     ];
   }
 
-  #items(from: ArrayShape, to: ArrayShape, path: string): readonly Difference[] {
+  #items(from: ArrayShape, to: ArrayShape, path: string): Difference[] {
     const length = Math.min(Math.max(from.prefix.length, to.prefix.length), from.most.at);
     const item = (index: number, at: string | number = index) =>
       this.schemas(itemOf(from, index), itemOf(to, index), `${path}[${at}]`);
@@ -125,7 +125,7 @@ class Walk {
     return from.most.at > length ? [...found, ...item(length, "")] : found;
   }
 
-  #members(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+  #members(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
     const at = (name: string) => (path === "" ? name : `${path}.${name}`);
     const names = [...new Set([...from.properties.keys(), ...to.properties.keys()])];
     const missing = [...to.required].filter((name) => !from.required.has(name));
@@ -138,7 +138,7 @@ class Walk {
     ];
   }
 
-  #property(from: ObjectShape, to: ObjectShape, name: string, path: string): readonly Difference[] {
+  #property(from: ObjectShape, to: ObjectShape, name: string, path: string): Difference[] {
     const [was, is] = [from, to].map(
       ({ properties, additional }) => properties.get(name) ?? additional,
     );
@@ -151,13 +151,13 @@ class Walk {
     return [difference(path, isSkipped ? "only-from" : "named", "", "there", "")];
   }
 
-  #unnamed(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+  #unnamed(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
     if (to.additional === undefined || isRefusal(from.additional)) return [];
     if (!isRefusal(to.additional)) return this.schemas(from.additional ?? [], to.additional, path);
     return this.#isOpen ? [] : [difference(path, "unnamed", "", "allowed", "refused")];
   }
 
-  #names(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+  #names(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
     const named = [...from.properties.keys()].filter((name) => accepts(to.names, name) !== true);
     const unnamed = isRefusal(from.additional)
       ? []

@@ -114,7 +114,6 @@ function assumedBy(role: string): Value {
   };
 }
 
-/** Lets a service of AWS invoke a function. */
 export function permissionPart(
   name: string,
   caller: string,
@@ -130,7 +129,6 @@ export function permissionPart(
   });
 }
 
-/** Keeps the code independent of the stage. */
 export function environmentOf(needs: Needs, place: DataPlace): Values {
   const { tables, bus } = needs;
   return {
@@ -142,10 +140,7 @@ export function environmentOf(needs: Needs, place: DataPlace): Values {
   };
 }
 
-/**
- * Secret that verifies tokens. It can also create them, so only functions that answer requests
- * receive it.
- */
+/** It can also create tokens, so only functions that answer requests receive it. */
 const authVariables: Values = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
   KEELSON_AUTH_SECRET: substituted("{{resolve:secretsmanager:${Secret}}}", {

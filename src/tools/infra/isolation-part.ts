@@ -44,8 +44,8 @@ const ofTenant = {
 const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
 /**
- * Other items of a transaction use the same credentials. Only transactions use
- * `ConditionCheckItem`, so it does not support the condition on the enclosing operation.
+ * Other items of a transaction use the same credentials. `ConditionCheckItem` does not support the
+ * condition on the enclosing operation: only transactions use it.
  */
 function commitStatements({ duties, tables }: NeededFunction, place: DataPlace): Value[] {
   const claimed = duties.has("claim") ? [onceTable] : [];

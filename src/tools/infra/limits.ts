@@ -1,14 +1,12 @@
 import type { Members, Template } from "./template.ts";
 
-/** CloudFormation's limits for each section. */
+/** CloudFormation's limits. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
 /** CloudFormation's limits, in a call and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
-
 /** Of one role, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
-
-/** Maximum size of a function's environment, in bytes, as JSON. */
+/** Of a function, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
 export interface SizeReport {
@@ -17,7 +15,6 @@ export interface SizeReport {
   readonly notes: readonly string[];
 }
 
-/** Checks the limits of CloudFormation, IAM and Lambda. */
 export function sizeReport(template: Template, text: string): SizeReport {
   const bytes = Buffer.byteLength(text);
   const counts = (["Parameters", "Resources", "Outputs"] as const).flatMap((section) => {
