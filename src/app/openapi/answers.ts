@@ -4,7 +4,6 @@ import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import { defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
 
-/** Response headers, as components of the document. */
 export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
   "X-Request-ID": {
     description: "The ID of the request, as logs have it.",

@@ -17,7 +17,6 @@ export function componentRef(name: string): JsonSchema {
   return { $ref: `${place}${name}` };
 }
 
-/** Creates {@link Components} that initially contain the document's own schemas. */
 export function createComponents(own: Readonly<Record<string, JsonSchema>>): Components {
   const schemas = new Map(Object.entries(own));
   /** Source of each name, so that the same schema gets the same name again. */
@@ -92,7 +91,6 @@ function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }
 
-/** What a value refers to, directly or indirectly, in order of reference. */
 function reached<Found>(
   from: unknown,
   reference: RegExp,

@@ -9,7 +9,6 @@ import type { JsonSchema } from "./schema.ts";
 /** Error responses that operations share, by name. */
 export type ErrorAnswers = Map<string, JsonSchema>;
 
-/** Error bodies, as components of the document. */
 export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze({
   Error: {
     type: "object",
@@ -67,8 +66,8 @@ export function errorsOf(
   );
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
-    const also503 = isOfApplication || status === 503 ? ["pipeline_error"] : [];
-    const all = [...new Set([...found, ...also503])];
+    const unforeseen = isOfApplication || status === 503 ? ["pipeline_error"] : [];
+    const all = [...new Set([...found, ...unforeseen])];
     const also = operation.own?.answers[Number(status)];
     const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
     return [String(status), share(shared, name, answerOf(all, Number(status), also))];

@@ -4,7 +4,6 @@ import { idempotencyKeyPattern } from "../run/write.ts";
 import type { DeclaredHandler } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
 
-/** Request headers that keelson reads, as parameters of the document. */
 export const headerParameters: Readonly<Record<string, JsonSchema>> = Object.freeze({
   "X-Request-ID": {
     name: "X-Request-ID",

@@ -6,7 +6,6 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** Side of a schema: the values that it accepts, or the values that it returns. */
 export type Side = "input" | "output";
 
-/** Options of the converters for schema libraries. */
 export interface ReadOptions {
   readonly side: Side;
   /** @throws Error if the application's package is missing. */
@@ -90,7 +89,6 @@ type Defined<Members> = {
   >;
 };
 
-/** Drops members that are `undefined`, as JSON does. */
 export function defined<Members extends object>(members: Members): Defined<Members> {
   const kept = Object.entries(members).filter(([, member]) => member !== undefined);
   return Object.fromEntries(kept) as Defined<Members>; // safe: of the members, only these are left

@@ -50,11 +50,10 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
-/** Members of an entry whose own members are sorted. */
+/** Only the members of these are sorted. A route keeps its order: most important first. */
 const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 
-/** Sorts the members of schemas. A route keeps its order: most important first. */
 function ordered(value: unknown): unknown {
   return mapped(value, (name, part) => (schemas.has(name) ? sorted(part) : ordered(part)));
 }

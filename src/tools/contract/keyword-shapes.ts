@@ -31,7 +31,6 @@ export function valueShape(value: unknown): ValueShape {
   return { kind: "value", value, tags: noTags };
 }
 
-/** Returns a part of a schema in the form that shapes store. */
 export function partOf(part: unknown, root: SchemaNode): Schema {
   // Safe: only known keywords are read, and a value that is not a schema does not have any.
   return part === undefined ? [] : [{ node: part as SchemaNode, root }];

@@ -5,7 +5,7 @@ import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** Returns the identity of a route for clients. Parameter names do not count. */
+/** To clients, parameter names do not count. */
 export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }

@@ -82,7 +82,6 @@ class Walk {
     });
   }
 
-  /** Returns the differences from the closest alternative. */
   #nearest(
     shape: RangedShape,
     alternatives: readonly Shape[],

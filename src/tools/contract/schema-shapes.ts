@@ -217,5 +217,4 @@ function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape |
   return { ...one, tags: new Map([...one.tags, ...other.tags, ...(isByRules ? [] : [unsure])]) };
 }
 
-/** Tag of a value that may or may not be accepted, with no known rule to decide it. */
 const unsure = tagOf(unsureKeyword, null);

@@ -79,12 +79,11 @@ export function tagged(
   }));
 }
 
-/** Checks whether `one`, as a lower limit, allows fewer values than `other`. */
+/** Whether `one`, as a lower limit, allows fewer values than `other`. */
 export function isHigher(one: Limit, other: Limit): boolean {
   return one.at > other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }
 
-/** Checks whether `one`, as an upper limit, allows fewer values than `other`. */
 export function isLower(one: Limit, other: Limit): boolean {
   return one.at < other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }

@@ -24,7 +24,6 @@ import {
 export interface StoredReport {
   /** Limited rows that are not read as stored. */
   readonly stored: readonly StoredVerdict[];
-  /** Number of rows by verdict, listed or not. */
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;
   readonly unlisted: number;

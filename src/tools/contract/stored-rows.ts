@@ -3,10 +3,7 @@ import type { ConfigScope, RegisteredConfigKey } from "../../parts/config/declar
 import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
-/**
- * `clamped`: out of bounds. `fallback`: invalid, so the next level applies. `ignored`: no key reads
- * it.
- */
+/** Out of bounds; invalid, so that the next level applies; or read by no key. */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
 export interface StoredVerdict {

@@ -31,10 +31,7 @@ export function tenantStatements(
   ];
 }
 
-/**
- * `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. A
- * session without the tag does not match.
- */
+/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. */
 const ofTenant = {
   "ForAllValues:StringLike": {
     "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],

@@ -11,7 +11,7 @@ const mostEnvironmentBytes = 4_096;
 
 export interface SizeReport {
   readonly problems: readonly string[];
-  /** Hints about templates that can be deployed, but not in the usual way. */
+  /** About a template that can be deployed, but not in the usual way. */
   readonly notes: readonly string[];
 }
 

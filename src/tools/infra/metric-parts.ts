@@ -12,7 +12,6 @@ export function metricVariables({ options }: DeclaredServer): Values {
   return options.metrics === undefined ? {} : namespace;
 }
 
-/** Alarms on the functions' metrics, and a dashboard, if the server publishes metrics. */
 export function metricParts({ options, registry }: DeclaredServer): TemplatePart[] {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";
