@@ -2,9 +2,9 @@ import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
-import { defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
+import { defined, isObject, type JsonSchema, partsOf, type Schemas } from "./schema.ts";
 
-export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
+export const answerHeaders: Schemas = Object.freeze({
   "X-Request-ID": {
     description: "The ID of the request, as logs have it.",
     required: true,
@@ -36,7 +36,7 @@ export function answersOf(
   operation: DeclaredOperation,
   components: Components,
   options: ServerOptions,
-): Record<string, JsonSchema> {
+): Schemas {
   const { handler, own, output, mayBeNothing } = operation;
   const headers = (status: number) => [
     "X-Request-ID",

@@ -1,5 +1,12 @@
 import { sortedBy } from "./canonical.ts";
-import { decodePointer, isObject, type JsonSchema, mapParts, unsaid } from "./schema.ts";
+import {
+  decodePointer,
+  isObject,
+  type JsonSchema,
+  mapParts,
+  type Schemas,
+  unsaid,
+} from "./schema.ts";
 
 /** Schemas that a document names as components. */
 export interface Components {
@@ -8,7 +15,7 @@ export interface Components {
   /** Resolves a reference. Returns other schemas unchanged. */
   resolve(schema: JsonSchema): JsonSchema;
   /** Returns the schemas that `used` refers to, directly or indirectly, sorted by name. */
-  reachedFrom(used: unknown): Readonly<Record<string, JsonSchema>>;
+  reachedFrom(used: unknown): Schemas;
 }
 
 const place = "#/components/schemas/";
@@ -17,7 +24,7 @@ export function componentRef(name: string): JsonSchema {
   return { $ref: `${place}${name}` };
 }
 
-export function createComponents(own: Readonly<Record<string, JsonSchema>>): Components {
+export function createComponents(own: Schemas): Components {
   const schemas = new Map(Object.entries(own));
   /** Source of each name, so that the same schema gets the same name again. */
   const sources = new Map<string, string>();

@@ -4,12 +4,12 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import { headersOf } from "./answers.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
-import type { JsonSchema } from "./schema.ts";
+import type { JsonSchema, Schemas } from "./schema.ts";
 
 /** Error responses that operations share, by name. */
 export type ErrorAnswers = Map<string, JsonSchema>;
 
-export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze({
+export const errorSchemas: Schemas = Object.freeze({
   Error: {
     type: "object",
     description: "What every error answers with.",
@@ -58,7 +58,7 @@ export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
   shared: ErrorAnswers,
-): Record<string, JsonSchema> {
+): Schemas {
   const codes = codesOf(operation, server);
   const byStatus = Map.groupBy(
     [...codes.keys()].toSorted((one, other) => placeOf(one) - placeOf(other)),

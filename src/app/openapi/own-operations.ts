@@ -1,7 +1,7 @@
 import { maxNameLength } from "../../base/identity/claims.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
-import type { JsonSchema } from "./schema.ts";
+import type { JsonSchema, Schemas } from "./schema.ts";
 
 /** What the declaration of one of keelson's own operations does not say. */
 export interface OwnOperation {
@@ -14,8 +14,6 @@ export interface OwnOperation {
   /** Status of each error that the operation declares. */
   readonly errors?: Readonly<Record<string, number>>;
 }
-
-type Schemas = Readonly<Record<string, JsonSchema>>;
 
 const text: JsonSchema = { type: "string" };
 const time: JsonSchema = { type: "string", format: "date-time" };

@@ -2,6 +2,7 @@ import type { importFrom } from "./import-from.ts";
 
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
+export type Schemas = Readonly<Record<string, JsonSchema>>;
 
 /** Side of a schema: the values that it accepts, or the values that it returns. */
 export type Side = "input" | "output";

@@ -1,5 +1,6 @@
 import { isNothing } from "../../app/openapi/answers.ts";
 import { canonical } from "../../app/openapi/canonical.ts";
+import { defined, type JsonSchema } from "../../app/openapi/schema.ts";
 import { isStricter } from "./access-strictness.ts";
 import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
@@ -89,16 +90,15 @@ function withNames(
   others: readonly string[],
 ): SchemaNode {
   // Safe: any member of an object can be read.
-  const { properties, required, ...rest } = Object(input) as Readonly<Record<string, unknown>>;
+  const { properties, required, ...rest } = Object(input) as JsonSchema;
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
-  return {
+  const renamed = Object.entries(Object(properties)).map(([name, part]) => [called(name), part]);
+  return defined({
     ...rest,
-    properties: Object.fromEntries(
-      Object.entries(Object(properties)).map(([name, part]) => [called(name), part]),
-    ),
-    ...(Array.isArray(required) ? { required: required.map((name) => called(String(name))) } : {}),
-  };
+    properties: Object.fromEntries(renamed),
+    required: Array.isArray(required) ? required.map((name) => called(String(name))) : undefined,
+  });
 }
 
 function paramsOf({ path }: LockedRoute): readonly string[] {

@@ -1,4 +1,5 @@
 import { canonical } from "../../app/openapi/canonical.ts";
+import type { JsonSchema } from "../../app/openapi/schema.ts";
 import { type Difference, type DifferenceKind, isRefusing } from "./difference.ts";
 import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
@@ -161,7 +162,7 @@ function defaultChanges(
 /** Does not follow references or alternatives. */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
   // Safe: any member can be read.
-  const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>;
+  const { properties, items, default: own } = Object(schema) as JsonSchema;
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),
     ...Object.entries(Object(properties)).flatMap(([name, part]) =>

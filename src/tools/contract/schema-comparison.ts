@@ -15,19 +15,15 @@ import {
 } from "./shape.ts";
 import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./shape-differences.ts";
 
-interface Comparison {
-  /** Lets pass unnamed properties that `to` rejects: its reader ignores unknown properties. */
-  readonly isOpen?: boolean;
-}
-
 /**
  * Finds where `to` may reject a value that `from` accepts, and properties that only one names. Only
- * properties that `from` names or restricts count: it promises nothing about others.
+ * properties that `from` names or restricts count: it promises nothing about others. `isOpen` lets
+ * pass unnamed properties that `to` rejects: its reader ignores unknown properties.
  */
 export function differences(
   from: SchemaNode,
   to: SchemaNode,
-  { isOpen = false }: Comparison = {},
+  { isOpen = false }: { readonly isOpen?: boolean } = {},
 ): readonly Difference[] {
   const walk = new Walk(isOpen);
   const found = walk.schemas([{ node: from, root: from }], [{ node: to, root: to }], "");

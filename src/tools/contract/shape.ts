@@ -1,6 +1,7 @@
 import { canonical } from "../../app/openapi/canonical.ts";
+import type { JsonSchema } from "../../app/openapi/schema.ts";
 
-export type SchemaNode = boolean | Readonly<Record<string, unknown>>;
+export type SchemaNode = boolean | JsonSchema;
 
 /** Schema with the document in which its references are resolved. */
 export interface Located {

@@ -1,15 +1,10 @@
 import { keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
-import { isolationVariable } from "../../app/registry/isolation.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
 import type { Needs } from "./needs.ts";
 import { statement, tableStatements, useCustomerKey } from "./statements.ts";
-import { attributeOf, type Value, type Values } from "./template.ts";
-
-export function isolationVariables(tenantRole: string): Values {
-  return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
-}
+import type { Value } from "./template.ts";
 
 /**
  * Statements of the tenant role, or `undefined` if the function needs none. In tables with tenants
