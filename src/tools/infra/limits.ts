@@ -70,7 +70,7 @@ function policyCharacters({ Policies }: Members, { Parameters }: Template): numb
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
     // Safe: any JSON value. An object may be an intrinsic function.
     const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as Members;
-    if (Array.isArray(attribute)) return named(attribute[0]);
+    if (attribute !== undefined) return named(Object(attribute)[0]);
     if (substituted !== undefined)
       return named(String(substituted).replace(/^.*:|\$\{[^}]*\}-?/g, ""));
     return value;
