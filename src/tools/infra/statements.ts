@@ -87,7 +87,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
   // Operators' routes: a row is written with its history. A person's role rotates keys.
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
-  // The first write after a rename supersedes the former key's row, or checks that there is none.
+  // The first write after a rename supersedes the former key's row, or checks that it is missing.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
   // Take and complete (PutItem), read for a duplicate (GetItem), renew during long runs
   // (UpdateItem), and release after a failure (DeleteItem).
