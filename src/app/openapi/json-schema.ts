@@ -97,6 +97,7 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
+/** Keywords that are not part of a path. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */
