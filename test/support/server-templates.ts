@@ -69,7 +69,7 @@ export interface Statement {
 
 /** The statements of a role, with that for a customer's key. */
 export function statementsOf(template: Template, role: string): Statement[] {
-  // Safe: every role is written by `functionPart`.
+  // Safe: every role is written by `functionParts`.
   const [{ PolicyDocument }] = properties(template, role)["Policies"] as [
     {
       readonly PolicyDocument: {

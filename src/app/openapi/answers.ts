@@ -2,10 +2,9 @@ import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
-import { defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
+import { defined, isObject, type JsonSchema, partsOf, type Schemas } from "./schema.ts";
 
-/** Response headers, as components of the document. */
-export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
+export const answerHeaders: Schemas = Object.freeze({
   "X-Request-ID": {
     description: "The ID of the request, as logs have it.",
     required: true,
@@ -32,12 +31,12 @@ export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** The responses of an operation that completes, by status. */
+/** By status, if the operation completes. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
   options: ServerOptions,
-): Record<string, JsonSchema> {
+): Schemas {
   const { handler, own, output, mayBeNothing } = operation;
   const headers = (status: number) => [
     "X-Request-ID",
@@ -99,11 +98,11 @@ function kindsOf(
   if ($ref !== undefined && above.includes($ref)) return new Set();
   const schema = components.resolve(given);
   const { type } = schema;
-  if (type !== undefined)
-    return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
   const values = "const" in schema ? [schema["const"]] : schema["enum"];
-  if (Array.isArray(values))
-    return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
+  const types = Array.isArray(values) ? values.map((value) => typeof value) : undefined;
+  const known = type === undefined ? types : [type].flat();
+  if (known !== undefined)
+    return new Set(known.map((name) => (name === "string" ? "text" : "json")));
   const kinds = partsOf(schema, "anyOf" in schema ? "anyOf" : "oneOf")
     .filter((part) => !isNothing(part))
     .flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);

@@ -11,7 +11,6 @@ import {
   unsaid,
 } from "./schema.ts";
 
-/** Part of an ArkType type that this module reads. */
 interface ArkType extends StandardSchemaV1 {
   readonly in: ArkType;
   readonly out: ArkType;

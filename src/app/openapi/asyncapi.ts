@@ -5,7 +5,7 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, componentRef, createComponents } from "./components.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
-import { defined, type JsonSchema, mapParts } from "./schema.ts";
+import { defined, type JsonSchema, mapParts, type Schemas } from "./schema.ts";
 
 /**
  * Creates the AsyncAPI 3 document of a server: events on the bus, and jobs and deliveries in the
@@ -93,7 +93,7 @@ const id = componentRef("keelson.id");
 const owner = componentRef("keelson.owner");
 
 /** Schemas of the members that all messages share. */
-const commonSchemas: Readonly<Record<string, JsonSchema>> = {
+const commonSchemas: Schemas = {
   "keelson.id": { type: "string", pattern: `^${idForm}$` },
   "keelson.owner": { type: "string", minLength: 1, maxLength: maxNameLength },
   "keelson.originator": {
@@ -121,7 +121,7 @@ function message(
   name: string,
   feature: string,
   summary: string,
-  { payload, ...members }: Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSchema },
+  { payload, ...members }: Schemas & { readonly payload: JsonSchema },
 ): Message {
   const required = {
     ...members,
@@ -150,7 +150,7 @@ function message(
   return { name, feature, content };
 }
 
-function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+function objectOf(properties: Schemas): JsonSchema {
   return { type: "object", properties, required: Object.keys(properties) };
 }
 

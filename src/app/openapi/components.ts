@@ -1,5 +1,12 @@
 import { sortedBy } from "./canonical.ts";
-import { isObject, type JsonSchema, mapParts, unsaid } from "./schema.ts";
+import {
+  decodePointer,
+  isObject,
+  type JsonSchema,
+  mapParts,
+  type Schemas,
+  unsaid,
+} from "./schema.ts";
 
 /** Schemas that a document names as components. */
 export interface Components {
@@ -8,7 +15,7 @@ export interface Components {
   /** Resolves a reference. Returns other schemas unchanged. */
   resolve(schema: JsonSchema): JsonSchema;
   /** Returns the schemas that `used` refers to, directly or indirectly, sorted by name. */
-  reachedFrom(used: unknown): Readonly<Record<string, JsonSchema>>;
+  reachedFrom(used: unknown): Schemas;
 }
 
 const place = "#/components/schemas/";
@@ -17,8 +24,7 @@ export function componentRef(name: string): JsonSchema {
   return { $ref: `${place}${name}` };
 }
 
-/** Creates {@link Components} that initially contain the document's own schemas. */
-export function createComponents(own: Readonly<Record<string, JsonSchema>>): Components {
+export function createComponents(own: Schemas): Components {
   const schemas = new Map(Object.entries(own));
   /** Source of each name, so that the same schema gets the same name again. */
   const sources = new Map<string, string>();
@@ -48,7 +54,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
       const [, key, rest = ""] = /^#\/\$defs\/([^/]+)(.*)$/.exec(ref) ?? [];
       // A reference to the root turns the whole schema into a component.
       if (key === undefined) return `${place}${named("", root, base)}${ref.slice(1)}`;
-      const own = decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
+      const own = decodePointer(key);
       const definition = defs[own];
       const said = isObject(definition) ? definition : unsaid(`its library defines no ${own}`);
       return `${place}${named(own, said, isGenerated(own) ? `${base}.part` : own)}${rest}`;
@@ -92,7 +98,6 @@ function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }
 
-/** What a value refers to, directly or indirectly, in order of reference. */
 function reached<Found>(
   from: unknown,
   reference: RegExp,

@@ -4,13 +4,12 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import { headersOf } from "./answers.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
-import type { JsonSchema } from "./schema.ts";
+import type { JsonSchema, Schemas } from "./schema.ts";
 
 /** Error responses that operations share, by name. */
 export type ErrorAnswers = Map<string, JsonSchema>;
 
-/** Error bodies, as components of the document. */
-export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze({
+export const errorSchemas: Schemas = Object.freeze({
   Error: {
     type: "object",
     description: "What every error answers with.",
@@ -59,7 +58,7 @@ export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
   shared: ErrorAnswers,
-): Record<string, JsonSchema> {
+): Schemas {
   const codes = codesOf(operation, server);
   const byStatus = Map.groupBy(
     [...codes.keys()].toSorted((one, other) => placeOf(one) - placeOf(other)),
@@ -67,8 +66,8 @@ export function errorsOf(
   );
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
-    const also503 = isOfApplication || status === 503 ? ["pipeline_error"] : [];
-    const all = [...new Set([...found, ...also503])];
+    const unforeseen = isOfApplication || status === 503 ? ["pipeline_error"] : [];
+    const all = [...new Set([...found, ...unforeseen])];
     const also = operation.own?.answers[Number(status)];
     const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
     return [String(status), share(shared, name, answerOf(all, Number(status), also))];
@@ -79,7 +78,6 @@ export function errorsOf(
   ]);
 }
 
-/** The status of each error code that an operation may return. */
 function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,

@@ -7,7 +7,7 @@ export interface Fields {
   readonly required: ReadonlySet<string>;
 }
 
-/** Collects the members that a schema declares, following references, `allOf` and alternatives. */
+/** Follows references, `allOf` and alternatives. */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;
@@ -25,7 +25,7 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
   return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
 }
 
-/** Returns a schema without some members. References are expanded. */
+/** Expands references. */
 export function withoutFields(
   given: JsonSchema,
   names: ReadonlySet<string>,

@@ -28,7 +28,6 @@ export async function importFrom(
   throw new Error(`${name} is not installed beside the application; npm install ${name}`);
 }
 
-/** Function of a package, without its types. */
 export type ImportedFunction = (...given: readonly unknown[]) => unknown;
 
 function resolved(name: string, place: string): string | undefined {

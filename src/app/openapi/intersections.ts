@@ -1,9 +1,8 @@
 import { isObject, type JsonSchema, mapParts, partsOf } from "./schema.ts";
 
 /**
- * Rewrites intersections to match zod, which rejects a member only if no side declares it. In JSON
- * Schema, a closed side rejects the members of the others, so no value would match two closed
- * sides. Each closed definition gets an open counterpart.
+ * Zod rejects a member of an intersection only if no side declares it. In JSON Schema, a closed side
+ * rejects the members of the others. So each closed definition gets an open counterpart.
  */
 export function openIntersections(root: JsonSchema): JsonSchema {
   const definitions = isObject(root["$defs"]) ? root["$defs"] : {};

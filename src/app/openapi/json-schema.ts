@@ -18,7 +18,6 @@ import { isZod, zodSchema } from "./zod-schema.ts";
 
 export type { JsonSchema } from "./schema.ts";
 
-/** Schema, or part of one, that JSON Schema cannot express. */
 export interface UnsaidSchema {
   /** Owner and part of the schema: `files.file.create input: size`. */
   readonly where: string;
@@ -48,13 +47,11 @@ export interface SchemaReader {
     where: string,
     isSentAsText?: (field: string) => boolean,
   ): Promise<JsonSchema>;
-  /** Parts that could not be expressed so far. */
   readonly unsaid: readonly UnsaidSchema[];
 }
 
 /**
- * Creates a {@link SchemaReader}. It loads a library's converter with the first schema of that
- * library.
+ * Loads a library's converter with the first schema of that library.
  *
  * @param from - directory in which packages are looked up before keelson's own location, usually
  * the application's. Default: the working directory of the process.
@@ -95,13 +92,12 @@ export function createSchemaReader({
   };
 }
 
-/** Title and version of a server's documents. */
 export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   const { title = "API", version = "0.0.0" } = openapi || {};
   return { title, version };
 }
 
-/** JSON Schema keywords that are not part of a field's path. */
+/** Keywords that are not part of a path. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */

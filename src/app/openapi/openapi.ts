@@ -10,7 +10,7 @@ import { operationOf } from "./operation.ts";
 import { ownOperations } from "./own-operations.ts";
 import { headerParameters } from "./request-headers.ts";
 import { namesOf, sentAsText, templateOf } from "./request-parts.ts";
-import type { JsonSchema } from "./schema.ts";
+import type { JsonSchema, Schemas } from "./schema.ts";
 
 export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
@@ -89,9 +89,7 @@ export function documentText(document: JsonSchema): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-function tagsOf(
-  paths: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>>,
-): JsonSchema[] {
+function tagsOf(paths: Readonly<Record<string, Schemas>>): JsonSchema[] {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
   // Safe: each operation has tags.
   const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[]));
@@ -100,11 +98,7 @@ function tagsOf(
   return [...names].map((name) => ({ name, description: description(name) }));
 }
 
-function reachedOf(
-  kind: string,
-  all: Readonly<Record<string, JsonSchema>>,
-  used: unknown,
-): JsonSchema {
+function reachedOf(kind: string, all: Schemas, used: unknown): JsonSchema {
   const text = JSON.stringify(used);
   return Object.fromEntries(
     Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)),

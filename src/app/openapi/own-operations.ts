@@ -1,11 +1,12 @@
 import { maxNameLength } from "../../base/identity/claims.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
-import type { JsonSchema } from "./schema.ts";
+import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** Documentation of one of keelson's own operations that its declaration does not contain. */
+/** What the declaration of one of keelson's own operations does not say. */
 export interface OwnOperation {
-  readonly summary: string;
+  /** Default: of the name. */
+  readonly summary?: string;
   readonly description: string;
   readonly input?: JsonSchema;
   /** Body of each response, by status. `undefined` if there is no body. */
@@ -13,8 +14,6 @@ export interface OwnOperation {
   /** Status of each error that the operation declares. */
   readonly errors?: Readonly<Record<string, number>>;
 }
-
-type Schemas = Readonly<Record<string, JsonSchema>>;
 
 const text: JsonSchema = { type: "string" };
 const time: JsonSchema = { type: "string", format: "date-time" };
@@ -130,21 +129,18 @@ const key = { key: { type: "string", minLength: 1 } };
 const ofKey = { not_found: 404, validation_error: 422 };
 const ofChange = { ...ofKey, version_conflict: 409 };
 
-/** Documentation of keelson's own operations, by full name. */
+/** By full name. */
 export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.freeze({
   "keelson.health.live": {
-    summary: "Health: live",
     description: "Whether the process answers.",
     answers: { 200: object({ status: { const: "live" } }) },
   },
   "keelson.health.ready": {
-    summary: "Health: ready",
     description:
       "Whether the server takes requests: it is not while it starts or drains, and while a check fails.",
     answers: { 200: readiness("ready"), 503: readiness("unavailable") },
   },
   "keelson.log.write": {
-    summary: "Log: write",
     description:
       "Logs a record of a browser, or a list of them, as the caller's. All are taken or none.",
     input: { anyOf: [record, list(record, { maxItems: 100 })] },
@@ -152,14 +148,12 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
     errors: { validation_error: 422, too_many_requests: 429 },
   },
   "keelson.config.list": {
-    summary: "Config: list",
     description: "The configuration keys that the caller may read, with their values.",
     input: object(target, closed),
     answers: { 200: object({ items: list(object(shown)) }) },
     errors: { validation_error: 422 },
   },
   "keelson.config.explain": {
-    summary: "Config: explain",
     description:
       "Where a key's value comes from: every level with its value, who set it, when and why.",
     input: object({ ...key, ...target }, closed),
@@ -169,28 +163,24 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
     errors: ofKey,
   },
   "keelson.config.set": {
-    summary: "Config: set",
     description: "Sets a key's value. Who may is the key's own rule.",
     input: object({ ...key, value: {}, ...orNull({ "expiresAt?": time }), ...change }, closed),
     answers: { 200: written },
     errors: ofChange,
   },
   "keelson.config.reset": {
-    summary: "Config: reset",
     description: "Removes a key's value at a level. Who may is the key's own rule.",
     input: object({ ...key, ...change }, closed),
     answers: { 200: written },
     errors: ofChange,
   },
   "keelson.config.history": {
-    summary: "Config: history",
     description: "The changes of a key's value at a level, newest first.",
     input: object({ ...key, ...target, "before?": version, "limit?": limit }, closed),
     answers: { 200: object({ items: list(past), "next?": version }) },
     errors: ofKey,
   },
   "keelson.config.undo": {
-    summary: "Config: undo",
     description: "Restores an earlier version of a key's value. Who may is the key's own rule.",
     input: object({ ...key, ...change, ...orNull({ "version?": version }) }, closed),
     answers: { 200: written },

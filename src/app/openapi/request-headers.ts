@@ -2,10 +2,9 @@ import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { idempotencyKeyPattern } from "../run/write.ts";
 import type { DeclaredHandler } from "./declared-operation.ts";
-import type { JsonSchema } from "./schema.ts";
+import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** Request headers that keelson reads, as parameters of the document. */
-export const headerParameters: Readonly<Record<string, JsonSchema>> = Object.freeze({
+export const headerParameters: Schemas = Object.freeze({
   "X-Request-ID": {
     name: "X-Request-ID",
     in: "header",

@@ -2,11 +2,11 @@ import type { importFrom } from "./import-from.ts";
 
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
+export type Schemas = Readonly<Record<string, JsonSchema>>;
 
 /** Side of a schema: the values that it accepts, or the values that it returns. */
 export type Side = "input" | "output";
 
-/** Options of the converters for schema libraries. */
 export interface ReadOptions {
   readonly side: Side;
   /** @throws Error if the application's package is missing. */
@@ -61,6 +61,11 @@ export function asSchema(value: unknown): JsonSchema {
   return value === false ? { not: {} } : {};
 }
 
+/** Decodes a part of a JSON pointer in a URI. */
+export function decodePointer(part: string): string {
+  return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
 /** Maps the direct subschemas of a schema, at any keyword. `change` receives each with its path. */
 export function mapParts(
   schema: JsonSchema,
@@ -85,7 +90,6 @@ type Defined<Members> = {
   >;
 };
 
-/** Drops members that are `undefined`, as JSON does. */
 export function defined<Members extends object>(members: Members): Defined<Members> {
   const kept = Object.entries(members).filter(([, member]) => member !== undefined);
   return Object.fromEntries(kept) as Defined<Members>; // safe: of the members, only these are left

@@ -4,7 +4,6 @@ import { dateOf, defined, type JsonSchema, type ReadOptions, target, unsaid } fr
 
 type Said = Record<string, unknown>;
 
-/** Argument that `@valibot/to-json-schema` passes to overrides. */
 interface Context {
   readonly jsonSchema: Said;
   readonly errors: readonly string[] | undefined;

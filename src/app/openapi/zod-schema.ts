@@ -13,7 +13,6 @@ import {
   unsaid,
 } from "./schema.ts";
 
-/** Part of a schema of zod 4 or zod/mini that this module reads. */
 interface ZodSchema extends StandardSchemaV1 {
   readonly _zod: ZodInternals;
 }
@@ -35,7 +34,7 @@ interface Definition {
   }[];
 }
 
-/** Argument of zod's override, with the generated schema, which is changed in place. */
+/** Argument of zod's override, which changes the schema in place. */
 interface Said {
   readonly zodSchema: ZodSchema;
   readonly jsonSchema: Record<string, unknown>;
@@ -53,8 +52,7 @@ export async function zodSchema(
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
     if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
-    // In zod, `readonly` restricts code that uses the value. In JSON Schema, `readOnly` means that
-    // requests cannot send it.
+    // In JSON Schema, `readOnly` means that requests cannot send it; in zod, it restricts code.
     if (def.type === "readonly") delete jsonSchema["readOnly"];
     sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
@@ -142,7 +140,7 @@ function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
     (pattern) => hasFlags(pattern?.flags),
   );
   const untrue = [...ofFormat.map(({ pattern }) => pattern), ...flagged];
-  return new Set(untrue.flatMap((pattern) => pattern?.source ?? []));
+  return new Set(untrue.filter((one) => one !== undefined).map(({ source }) => source));
 }
 
 function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unknown>): void {

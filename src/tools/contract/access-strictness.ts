@@ -31,10 +31,7 @@ type Roles = ReadonlySet<string>;
 
 const mostSets = 2_000;
 
-/**
- * Minimal role sets of a signed-in caller, or `undefined` for too many. More roles never lose
- * access.
- */
+/** Minimal role sets of a signed-in caller, or `undefined` for too many. */
 function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
   switch (kind) {
     case "admin":

@@ -69,7 +69,7 @@ function entryChanges<Entry>(
     removal: breaks,
     changes = () => [],
   }: Entries<Entry>,
-): readonly Change[] {
+): Change[] {
   const byKey = (entries: readonly Entry[]) => new Map(entries.map((entry) => [key(entry), entry]));
   const [was, is] = [byKey(before), byKey(after)];
   return [
@@ -85,7 +85,7 @@ function entryChanges<Entry>(
   ];
 }
 
-function eventChanges(before: LockedEvent, after: LockedEvent, where: string): readonly Change[] {
+function eventChanges(before: LockedEvent, after: LockedEvent, where: string): Change[] {
   const text = ({ kept }: LockedEvent) => String(kept ?? "not kept");
   return [
     ...changed(text(before), text(after), where, "event-kept-changed"),
@@ -93,16 +93,12 @@ function eventChanges(before: LockedEvent, after: LockedEvent, where: string): r
   ];
 }
 
-function scheduleChanges(
-  before: LockedSchedule,
-  after: LockedSchedule,
-  where: string,
-): readonly Change[] {
+function scheduleChanges(before: LockedSchedule, after: LockedSchedule, where: string): Change[] {
   const text = ({ cron, timeZone, missed }: LockedSchedule) =>
     `${cron} ${timeZone}, missed: ${missed}`;
   return changed(text(before), text(after), where, "schedule-changed");
 }
 
-function changed(before: string, after: string, where: string, rule: string): readonly Change[] {
+function changed(before: string, after: string, where: string, rule: string): Change[] {
   return before === after ? [] : [{ where, rule, detail: `${before} -> ${after}` }];
 }

@@ -1,4 +1,5 @@
 import { sortedBy } from "../../app/openapi/canonical.ts";
+import { isObject } from "../../app/openapi/schema.ts";
 import { type Contract, contractFormat } from "./contract.ts";
 
 /** One fact per line, always in the same order. */
@@ -49,23 +50,23 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
-/** Members of an entry whose own members are sorted. */
+/** Only the members of these are sorted. A route keeps its order: most important first. */
 const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 
-/** Sorts the members of schemas. A route keeps its order: most important first. */
 function ordered(value: unknown): unknown {
   return mapped(value, (name, part) => (schemas.has(name) ? sorted(part) : ordered(part)));
 }
 
 function sorted(value: unknown): unknown {
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    value = Object.fromEntries(sortedBy(Object.entries(value), ([name]) => name));
-  return mapped(value, (name, part) =>
+  const members = mapped(value, (name, part) =>
     sets.has(name) && Array.isArray(part)
       ? sortedBy(part.map(sorted), (item) => JSON.stringify(item))
       : sorted(part),
   );
+  return isObject(members)
+    ? Object.fromEntries(sortedBy(Object.entries(members), ([name]) => name))
+    : members;
 }
 
 function mapped(value: unknown, change: (name: string, part: unknown) => unknown): unknown {

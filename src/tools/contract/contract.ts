@@ -51,14 +51,13 @@ export type LockedKeyHeader = "either" | "idempotency-key" | "none" | "required"
 
 export interface LockedEvent {
   readonly type: string;
-  /** Number of days for which the event is kept. */
+  /** In days. */
   readonly kept?: number | "forever";
   readonly payload: JsonSchema;
 }
 
 export type LockedSchedule = Readonly<Record<"name" | "cron" | "timeZone" | "missed", string>>;
 
-/** A contract, and the parts that JSON Schema cannot express. */
 export interface ReadContract {
   readonly contract: Contract;
   readonly unsaid: readonly UnsaidSchema[];

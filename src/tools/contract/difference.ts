@@ -1,4 +1,3 @@
-/** Reason why values of one schema do not fit another. */
 export type DifferenceKind =
   | "type"
   | "changed-type"

@@ -1,4 +1,4 @@
-import { noTextMark, unsaidMark } from "../../app/openapi/schema.ts";
+import { type JsonSchema, noTextMark, unsaidMark } from "../../app/openapi/schema.ts";
 import type { SchemaNode } from "./shape.ts";
 
 /** Keywords that shapes express or that restrict nothing. Others become tags. */
@@ -14,7 +14,7 @@ export const knownKeywords: ReadonlySet<string> = new Set([
 ]);
 
 /** Includes the neighboring keywords that affect the rule. */
-export function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): SchemaNode {
+export function ruleOf(keyword: string, node: JsonSchema): SchemaNode {
   const { properties = {}, additionalProperties } = node;
   if (keyword === "patternProperties") {
     const named = Object.keys(properties as object).sort(); // safe: an object in JSON Schema

@@ -1,3 +1,4 @@
+import type { JsonSchema } from "../../app/openapi/schema.ts";
 import {
   isHigher,
   isLower,
@@ -13,7 +14,6 @@ import {
   type ValueShape,
 } from "./shape.ts";
 
-type Keywords = Readonly<Record<string, unknown>>;
 type Range = Pick<Ranged, "least" | "most">;
 
 export const allTypes: readonly string[] = "null boolean number string array object".split(" ");
@@ -21,7 +21,7 @@ export const allTypes: readonly string[] = "null boolean number string array obj
 /** Ignores references and keywords that combine schemas. */
 export function shapesOfTypes(
   types: readonly string[],
-  node: Keywords,
+  node: JsonSchema,
   root: SchemaNode,
 ): readonly Shape[] {
   return types.flatMap((type) => makers[type]?.(node, root) ?? []);
@@ -31,13 +31,12 @@ export function valueShape(value: unknown): ValueShape {
   return { kind: "value", value, tags: noTags };
 }
 
-/** Returns a part of a schema in the form that shapes store. */
 export function partOf(part: unknown, root: SchemaNode): Schema {
   // Safe: only known keywords are read, and a value that is not a schema does not have any.
   return part === undefined ? [] : [{ node: part as SchemaNode, root }];
 }
 
-const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => readonly Shape[]>> = {
+const makers: Readonly<Record<string, (node: JsonSchema, root: SchemaNode) => readonly Shape[]>> = {
   null: () => [valueShape(null)],
   boolean: () => [valueShape(true), valueShape(false)],
   number: (node) => [{ kind: "number", ...numberRange(node), tags: tagsOf(node, numberTags) }],
@@ -70,13 +69,13 @@ const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => read
 const numberTags = ["multipleOf", "format"];
 const stringTags = ["pattern", "format", "contentEncoding", "contentMediaType"];
 
-function listOf(value: unknown): readonly unknown[] {
+function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
 /** With `patternProperties`, an unnamed property may match any of the patterns. */
 function additionalOf(
-  { additionalProperties, patternProperties }: Keywords,
+  { additionalProperties, patternProperties }: JsonSchema,
   root: SchemaNode,
 ): Schema | undefined {
   if (patternProperties !== undefined) {
@@ -87,7 +86,7 @@ function additionalOf(
   return additionalProperties === undefined ? undefined : partOf(additionalProperties, root);
 }
 
-function tagsOf(node: Keywords, keywords: readonly string[]): Tags {
+function tagsOf(node: JsonSchema, keywords: readonly string[]): Tags {
   return new Map(
     keywords.flatMap((keyword) =>
       node[keyword] === undefined ? [] : [tagOf(keyword, node[keyword])],
@@ -95,7 +94,7 @@ function tagsOf(node: Keywords, keywords: readonly string[]): Tags {
   );
 }
 
-function numberRange(node: Keywords): Range {
+function numberRange(node: JsonSchema): Range {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = node;
   const [low, high] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
   const least = [limit(minimum, low), limit(exclusiveMinimum, low, true)] as const;
@@ -107,7 +106,7 @@ function numberRange(node: Keywords): Range {
 }
 
 /** Limits of a length or a count. */
-function range(node: Keywords, what: string): Range {
+function range(node: JsonSchema, what: string): Range {
   return {
     least: limit(node[`min${what}`], 0),
     most: limit(node[`max${what}`], Number.POSITIVE_INFINITY),

@@ -72,26 +72,24 @@ export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
 
 export function compareKeys(before: readonly LockedKey[], after: readonly LockedKey[]): Change[] {
   const had = new Map(before.map((key) => [key.id, key]));
-  const has = new Map(after.map((key) => [key.id, key]));
+  const has = new Set(after.map(({ id }) => id));
   const successors = new Map(
     after.flatMap((key) => (key.formerly ?? []).map((id) => [id, key] as const)),
   );
   const changes = [
-    ...before.flatMap(({ id }) =>
-      has.has(id) || successors.has(id) ? [] : [change(id, "key-removed")],
-    ),
+    ...before
+      .filter(({ id }) => !has.has(id) && !successors.has(id))
+      .map(({ id }) => change(id, "key-removed")),
     ...after.flatMap((key) => {
       const [first, ...others] = [key.id, ...(key.formerly ?? [])].flatMap(
         (id) => had.get(id) ?? [],
       );
       if (first === undefined) return [change(key.id, "key-added")];
-      const rules = new Set(rulesOf(first, key, successors));
-      // The key also inherits the rows of its other former keys, so only changes that break rows
-      // count here.
-      for (const other of others) {
-        for (const rule of rulesOf(other, key, successors))
-          if (breaking[rule] === "row") rules.add(rule);
-      }
+      // The key also inherits the rows of its other former keys: of those, only what breaks rows counts.
+      const inherited = others
+        .flatMap((other) => rulesOf(other, key, successors))
+        .filter((rule) => breaking[rule] === "row");
+      const rules = new Set([...rulesOf(first, key, successors), ...inherited]);
       return [...rules].map((rule) => change(key.id, rule));
     }),
   ];

@@ -1,11 +1,12 @@
 import { isNothing } from "../../app/openapi/answers.ts";
 import { canonical } from "../../app/openapi/canonical.ts";
+import { defined, type JsonSchema } from "../../app/openapi/schema.ts";
 import { isStricter } from "./access-strictness.ts";
 import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** Returns the identity of a route for clients. Parameter names do not count. */
+/** To clients, parameter names do not count. */
 export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
@@ -34,7 +35,7 @@ type Fact = readonly [holds: boolean, breaksClients: boolean, rule: string, deta
 function accessFacts(
   { access: was, body: had }: LockedRoute,
   { access: is, body: has }: LockedRoute,
-): readonly Fact[] {
+): Fact[] {
   const detail = `${canonical(was)} -> ${canonical(is)}`;
   const isRefused = isStricter(was, is);
   return [
@@ -52,7 +53,7 @@ const headers: Readonly<Record<LockedKeyHeader, number>> = {
   either: 2,
 };
 
-function keyFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
+function keyFacts(before: LockedRoute, after: LockedRoute): Fact[] {
   const { key: was = "either", keptSeconds: kept = 300 } = before;
   const { key: is = "either", keptSeconds: keeps = 300 } = after;
   const [had, has] = [was !== "none", is !== "none"];
@@ -89,16 +90,15 @@ function withNames(
   others: readonly string[],
 ): SchemaNode {
   // Safe: any member of an object can be read.
-  const { properties, required, ...rest } = Object(input) as Readonly<Record<string, unknown>>;
+  const { properties, required, ...rest } = Object(input) as JsonSchema;
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
-  return {
+  const renamed = Object.entries(Object(properties)).map(([name, part]) => [called(name), part]);
+  return defined({
     ...rest,
-    properties: Object.fromEntries(
-      Object.entries(Object(properties)).map(([name, part]) => [called(name), part]),
-    ),
-    ...(Array.isArray(required) ? { required: required.map((name) => called(String(name))) } : {}),
-  };
+    properties: Object.fromEntries(renamed),
+    required: Array.isArray(required) ? required.map((name) => called(String(name))) : undefined,
+  });
 }
 
 function paramsOf({ path }: LockedRoute): readonly string[] {

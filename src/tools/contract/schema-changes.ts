@@ -1,4 +1,5 @@
 import { canonical } from "../../app/openapi/canonical.ts";
+import type { JsonSchema } from "../../app/openapi/schema.ts";
 import { type Difference, type DifferenceKind, isRefusing } from "./difference.ts";
 import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
@@ -65,9 +66,8 @@ export function partChanges(
 }
 
 interface RoleRules {
-  /** Whether rejecting values that were accepted before is breaking. */
+  /** Whether it is breaking to reject values that were accepted, and to allow other values. */
   readonly narrowed: boolean;
-  /** Whether values that were impossible before are breaking. */
   readonly widened: boolean;
   readonly broken: Broken;
   /** Whether it is breaking that a property is no longer named. */
@@ -79,8 +79,7 @@ interface RoleRules {
 const roles: Readonly<Record<Role, RoleRules>> = {
   input: { narrowed: true, widened: false, broken: "client", losing: true, isOpen: false },
   output: { narrowed: false, widened: true, broken: "client", losing: true, isOpen: true },
-  // The new schema reads queued and kept events. The old schema reads events in other applications
-  // and during a rolling deployment.
+  // The new schema reads kept events; the old one reads new events, as in a rolling deployment.
   payload: { narrowed: true, widened: true, broken: "consumer", losing: true, isOpen: false },
   job: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
@@ -127,10 +126,7 @@ const kindNames = {
   Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>
 >;
 
-/**
- * Keeps one change per place and rule: a breaking one first, and a new required property before a
- * new one.
- */
+/** One per place and rule: a breaking one first, a new required property before a new one. */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
   const left = changes.filter(
@@ -166,7 +162,7 @@ function defaultChanges(
 /** Does not follow references or alternatives. */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
   // Safe: any member can be read.
-  const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>;
+  const { properties, items, default: own } = Object(schema) as JsonSchema;
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),
     ...Object.entries(Object(properties)).flatMap(([name, part]) =>

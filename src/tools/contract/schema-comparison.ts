@@ -15,19 +15,15 @@ import {
 } from "./shape.ts";
 import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./shape-differences.ts";
 
-interface Comparison {
-  /** Lets pass unnamed properties that `to` rejects: its reader ignores unknown properties. */
-  readonly isOpen?: boolean;
-}
-
 /**
  * Finds where `to` may reject a value that `from` accepts, and properties that only one names. Only
- * properties that `from` names or restricts count: it promises nothing about others.
+ * properties that `from` names or restricts count: it promises nothing about others. `isOpen` lets
+ * pass unnamed properties that `to` rejects: its reader ignores unknown properties.
  */
 export function differences(
   from: SchemaNode,
   to: SchemaNode,
-  { isOpen = false }: Comparison = {},
+  { isOpen = false }: { readonly isOpen?: boolean } = {},
 ): readonly Difference[] {
   const walk = new Walk(isOpen);
   const found = walk.schemas([{ node: from, root: from }], [{ node: to, root: to }], "");
@@ -46,7 +42,7 @@ class Walk {
     this.#isOpen = isOpen;
   }
 
-  schemas(from: Schema, to: Schema, path: string): readonly Difference[] {
+  schemas(from: Schema, to: Schema, path: string): Difference[] {
     const [fromTexts, toTexts] = [from.map(textOf), to.map(textOf)];
     if (toTexts.every((text) => fromTexts.includes(text) || text === "true")) return [];
     const pair = canonical([fromTexts, toTexts]);
@@ -64,7 +60,7 @@ class Walk {
     }
   }
 
-  #shapes(from: readonly Shape[], to: readonly Shape[], path: string): readonly Difference[] {
+  #shapes(from: readonly Shape[], to: readonly Shape[], path: string): Difference[] {
     const types = new Set(to.map(typeOf));
     const hasCommon = from.some((shape) => types.has(typeOf(shape)));
     return from.flatMap((shape) => {
@@ -82,7 +78,6 @@ class Walk {
     });
   }
 
-  /** Returns the differences from the closest alternative. */
   #nearest(
     shape: RangedShape,
     alternatives: readonly Shape[],
@@ -107,7 +102,7 @@ class Walk {
     );
   }
 
-  #shape(from: RangedShape, to: RangedShape, path: string): readonly Difference[] {
+  #shape(from: RangedShape, to: RangedShape, path: string): Difference[] {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
@@ -117,7 +112,7 @@ class Walk {
     ];
   }
 
-  #items(from: ArrayShape, to: ArrayShape, path: string): readonly Difference[] {
+  #items(from: ArrayShape, to: ArrayShape, path: string): Difference[] {
     const length = Math.min(Math.max(from.prefix.length, to.prefix.length), from.most.at);
     const item = (index: number, at: string | number = index) =>
       this.schemas(itemOf(from, index), itemOf(to, index), `${path}[${at}]`);
@@ -125,7 +120,7 @@ class Walk {
     return from.most.at > length ? [...found, ...item(length, "")] : found;
   }
 
-  #members(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+  #members(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
     const at = (name: string) => (path === "" ? name : `${path}.${name}`);
     const names = [...new Set([...from.properties.keys(), ...to.properties.keys()])];
     const missing = [...to.required].filter((name) => !from.required.has(name));
@@ -138,7 +133,7 @@ class Walk {
     ];
   }
 
-  #property(from: ObjectShape, to: ObjectShape, name: string, path: string): readonly Difference[] {
+  #property(from: ObjectShape, to: ObjectShape, name: string, path: string): Difference[] {
     const [was, is] = [from, to].map(
       ({ properties, additional }) => properties.get(name) ?? additional,
     );
@@ -151,13 +146,13 @@ class Walk {
     return [difference(path, isSkipped ? "only-from" : "named", "", "there", "")];
   }
 
-  #unnamed(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+  #unnamed(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
     if (to.additional === undefined || isRefusal(from.additional)) return [];
     if (!isRefusal(to.additional)) return this.schemas(from.additional ?? [], to.additional, path);
     return this.#isOpen ? [] : [difference(path, "unnamed", "", "allowed", "refused")];
   }
 
-  #names(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+  #names(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
     const named = [...from.properties.keys()].filter((name) => accepts(to.names, name) !== true);
     const unnamed = isRefusal(from.additional)
       ? []

@@ -1,4 +1,5 @@
 import { canonical } from "../../app/openapi/canonical.ts";
+import { decodePointer } from "../../app/openapi/schema.ts";
 import { knownKeywords, ruleOf } from "./keyword-rules.ts";
 import { allTypes, partOf, shapesOfTypes, valueShape } from "./keyword-shapes.ts";
 import {
@@ -11,6 +12,7 @@ import {
   noTags,
   type ObjectShape,
   propertyOf,
+  type Ranged,
   type Schema,
   type SchemaNode,
   type Shape,
@@ -116,21 +118,14 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
-  return reference
-    .slice(2)
-    .split("/")
-    .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
-    .reduce<unknown>(
-      // Safe: the member is only read if it exists.
-      (node, name) =>
-        Object.hasOwn(Object(node), name)
-          ? (node as Readonly<Record<string, unknown>>)[name]
-          : undefined,
-      root,
-    );
+  const names = reference.slice(2).split("/").map(decodePointer);
+  return names.reduce<unknown>(
+    (node, name) => (Object.hasOwn(Object(node), name) ? Object(node)[name] : undefined),
+    root,
+  );
 }
 
-/** Checks that no value can match two branches, as far as this can be determined. */
+/** No value matches two branches, as far as this can be determined. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
     branches
@@ -139,10 +134,7 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
   );
 }
 
-/**
- * Checks that no value can match both shapes. Objects differ in a property that both require,
- * the discriminator.
- */
+/** No value matches both. Objects differ in a property that both require, the discriminator. */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
@@ -180,7 +172,6 @@ function intersections(
   return shapes;
 }
 
-/** Returns the shape that accepts the values that both shapes accept. */
 function intersection(one: Shape, other: Shape, level: number): Shape | undefined {
   if (one.kind === "value") return valueWithin(one, other, level);
   if (other.kind === "value") return valueWithin(other, one, level);
@@ -205,7 +196,7 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
 function bothObjects(
   one: ObjectShape,
   other: ObjectShape,
-): Pick<ObjectShape, "properties" | "required" | "additional" | "names"> {
+): Omit<ObjectShape, "kind" | keyof Ranged> {
   const names = new Set([...one.properties.keys(), ...other.properties.keys()]);
   const isSilent = one.additional === undefined && other.additional === undefined;
   return {
@@ -218,10 +209,7 @@ function bothObjects(
   };
 }
 
-/**
- * If acceptance cannot be determined, the value carries the shape's rules, and `unsure` if its
- * parts are undetermined too.
- */
+/** A value that may match carries the shape's rules, and `unsure` if its parts may match too. */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;
@@ -229,5 +217,4 @@ function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape |
   return { ...one, tags: new Map([...one.tags, ...other.tags, ...(isByRules ? [] : [unsure])]) };
 }
 
-/** Tag of a value that may or may not be accepted, with no known rule to decide it. */
 const unsure = tagOf(unsureKeyword, null);

@@ -12,7 +12,6 @@ import {
 export type Answer = boolean | undefined;
 type Accepts = (schema: Schema, value: unknown) => Answer;
 
-/** Checks whether a shape accepts a value. `accepts` does the same for schemas. */
 export function matches(shape: Shape, value: unknown, accepts: Accepts): Answer {
   if (typeOf(shape) !== typeOfValue(value)) return false;
   const tags = [...shape.tags.values()].map((tag) => isKept(tag, value));
@@ -24,7 +23,6 @@ export function matches(shape: Shape, value: unknown, accepts: Accepts): Answer 
   return every([isWithin, ...tags, ...parts(shape, value, accepts)]);
 }
 
-/** Combines answers with a logical AND. */
 function every(answers: readonly Answer[]): Answer {
   if (answers.includes(false)) return false;
   return answers.includes(undefined) ? undefined : true;

@@ -1,6 +1,7 @@
 import { canonical } from "../../app/openapi/canonical.ts";
+import type { JsonSchema } from "../../app/openapi/schema.ts";
 
-export type SchemaNode = boolean | Readonly<Record<string, unknown>>;
+export type SchemaNode = boolean | JsonSchema;
 
 /** Schema with the document in which its references are resolved. */
 export interface Located {
@@ -79,12 +80,11 @@ export function tagged(
   }));
 }
 
-/** Checks whether `one`, as a lower limit, allows fewer values than `other`. */
+/** Whether `one`, as a lower limit, allows fewer values than `other`. */
 export function isHigher(one: Limit, other: Limit): boolean {
   return one.at > other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }
 
-/** Checks whether `one`, as an upper limit, allows fewer values than `other`. */
 export function isLower(one: Limit, other: Limit): boolean {
   return one.at < other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }

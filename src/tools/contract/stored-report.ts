@@ -10,6 +10,7 @@ import {
   formerPlace,
   isCurrent,
   type RowAddress,
+  type RowLevel,
 } from "../../parts/config/read/rows.ts";
 import {
   countsAt,
@@ -23,7 +24,6 @@ import {
 export interface StoredReport {
   /** Limited rows that are not read as stored. */
   readonly stored: readonly StoredVerdict[];
-  /** Number of rows by verdict, listed or not. */
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;
   readonly unlisted: number;
@@ -31,17 +31,17 @@ export interface StoredReport {
   readonly unopened: number;
 }
 
-export interface StoredRow {
+interface StoredRow {
   readonly address: RowAddress;
   readonly row: ConfigRow;
 }
 
-export interface StoredPage {
+interface StoredPage {
   readonly rows: readonly StoredRow[];
   readonly scanned: number;
 }
 
-export interface ReportSources {
+interface ReportSources {
   readonly registry: ConfigKeyRegistry;
   readonly pages: AsyncIterable<StoredPage>;
   readonly reader: ConfigRowReader;
@@ -63,12 +63,9 @@ export async function reportStored(sources: ReportSources): Promise<StoredReport
     const looked = await lookedAt(sources, page);
     rows += looked.length;
     unopened += looked.filter(
-      ({ opened, verdict }) =>
-        verdict === undefined && opened !== undefined && "locked" in opened.row,
+      ({ opened, verdict }) => verdict === undefined && opened && "locked" in opened.row,
     ).length;
-    const found = looked.flatMap((one) =>
-      one.verdict === undefined ? [] : [{ ...one, verdict: one.verdict }],
-    );
+    const found = looked.flatMap(({ verdict, ...one }) => (verdict ? [{ ...one, verdict }] : []));
     for (const { verdict } of found) counts[verdict] += 1;
     stored.push(...(await listed(sources, found.slice(0, limit - stored.length))));
     scanned += page.scanned;
@@ -93,14 +90,8 @@ async function lookedAt(sources: ReportSources, { rows }: StoredPage): Promise<r
   const current = rows.flatMap(({ address, row }) => {
     const owner = ownerOf(address.partition);
     if (owner === undefined || !isCurrent(row, nowMs)) return [];
-    return [
-      {
-        address,
-        row,
-        owner,
-        key: registry.configKeys.get(address.key) ?? successorOf(address.key, registry),
-      },
-    ];
+    const key = registry.configKeys.get(address.key) ?? successorOf(address.key, registry);
+    return [{ address, row, owner, key }];
   });
   const renamed = current.flatMap(({ address: { partition }, key }) =>
     key?.definition.formerly === undefined ? [] : [{ partition, key: key.id }],
@@ -124,11 +115,7 @@ function lookAt(
       isCurrent(instead, nowMs) && (instead[formerPlace]?.key ?? key.id) === address.key;
     if (!counts) return ignored.map((one) => ({ ...one, instead }));
   }
-  const {
-    levels: [level],
-  } = owner;
-  // Safe: every owner has a level.
-  const source = (level as PartitionOwner["levels"][number]).source;
+  const { source } = owner.levels[0] as RowLevel; // safe: every owner has a level
   const opened = { source, row: openRow(row, key.definition, address) };
   return [{ ...looked, opened, verdict: verdictOf(key, opened) }];
 }
@@ -142,42 +129,34 @@ async function listed(
     key === undefined ? [] : owner.levels.slice(1).filter(({ source }) => countsAt(key, source));
   const rows = await readOnce(
     sources,
-    found.flatMap((one) =>
-      broader(one).map(({ partition }) => ({ partition, key: String(one.key?.id) })),
-    ),
+    found.flatMap((one) => broader(one).map((level) => ({ ...level, key: String(one.key?.id) }))),
   );
   return found.map((one): StoredVerdict => {
     const { address, owner, key, instead, opened, verdict } = one;
-    const opens = (
-      { source, partition }: PartitionOwner["levels"][number],
-      row: ConfigRow | undefined,
-    ): OpenedRow[] => {
-      if (key === undefined || !isCurrent(row, nowMs)) return [];
-      return [{ source, row: openRow(row, key.definition, { partition, key: key.id }) }];
-    };
-    const surroundings = [
-      ...(opened === undefined
-        ? owner.levels.slice(0, 1).flatMap((level) => opens(level, instead))
-        : [opened]),
-      ...broader(one).flatMap((level) =>
-        opens(level, rows({ partition: level.partition, key: String(key?.id) })),
-      ),
-    ];
-    const reads = readsOf(key, {
-      rows: surroundings,
-      override: key === undefined ? undefined : overrides[key.id],
-      wasEncrypted: [
-        address.key,
-        ...(key === undefined ? [] : [key.id, ...(key.definition.formerly ?? [])]),
-      ].some((id) => wereEncrypted.has(id)),
-    });
-    return {
+    const said = {
       key: address.key,
       scope: owner.scope,
       tenantId: owner.tenantId ?? null,
       verdict,
-      reads,
     };
+    if (key === undefined) return { ...said, reads: null };
+    const { id, definition } = key;
+    const opens = ({ source, partition }: RowLevel, row: ConfigRow | undefined): OpenedRow[] =>
+      isCurrent(row, nowMs)
+        ? [{ source, row: openRow(row, definition, { partition, key: id }) }]
+        : [];
+    const own = owner.levels.slice(0, 1);
+    const reads = readsOf(key, {
+      rows: [
+        ...(opened === undefined ? own.flatMap((level) => opens(level, instead)) : [opened]),
+        ...broader(one).flatMap((level) => opens(level, rows({ ...level, key: id }))),
+      ],
+      override: overrides[id],
+      wasEncrypted: [address.key, id, ...(definition.formerly ?? [])].some((name) =>
+        wereEncrypted.has(name),
+      ),
+    });
+    return { ...said, reads };
   });
 }
 

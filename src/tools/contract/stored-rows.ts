@@ -3,10 +3,7 @@ import type { ConfigScope, RegisteredConfigKey } from "../../parts/config/declar
 import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
-/**
- * `clamped`: out of bounds. `fallback`: invalid, so the next level applies. `ignored`: no key reads
- * it.
- */
+/** Out of bounds; invalid, so that the next level applies; or read by no key. */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
 export interface StoredVerdict {
@@ -28,36 +25,30 @@ export function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]):
 }
 
 /** `undefined` if the row is read as stored, or is a secret that cannot be decrypted. */
-export function verdictOf(
-  key: RegisteredConfigKey | undefined,
-  row: OpenedRow,
-): Verdict | undefined {
-  if (key === undefined || !countsAt(key, row.source)) return "ignored";
+export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
+  if (!countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
   const supplied = suppliedBy(key.definition, { rows: [row], override: undefined }, () => {});
   if (supplied === undefined) return "fallback";
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-export interface Surroundings {
-  /** Narrowest first. */
-  readonly rows: readonly OpenedRow[];
-  readonly override: unknown;
-  readonly wasEncrypted: boolean;
-}
-
+/** `rows` begin with the narrowest. */
 export function readsOf(
-  key: RegisteredConfigKey | undefined,
-  { rows, override, wasEncrypted }: Surroundings,
+  key: RegisteredConfigKey,
+  {
+    rows,
+    override,
+    wasEncrypted,
+  }: Omit<Levels, "frameworkDefault"> & { readonly wasEncrypted: boolean },
 ): unknown {
-  if (key === undefined) return null;
   const { id, definition } = key;
   if (definition.encrypted || wasEncrypted) return "(secret)";
-  const counting = rows.filter(({ source }) => countsAt(key, source));
-  const resolved = cascade(
-    definition,
-    { rows: counting, override, frameworkDefault: frameworkDefault(id, definition) },
-    () => {},
-  );
+  const levels = {
+    rows: rows.filter(({ source }) => countsAt(key, source)),
+    override,
+    frameworkDefault: frameworkDefault(id, definition),
+  };
+  const resolved = cascade(definition, levels, () => {});
   return resolved === "ask-computed" ? "(computed)" : (resolved.value ?? null);
 }

@@ -177,7 +177,7 @@ function ownLine(msg: string, ...more: readonly string[]): string {
   return `{ ${conditions.join(" && ")} }`;
 }
 
-const ownNamespace = substituted(namePrefix);
+export const ownNamespace = substituted(namePrefix);
 
 function metricPart(
   id: string,

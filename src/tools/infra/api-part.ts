@@ -84,9 +84,8 @@ function routeId(route: string): string {
 }
 
 /**
- * Logged for each request, even one that reaches no function. Omits query, body and other headers:
- * they contain tokens and values. Fields that a client controls come first: the later of two
- * duplicate members wins.
+ * Omits query, body and other headers: they contain tokens and values. Fields that a client controls
+ * come first: the later of two duplicate members wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

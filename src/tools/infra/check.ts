@@ -4,7 +4,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/routes.ts";
 import { indexFault } from "../../aws/tables/table-indexes.ts";
 import { type FunctionMark, markOf } from "../../hosts/lambda-http/function-mark.ts";
-import type { ComparedTemplate } from "./difference.ts";
+import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
 import { messageIds } from "./message-parts.ts";
 import { type NeededTable, type Needs, needsOf } from "./needs.ts";
@@ -86,21 +86,14 @@ interface TemplateFunction {
 
 function functionsIn(template: ComparedTemplate): TemplateFunction[] {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
-    const [, module = "", name = ""] =
-      /([^/]*)\.([^./]+)$/.exec(textOf(Properties["Handler"], template)) ?? [];
+    const { Handler, Environment } = resolved(Properties, template);
+    const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
     // Safe: any object or string.
-    const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object };
+    const { Variables = {} } = (Environment ?? {}) as { readonly Variables?: object };
     return Type === "AWS::Lambda::Function" && name !== ""
       ? [{ id, module, name, variables: Object.keys(Variables) }]
       : [];
   });
-}
-
-function textOf(value: unknown, { Parameters = {} }: ComparedTemplate): string {
-  if (typeof value === "string") return value;
-  if (typeof value !== "object" || value === null || !("Fn::Sub" in value)) return "";
-  const defaultOf = (_whole: string, name: string) => String(Parameters[name]?.Default);
-  return String(value["Fn::Sub"]).replaceAll(/\$\{(\w+)\}/g, defaultOf);
 }
 
 function functionMistakes(

@@ -110,7 +110,7 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
 }
 
 /** Shows a changed default as a change of the property that uses it. */
-function resolved(properties: Members = {}, { Parameters = {} }: ComparedTemplate): Members {
+export function resolved(properties: Members = {}, { Parameters = {} }: ComparedTemplate): Members {
   const defaultOf = (name: string) => own(Parameters, name)?.Default;
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve);

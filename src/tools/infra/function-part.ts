@@ -1,6 +1,7 @@
+import { isolationVariable } from "../../app/registry/isolation.ts";
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
-import { isolationVariables, tenantStatements } from "./isolation-part.ts";
+import { tenantStatements } from "./isolation-part.ts";
 import { type Needs, queuesOf } from "./needs.ts";
 import { arnParameter, isGiven, namePrefix } from "./parameters.ts";
 import { statementsOf } from "./statements.ts";
@@ -47,9 +48,7 @@ export function functionParts(
       name,
       statementsOf(needed, needs, place, logGroup),
     ),
-    ...(ofTenants === undefined
-      ? []
-      : [rolePart(tenantRole, assumedBy(role), "tenants", ofTenants)]),
+    ...(ofTenants ? [rolePart(tenantRole, assumedBy(role), "tenants", ofTenants)] : []),
     resource(
       lambda,
       "AWS::Lambda::Function",
@@ -65,8 +64,8 @@ export function functionParts(
         Environment: {
           Variables: {
             ...environment,
-            ...(answers && needs.hasAuthSecret ? authVariables : {}),
-            ...(ofTenants === undefined ? {} : isolationVariables(tenantRole)),
+            ...(answers && needs.hasAuthSecret && authVariables),
+            ...(ofTenants && { [isolationVariable]: attributeOf(tenantRole, "Arn") }),
           },
         },
         ReservedConcurrentExecutions: answers
@@ -114,7 +113,6 @@ function assumedBy(role: string): Value {
   };
 }
 
-/** Lets a service of AWS invoke a function. */
 export function permissionPart(
   name: string,
   caller: string,
@@ -130,7 +128,6 @@ export function permissionPart(
   });
 }
 
-/** Keeps the code independent of the stage. */
 export function environmentOf(needs: Needs, place: DataPlace): Values {
   const { tables, bus } = needs;
   return {
@@ -142,10 +139,7 @@ export function environmentOf(needs: Needs, place: DataPlace): Values {
   };
 }
 
-/**
- * Secret that verifies tokens. It can also create them, so only functions that answer requests
- * receive it.
- */
+/** It can also create tokens, so only functions that answer requests receive it. */
 const authVariables: Values = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
   KEELSON_AUTH_SECRET: substituted("{{resolve:secretsmanager:${Secret}}}", {

@@ -26,10 +26,7 @@ export type Duty =
   | "send-due";
 
 export interface NeededFunction {
-  /**
-   * Export name and suffix of the function's name: `http`, or `filesFileCreate` for
-   * `files.file.create`.
-   */
+  /** Export, and suffix of the name: `http`, or `filesFileCreate` for `files.file.create`. */
   readonly name: string;
   readonly calledBy: "requests" | "queues" | "stream" | "minute";
   readonly timeoutSeconds: number;
@@ -41,10 +38,7 @@ export interface NeededFunction {
 
 /** Called by the API. Shorter than its 30 s, so that keelson sends the response on a timeout. */
 const ofRequests = { calledBy: "requests", timeoutSeconds: 20 } as const;
-/**
- * Timeout of the function that consumes a batch, in seconds. Its queues hide a message for six
- * times as long.
- */
+/** Timeout for a batch, in seconds. Queues hide a message for six times as long. */
 export const queueTimeoutSeconds = 30;
 const ofQueues = { calledBy: "queues", timeoutSeconds: queueTimeoutSeconds } as const;
 const ofStream = { calledBy: "stream", timeoutSeconds: 30 } as const;
@@ -52,7 +46,7 @@ const ofSweep = { calledBy: "minute", timeoutSeconds: 60 } as const;
 /** Long enough for a report. Schedules that become due meanwhile start in another invocation. */
 const ofSchedules = { calledBy: "minute", timeoutSeconds: 300 } as const;
 
-/** Derives duties and tables from declarations. @throws Error if a handler's name is too long. */
+/** @throws Error if a handler's name is too long. */
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
   const { consumers, jobs, schedules, features } = registry;
@@ -90,8 +84,7 @@ function handlerFunction(
     "static" in segment ? `/${segment.static}` : `/{${segment.param}}`,
   );
   const path = [basePath, ...segments].join("") || "/";
-  // The function of a query also answers HEAD, because the function for all routes may lack the
-  // permissions.
+  // Also answers HEAD: the function for all routes may lack the permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),

@@ -1,15 +1,10 @@
 import { keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
-import { isolationVariable } from "../../app/registry/isolation.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
 import type { Needs } from "./needs.ts";
 import { statement, tableStatements, useCustomerKey } from "./statements.ts";
-import { attributeOf, type Value, type Values } from "./template.ts";
-
-export function isolationVariables(tenantRole: string): Values {
-  return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
-}
+import type { Value } from "./template.ts";
 
 /**
  * Statements of the tenant role, or `undefined` if the function needs none. In tables with tenants
@@ -31,10 +26,7 @@ export function tenantStatements(
   ];
 }
 
-/**
- * `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. A
- * session without the tag does not match.
- */
+/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. */
 const ofTenant = {
   "ForAllValues:StringLike": {
     "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
@@ -44,8 +36,8 @@ const ofTenant = {
 const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
 /**
- * Other items of a transaction use the same credentials. Only transactions use
- * `ConditionCheckItem`, so it does not support the condition on the enclosing operation.
+ * Other items of a transaction use the same credentials. `ConditionCheckItem` does not support the
+ * condition on the enclosing operation: only transactions use it.
  */
 function commitStatements({ duties, tables }: NeededFunction, place: DataPlace): Value[] {
   const claimed = duties.has("claim") ? [onceTable] : [];

@@ -1,23 +1,20 @@
 import type { Members, Template } from "./template.ts";
 
-/** CloudFormation's limits for each section. */
+/** CloudFormation's limits. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
 /** CloudFormation's limits, in a call and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
-
 /** Of one role, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
-
-/** Maximum size of a function's environment, in bytes, as JSON. */
+/** Of a function, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
 export interface SizeReport {
   readonly problems: readonly string[];
-  /** Hints about templates that can be deployed, but not in the usual way. */
+  /** About a template that can be deployed, but not in the usual way. */
   readonly notes: readonly string[];
 }
 
-/** Checks the limits of CloudFormation, IAM and Lambda. */
 export function sizeReport(template: Template, text: string): SizeReport {
   const bytes = Buffer.byteLength(text);
   const counts = (["Parameters", "Resources", "Outputs"] as const).flatMap((section) => {
@@ -73,7 +70,7 @@ function policyCharacters({ Policies }: Members, { Parameters }: Template): numb
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
     // Safe: any JSON value. An object may be an intrinsic function.
     const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as Members;
-    if (Array.isArray(attribute)) return named(attribute[0]);
+    if (attribute !== undefined) return named(Object(attribute)[0]);
     if (substituted !== undefined)
       return named(String(substituted).replace(/^.*:|\$\{[^}]*\}-?/g, ""));
     return value;

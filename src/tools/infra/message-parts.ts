@@ -42,7 +42,7 @@ function busParts({ name, variable }: NeededBus): TemplatePart[] {
   ];
 }
 
-/** Creates the rule. Events that it cannot deliver are sent to the dead-letter queue. */
+/** Events that the rule cannot deliver are sent to the dead-letter queue. */
 function rulePart({ rule: { name, pattern, targetId } }: NeededBus): TemplatePart {
   const { queue, dead } = messageIds.events;
   return resource(messageIds.rule, "AWS::Events::Rule", {

@@ -2,28 +2,22 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { type AlarmSubject, metricAlarms } from "../../base/metrics/metric-alarms.ts";
 import { type MetricDeclaration, metricList } from "../../base/metrics/metric-list.ts";
-import { alarmPart } from "./alarm-parts.ts";
+import { alarmPart, ownNamespace } from "./alarm-parts.ts";
 import { hasTenants } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { resource, substituted, type TemplatePart, type Values } from "./template.ts";
 
 export function metricVariables({ options }: DeclaredServer): Values {
-  const namespace = { POWERTOOLS_METRICS_NAMESPACE: substituted(namePrefix) };
-  return options.metrics === undefined ? {} : namespace;
+  return options.metrics === undefined ? {} : { POWERTOOLS_METRICS_NAMESPACE: ownNamespace };
 }
 
-/** Alarms on the functions' metrics, and a dashboard, if the server publishes metrics. */
 export function metricParts({ options, registry }: DeclaredServer): TemplatePart[] {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";
   const alarms = metricAlarms.filter(({ of }) => hasSubject[of](registry));
   return [
     ...alarms.map(({ metric, labels, ...alarm }) =>
-      alarmPart({
-        ...alarm,
-        metric: [substituted(namePrefix), metric],
-        of: { service, ...labels },
-      }),
+      alarmPart({ ...alarm, metric: [ownNamespace, metric], of: { service, ...labels } }),
     ),
     dashboardPart(service, [...metricList, ...registry.metrics.values()]),
   ];

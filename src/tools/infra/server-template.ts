@@ -38,10 +38,7 @@ const descriptions = {
   all: "A keelson server. Made by keelson infra: do not edit.",
 };
 
-/**
- * Gives the same template in every environment. @throws Error if names are too long or collide, or
- * the extension does not fit.
- */
+/** @throws Error if names are too long or collide, or the extension does not fit. */
 export function serverTemplate(
   server: DeclaredServer,
   {

@@ -73,55 +73,39 @@ const [config, once, outbox, kept] = [
   rowsOf(outboxTable),
   rowsOf(keptEventsTable),
 ];
-const leave: Grant = ["Publish", ["dynamodb:DeleteItem", "dynamodb:PutItem"], outbox];
+const dynamodb = (...actions: readonly string[]) => actions.map((action) => `dynamodb:${action}`);
+const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
 const enqueue: Grant = [
   "Enqueue",
   ["sqs:SendMessage"],
   (place, queues) => queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
 ];
-const sweep: Grant = [
-  "SweepOutbox",
-  ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
-  outbox,
-];
+const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"), outbox];
 
 const grants: Readonly<Record<Duty, readonly Grant[]>> = {
-  "read-config": [["ReadConfig", ["dynamodb:BatchGetItem"], config]],
-  // Operators' routes. One transaction writes a row with its history, and a query reads the
-  // history. Keys are rotated with a person's role.
-  "operate-config": [["OperateConfig", ["dynamodb:PutItem", "dynamodb:Query"], config]],
-  // The first write after a rename supersedes the row of the former key, or checks that it does
-  // not exist.
-  "rename-config": [
-    ["RenameConfig", ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"], config],
-  ],
-  // Takes and completes a claim (PutItem), reads it for a duplicate (GetItem), renews it during
-  // long runs (UpdateItem), and releases it after a failure (DeleteItem).
-  claim: [
-    [
-      "Claim",
-      ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
-      once,
-    ],
-  ],
+  "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
+  // Operators' routes: a row is written with its history. A person's role rotates keys.
+  "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
+  // The first write after a rename supersedes the former key's row, or checks that it is missing.
+  "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
+  // Take and complete (PutItem), read for a duplicate (GetItem), renew during long runs
+  // (UpdateItem), and release after a failure (DeleteItem).
+  claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
   // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
-  steps: [["Step", ["dynamodb:ConditionCheckItem"], once]],
+  steps: [["Step", dynamodb("ConditionCheckItem"), once]],
   // `ctx.publish`: the event is written with the effects and deleted after dispatch.
   publish: [leave, putEvents],
-  // An event is stored with the effects, after its day has been checked and recorded. A
-  // projection records its version and marks the events that it has counted.
-  "keep-events": [["KeepEvents", ["dynamodb:BatchGetItem", "dynamodb:PutItem"], kept]],
+  // An event is stored with the effects, after its day has been recorded. A projection records its
+  // version and marks the events that it has counted.
+  "keep-events": [["KeepEvents", dynamodb("BatchGetItem", "PutItem"), kept]],
   // `ctx.events`, and the version of a projection.
-  "read-events": [["ReadEvents", ["dynamodb:GetItem", "dynamodb:Query"], kept]],
-  // A delivery, or a job that is due later, is written with the effects. It is deleted after it
-  // is sent, or by `ctx.unschedule`.
+  "read-events": [["ReadEvents", dynamodb("GetItem", "Query"), kept]],
+  // A delivery or a later job is written with the effects, and deleted once sent or unscheduled.
   later: [leave],
-  // Due jobs are read, marked (UpdateItem), sent and deleted. An invalid row is set aside
-  // (PutItem).
-  "send-due": [sweep, ["MarkDue", ["dynamodb:UpdateItem"], outbox], enqueue],
-  // Remaining events are read, and deleted after dispatch, or set aside (PutItem) if the bus
-  // rejects them permanently.
+  // Due jobs are read, marked (UpdateItem), sent and deleted; invalid rows set aside (PutItem).
+  "send-due": [sweep, ["MarkDue", dynamodb("UpdateItem"), outbox], enqueue],
+  // Remaining events are read, and deleted after dispatch, or set aside (PutItem) for good.
   "sweep-outbox": [sweep, putEvents],
   // `ctx.enqueue`, and deliveries after their commit.
   enqueue: [enqueue],
@@ -146,27 +130,16 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-stream": [
     [
       "ReadStream",
-      [
-        "dynamodb:DescribeStream",
-        "dynamodb:GetRecords",
-        "dynamodb:GetShardIterator",
-        "dynamodb:ListStreams",
-      ],
+      dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"),
       (place) => [place.streamArn],
     ],
   ],
 };
 
-const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
+const reading = dynamodb("BatchGetItem", "GetItem", "Query");
 /** A transaction needs the permissions of all its items' actions. */
-const checking = ["dynamodb:ConditionCheckItem", ...reading];
-const writing = [
-  "dynamodb:BatchWriteItem",
-  "dynamodb:DeleteItem",
-  "dynamodb:PutItem",
-  "dynamodb:UpdateItem",
-  ...checking,
-];
+const checking = [...dynamodb("ConditionCheckItem"), ...reading];
+const writing = [...dynamodb("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"), ...checking];
 const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
   ["query", "ReadTables", reading],
   ["check", "CheckTables", checking],
@@ -191,7 +164,7 @@ export function tableStatements(
         .map(({ table }) => place.tableArn(table));
       return statement(`${prefix}${sid}`, [...actions, ...more], arns, condition);
     }),
-    ...statement(`${prefix}QueryIndexes`, ["dynamodb:Query", ...more], indexes, condition),
+    ...statement(`${prefix}QueryIndexes`, [...dynamodb("Query"), ...more], indexes, condition),
   ];
 }
 

@@ -84,9 +84,7 @@ export const policyDocument = (...Statement: readonly Value[]): Value => ({
   Statement,
 });
 
-/**
- * Entries that occur in several parts must be identical. @throws Error on conflicting resources.
- */
+/** Other entries of several parts must be identical. @throws Error on conflicting resources. */
 export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
   const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
   if (twice !== undefined)
