@@ -5,53 +5,43 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
-import { openDatabase } from "../clients/dynamodb.ts";
 import { openParameters } from "../clients/ssm.ts";
-import { openLightDatabase } from "../light/light-database.ts";
+import { accessDatabase } from "../light/light-database.ts";
 import { dynamoClaimStore } from "../stores/claim-store.ts";
 import { dynamoConfigRows } from "../stores/config-rows.ts";
 import { dynamoConfigStore } from "../stores/config-store.ts";
 import { dynamoOutbox } from "../stores/outbox-store.ts";
 
 /**
- * Opens the adapters of an AWS account, or of the emulator that the environment names. With `mode`
- * set to `create`, an emulator's missing bus and queues are created.
- *
- * @param isLight - whether to open them before the SDK is loaded, if possible.
+ * Opens the adapters of an AWS account, or of the emulator that the environment names, whose missing
+ * bus and queues the mode `create` creates. `isEarly` opens them before the SDK, if possible.
  */
 export async function openAwsAdapters(
   runtime: Runtime,
   variables: Variables,
   mode: "create" | "check" = "check",
-  isLight = false,
+  isEarly = false,
 ): Promise<Adapters> {
   const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = accountOf(variables);
   const { metrics } = runtime;
-  const measured = metrics && (await import("./measured-calls.ts"));
-  const measure =
-    measured &&
-    ((client: Parameters<typeof measured.measureCalls>[0]) =>
-      measured.measureCalls(client, metrics));
-  const place = {
-    endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"),
-    ...account,
-    measure,
-  };
-  const light = isLight ? openLightDatabase(variables, place) : undefined;
-  const database = light?.database ?? (await openDatabase(place));
-  const needsParameters = ssm !== undefined || keyRing !== undefined;
-  const parameters = needsParameters
-    ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account })
-    : undefined;
+  const measured = metrics && (await import("./measured-calls.ts")).measureCalls(metrics);
+  const endpoint = dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
+  const place = { endpoint, ...account, measure: measured?.client };
+  const { database, rows: early, load, close } = await accessDatabase(variables, place, isEarly);
+  const parameters =
+    ssm === undefined && keyRing === undefined
+      ? undefined
+      : await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account });
   const messaging = lazyMessaging(runtime, variables, mode);
   const { wall, databaseFor, databaseAcrossTenants, committing, sessions } = await openWall(
     runtime,
     { database, variables, isChecked: mode === "check" },
   );
   const configName = runtime.tableName(configTable.name);
-  const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
-  const rows = dynamoConfigRows(database, configName, { lean });
+  const rows = dynamoConfigRows(database, configName, {
+    early: early && measured ? measured.rows(early) : early,
+  });
   const { registry } = runtime.server;
   const isRenaming = [...registry.configKeys.values()].some(
     ({ definition }) => definition.formerly !== undefined,
@@ -71,11 +61,10 @@ export async function openAwsAdapters(
     ...lazyStores(runtime, database),
     messaging,
     parameters,
-    ...(light === undefined ? {} : { load: light.load }),
+    ...(load && { load }),
     close: async () => {
       sessions?.close();
-      if (light === undefined) database.destroy();
-      else light.close();
+      close();
       parameters?.close();
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();
@@ -90,8 +79,7 @@ function lazyMessaging(
 ): Adapters["messaging"] {
   const sqsEndpoint = endpointOf(variables, "SQS");
   const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
-  // Creates missing resources only in an emulator: a local table does not imply that the queues are
-  // local as well.
+  // A local table does not imply that the queues are local as well.
   const isEmulated =
     mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
   return lazy(async () => {
@@ -116,12 +104,13 @@ async function openWall(
 ) {
   const { database, variables } = given;
   const tables = walledTables(runtime);
+  const place = { endpoint: endpointOf(variables, "STS"), region: accountOf(variables).region };
   const sessions =
     runtime.server.options.isolation === undefined || tables.length === 0
       ? undefined
       : (await import("../sessions/tenant-sessions.ts")).openTenantSessions(runtime, {
           ...given,
-          ...{ endpoint: endpointOf(variables, "STS"), region: accountOf(variables).region },
+          ...place,
         });
   // Loaded only if there are walled tables.
   const tenantWall =
@@ -147,7 +136,7 @@ async function openWall(
   };
 }
 
-/** Returns the stores that are loaded with their first use. */
+/** Loaded with their first use. */
 function lazyStores({ tableName, clock }: Runtime, database: Database) {
   const [once, outbox, kept] = [onceTable, outboxTable, keptEventsTable].map(({ name }) =>
     tableName(name),
@@ -169,7 +158,7 @@ function lazyStores({ tableName, clock }: Runtime, database: Database) {
   };
 }
 
-/** Returns the tables whose rows start with their tenant, by physical name. */
+/** Tables whose rows start with their tenant, by physical name. */
 function walledTables({ server, tableName }: Runtime) {
   return [...server.registry.tables.values()].flatMap((table) =>
     table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
@@ -183,30 +172,15 @@ export function accountOf(variables: Variables) {
   };
 }
 
-/** Environment variable with the endpoint of each service. */
-const endpointVariables = {
-  DYNAMODB: "AWS_ENDPOINT_URL_DYNAMODB",
-  SSM: "AWS_ENDPOINT_URL_SSM",
-  SQS: "AWS_ENDPOINT_URL_SQS",
-  STS: "AWS_ENDPOINT_URL_STS",
-  EVENTBRIDGE: "AWS_ENDPOINT_URL_EVENTBRIDGE",
-} as const;
-
-/**
- * Returns the endpoint that the environment names for a service, with the SDK's precedence;
- * `undefined` for AWS's own endpoint.
- */
+/** The endpoint that the environment names, with the SDK's precedence; `undefined` for AWS's own. */
 export function endpointOf(
   variables: Variables,
-  service: keyof typeof endpointVariables,
+  service: "DYNAMODB" | "SSM" | "SQS" | "STS" | "EVENTBRIDGE",
 ): string | undefined {
-  return variables[endpointVariables[service]] || variables["AWS_ENDPOINT_URL"] || undefined;
+  return variables[`AWS_ENDPOINT_URL_${service}`] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
-/**
- * Returns static credentials, unless the variables are the process's own, which the SDK reads
- * itself.
- */
+/** Unless the variables are the process's own, which the SDK reads itself. */
 function credentialsOf(variables: Variables) {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
   if (variables === process.env || !accessKeyId || !secretAccessKey) return {};

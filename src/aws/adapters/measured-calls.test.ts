@@ -1,7 +1,7 @@
 import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { expect, test } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
-import { measureCalls, measuredRows } from "./measured-calls.ts";
+import { measureCalls } from "./measured-calls.ts";
 
 test("measures a call by its operation, and by the name of its error if it fails", async () => {
   const { metrics, values } = recordedMetrics();
@@ -21,7 +21,7 @@ test("measures a call by its operation, and by the name of its error if it fails
     },
     { step: "initialize", priority: "low" },
   );
-  measureCalls(client, metrics);
+  measureCalls(metrics).client(client);
   const call = () =>
     client
       .send(new GetItemCommand({ TableName: "t", Key: { pk: { S: "1" } } }))
@@ -38,11 +38,10 @@ test("measures a call by its operation, and by the name of its error if it fails
 test("measures rows read without the SDK in the same way, except those that the SDK then reads", async () => {
   const { metrics, values } = recordedMetrics();
   const answers = [[{}], undefined];
-  const rows = measuredRows({ read: async () => answers.shift() }, metrics);
+  const rows = measureCalls(metrics).rows({ read: async () => answers.shift() });
 
-  expect(await rows?.read("t", [], false)).toEqual([{}]);
-  expect(await rows?.read("t", [], false)).toBeUndefined();
-  expect(measuredRows(undefined, metrics)).toBeUndefined();
+  expect(await rows.read("t", [], false)).toEqual([{}]);
+  expect(await rows.read("t", [], false)).toBeUndefined();
   expect(values.map(([series]) => series)).toEqual([
     "db.client.operation.duration aws.dynamodb BatchGetItem",
   ]);

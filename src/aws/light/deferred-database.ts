@@ -1,3 +1,4 @@
+import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
 
 /** Defers a document client. `send` waits for it; any other member creates it immediately. */
@@ -9,21 +10,11 @@ export function deferDatabase({
   readonly now: () => Database;
 }) {
   let client: Database | undefined;
-  let loading: Promise<Database> | undefined;
-
-  const load = (): Promise<Database> => {
-    loading ??= later().then(
-      (make) => {
-        client ??= make();
-        return client;
-      },
-      (error: unknown) => {
-        loading = undefined;
-        throw error;
-      },
-    );
-    return loading;
-  };
+  const loaded = lazy(async () => {
+    const make = await later();
+    client ??= make();
+    return client;
+  });
   const made = (): Database => {
     client ??= now();
     return client;
@@ -39,8 +30,8 @@ export function deferDatabase({
       (made.send as (...given: unknown[]) => unknown).apply(this === database ? made : this, given);
     if (client !== undefined) return sendTo(client);
     const callback = given.find((argument) => typeof argument === "function");
-    if (callback === undefined) return load().then(sendTo);
-    load().then(sendTo, callback as (error: unknown) => void);
+    if (callback === undefined) return loaded.open().then(sendTo);
+    loaded.open().then(sendTo, callback as (error: unknown) => void);
     return undefined;
   };
 
@@ -67,8 +58,8 @@ export function deferDatabase({
   return {
     database,
     /** Creates the client. After a failure, the next call tries again. */
-    load,
-    isAsked: () => client !== undefined || loading !== undefined,
+    load: loaded.open,
+    isAsked: () => client !== undefined || loaded.opening !== undefined,
     close: () => client?.destroy(),
   };
 }

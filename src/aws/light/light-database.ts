@@ -1,17 +1,40 @@
 import type { Variables } from "../../base/process/environment.ts";
+import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
-import { createDatabase } from "../clients/dynamodb.ts";
+import { createDatabase, openDatabase } from "../clients/dynamodb.ts";
 import { findSdk } from "../clients/sdk-now.ts";
 import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/** Returns `undefined` if only the SDK knows how to reach DynamoDB or cannot load synchronously. */
-export function openLightDatabase(variables: Variables, options: ClientOptions) {
-  const settings = leanSettings(variables);
-  const loadNow = findSdk();
-  if (settings === undefined || loadNow === undefined) return undefined;
-  const deferred = deferDatabase({
+/** Reads rows of configuration, or resolves to `undefined` if the SDK has to read them. */
+export type EarlyRows = Pick<LeanRows, "read">;
+
+/** How a server reaches DynamoDB. */
+export interface DatabaseAccess {
+  readonly database: Database;
+  readonly rows?: EarlyRows;
+  /** Absent if the SDK is loaded. */
+  readonly load?: () => Promise<unknown>;
+  close(): void;
+}
+
+/**
+ * Loads the SDK. With `isEarly`, it does so with the first call that needs it, unless only the SDK
+ * knows how to reach DynamoDB or it cannot load synchronously.
+ */
+export async function accessDatabase(
+  variables: Variables,
+  options: ClientOptions,
+  isEarly: boolean,
+): Promise<DatabaseAccess> {
+  const settings = isEarly ? leanSettings(variables) : undefined;
+  const loadNow = settings && findSdk();
+  if (settings === undefined || loadNow === undefined) {
+    const database = await openDatabase(options);
+    return { database, close: () => database.destroy() };
+  }
+  const { isAsked, ...deferred } = deferDatabase({
     later: async () => {
       const sdk = await import("../clients/dynamodb-sdk.ts");
       return () => createDatabase(sdk, options);
@@ -22,10 +45,7 @@ export function openLightDatabase(variables: Variables, options: ClientOptions) 
   return {
     ...deferred,
     // Once the SDK is loaded, it makes the reads as well.
-    rows: {
-      read: async (...given: Parameters<LeanRows["read"]>) =>
-        deferred.isAsked() ? undefined : rows.read(...given),
-    },
+    rows: { read: async (...given) => (isAsked() ? undefined : rows.read(...given)) },
     close: () => {
       rows.close();
       deferred.close();

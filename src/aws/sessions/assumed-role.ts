@@ -57,14 +57,9 @@ export function openAssumedRole({
         const { client, AssumeRoleCommand } = await sts.open();
         return soundCredentials(await client.send(new AssumeRoleCommand(assumption(role, tag))));
       } catch (error) {
-        throw new FrameworkError(
-          "isolation_unavailable",
-          "The tenant's data cannot be reached at the moment",
-          {
-            cause: error,
-            headers: { "retry-after": "1" },
-          },
-        );
+        const message = "The tenant's data cannot be reached at the moment";
+        const more = { cause: error, headers: { "retry-after": "1" } };
+        throw new FrameworkError("isolation_unavailable", message, more);
       }
     },
     // Safe: `assume` throws only errors with a cause.

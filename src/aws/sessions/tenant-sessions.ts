@@ -24,11 +24,8 @@ export function openTenantSessions(
   const { variables, isChecked, ...place } = options;
   const { server, environment, clock, log } = runtime;
   try {
-    const role = isolationRole(
-      server.options,
-      variables,
-      isChecked && environment === "production",
-    );
+    const isRequired = isChecked && environment === "production";
+    const role = isolationRole(server.options, variables, isRequired);
     return role === undefined ? undefined : openAssumedRole({ ...place, role, clock, log });
   } catch (error) {
     if (variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined) throw error;

@@ -60,7 +60,7 @@ async function readerOf(isLean: boolean, answer: Store, timeoutMs?: number) {
   });
   const reader = dynamoConfigRows(database, "config", {
     wait: async () => {},
-    ...(isLean ? { lean } : {}),
+    ...(isLean ? { early: lean } : {}),
   });
   const bySdk = () =>
     calls.filter(({ request }) => request.headers["user-agent"] !== undefined).length;

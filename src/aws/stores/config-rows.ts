@@ -1,53 +1,44 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../../parts/config/read/rows.ts";
-import type { LeanRows } from "../light/lean-rows.ts";
+import type { EarlyRows } from "../light/light-database.ts";
 
 const maxKeysPerCall = 100;
 const maxAttempts = 8;
 
-/** Reads configuration rows. `lean` reads without the SDK and is tried first. */
+/** Reads configuration rows. `early` reads without the SDK and is tried first. */
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
-  {
-    wait = backOff,
-    lean,
-  }: { readonly wait?: Wait; readonly lean?: Pick<LeanRows, "read"> | undefined } = {},
+  { wait = backOff, early }: Partial<Pick<Source, "wait" | "early">> = {},
 ): ConfigRowReader {
   return {
     read: async (addresses, { consistent = true } = {}) => {
+      const source = { database, tableName, wait, early, consistent };
       const rows = new Map<string, ConfigRow>();
-      for (let start = 0; start < addresses.length; start += maxKeysPerCall) {
-        await readChunk(
-          { database, tableName, wait, lean, consistent },
-          addresses.slice(start, start + maxKeysPerCall),
-          rows,
-        );
-      }
-      return addresses.map((address) => rows.get(identity(address.partition, address.key)));
+      for (let start = 0; start < addresses.length; start += maxKeysPerCall)
+        await readChunk(source, addresses.slice(start, start + maxKeysPerCall), rows);
+      return addresses.map(({ partition, key }) => rows.get(identity(partition, key)));
     },
   };
 }
 
-/** Waits before an attempt; the first retry has number 1. */
-type Wait = (attempt: number) => Promise<void>;
-
 interface Source {
   readonly database: Database;
   readonly tableName: string;
-  readonly wait: Wait;
-  readonly lean: Pick<LeanRows, "read"> | undefined;
+  /** Waits before an attempt; the first retry has number 1. */
+  readonly wait: (attempt: number) => Promise<void>;
+  readonly early: EarlyRows | undefined;
   readonly consistent: boolean;
 }
 
 /** Keys that DynamoDB leaves unprocessed are requested again, never treated as absent. */
 async function readChunk(
-  { database, tableName, wait, lean, consistent }: Source,
+  { database, tableName, wait, early, consistent }: Source,
   addresses: readonly RowAddress[],
   rows: Map<string, ConfigRow>,
 ): Promise<void> {
-  const items = await lean?.read(tableName, addresses, consistent);
+  const items = await early?.read(tableName, addresses, consistent);
   if (items !== undefined) return keep(items, rows);
   const { BatchGetItemCommand, unmarshall } = await import("../clients/dynamodb-sdk.ts");
   let keys: Record<string, AttributeValue>[] = addresses.map(({ partition, key }) => ({
@@ -66,8 +57,9 @@ async function readChunk(
         RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } },
       }),
     );
+    const found = Responses[tableName] ?? [];
     keep(
-      (Responses[tableName] ?? []).map((stored) => unmarshall(stored)),
+      found.map((stored) => unmarshall(stored)),
       rows,
     );
     keys = UnprocessedKeys[tableName]?.Keys ?? [];

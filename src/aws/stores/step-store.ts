@@ -81,31 +81,19 @@ function startItems(
 }
 
 function endUpdate(tableName: string, ...[place, step, from]: Parameters<StepStore["end"]>) {
-  const { status, owner, expiration, ...result } = recordAttributes(step);
-  const parts = Object.keys(result);
+  const attributes = Object.entries(recordAttributes(step));
   return {
     TableName: tableName,
     Key: keyOf(place),
-    UpdateExpression: [
-      "SET #status = :status",
-      "#owner = :next",
-      "expiration = :expiration",
-      ...parts.map((name) => `#${name} = :${name}`),
-    ].join(", "),
+    UpdateExpression: `SET ${attributes.map(([name]) => `#${name} = :${name}`).join(", ")}`,
     // The second alternative covers a retry whose first response was lost.
     ConditionExpression:
-      "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
-    ExpressionAttributeNames: {
-      ...names,
-      ...Object.fromEntries(parts.map((name) => [`#${name}`, name])),
-    },
+      "(#owner = :from AND #status = :started) OR (#owner = :owner AND #status = :status)",
+    ExpressionAttributeNames: Object.fromEntries(attributes.map(([name]) => [`#${name}`, name])),
     ExpressionAttributeValues: {
-      ":status": status,
-      ":next": owner,
-      ":expiration": expiration,
+      ...Object.fromEntries(attributes.map(([name, value]) => [`:${name}`, value])),
       ":from": from,
       ":started": "STARTED",
-      ...Object.fromEntries(parts.map((name) => [`:${name}`, result[name]])),
     },
   };
 }

@@ -30,25 +30,20 @@ export function dynamoTenantRows(
         Limit: pageSize,
         ExclusiveStartKey: from && { ...from },
       };
-      const {
-        Items = [],
-        ScannedCount = 0,
-        LastEvaluatedKey,
-      } = await named(source, () => database.send(new ScanCommand(input)));
-      return { items: Items, scanned: ScannedCount, next: LastEvaluatedKey };
+      const page = await named(source, () => database.send(new ScanCommand(input)));
+      const { Items: items = [], ScannedCount: scanned = 0, LastEvaluatedKey: next } = page;
+      return { items, scanned, next };
     },
     remove: async (source, rows) => {
       const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
       // Unconditional: the key contains the tenant or a hash unique to it.
-      let left: WriteRequest[] = rows.map((row) => ({
-        DeleteRequest: { Key: keyOf(source, row) },
-      }));
+      const deletionOf = (row: StoredItem) => ({ DeleteRequest: { Key: keyOf(source, row) } });
+      let left: WriteRequest[] = rows.map(deletionOf);
       for (let attempt = 0; left.length > 0; attempt += 1) {
-        if (attempt === maxAttempts) {
+        if (attempt === maxAttempts)
           throw new Error(
             `${source.tableName}: ${left.length} rows were not deleted in ${maxAttempts} attempts; it is throttled`,
           );
-        }
         if (attempt > 0) await wait(attempt);
         const command = new BatchWriteItemCommand({ RequestItems: { [source.tableName]: left } });
         const { UnprocessedItems = {} } = await named(source, () => database.send(command));

@@ -1,6 +1,5 @@
 import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
-import type { RequiredTable } from "./table-indexes.ts";
 import {
   attributeDefinitions,
   attributesOf,
@@ -8,14 +7,11 @@ import {
   indexDescription,
   indexFault,
   keySchema,
+  type RequiredTable,
 } from "./table-indexes.ts";
 
-const remedies = {
-  missing: "; deploy it",
-  keys: "; an index cannot be changed, so declare it under another name",
-  projection: "; an index cannot be changed, so declare it under another name",
-  status: "",
-} as const;
+const another = "; an index cannot be changed, so declare it under another name";
+const remedies = { missing: "; deploy it", keys: another, projection: another, status: "" };
 
 /**
  * Creates tables and indexes in an emulator; checks them on AWS, where the deployment creates them.

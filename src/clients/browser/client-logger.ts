@@ -28,12 +28,9 @@ const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
  * log.info("cart.opened", { items: 3 });
  */
 export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
-  const {
-    environment,
-    context = {},
-    level = environment === "development" ? "debug" : "info",
-  } = options;
-  const queue = environment === "development" ? undefined : createSendQueue(options);
+  const isDevelopment = options.environment === "development";
+  const { context = {}, level = isDevelopment ? "debug" : "info" } = options;
+  const queue = isDevelopment ? undefined : createSendQueue(options);
   const threshold = levels.indexOf(level);
   const write = (
     at: LogLevel,
@@ -93,7 +90,6 @@ function recordFields(
   ]);
 }
 
-/** Returns a function that stops the capture. */
 function captureErrors(log: Logger): () => void {
   const stopErrors = listen("error", ({ error, message }) =>
     log.error("uncaught.error", { error: error ?? message }),

@@ -1,10 +1,7 @@
 /** Limits: string length, members of a list or object, record length, depth. */
 const [maxText, maxMembers, maxRecord, maxDepth] = [2_000, 50, 8_000, 6];
 
-/** Maximum number of values in a record: each takes two characters or more. */
-const maxValues = maxRecord / 2;
-
-/** Objects around a value, and how many values still fit. */
+/** Objects around a value, and how many values still fit: each takes two characters or more. */
 interface Walk {
   readonly within: readonly unknown[];
   readonly budget: { left: number };
@@ -13,7 +10,7 @@ interface Walk {
 export function recordText(level: string, msg: string, fields: Record<string, unknown>): string {
   const head = { level, msg: msg.slice(0, maxText) };
   const text = JSON.stringify({
-    ...plainMembers(fields, { within: [], budget: { left: maxValues } }),
+    ...plainMembers(fields, { within: [], budget: { left: maxRecord / 2 } }),
     ...head,
   });
   return text.length <= maxRecord ? text : JSON.stringify({ ...head, truncated: text.length });

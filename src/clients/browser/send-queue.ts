@@ -1,15 +1,14 @@
 import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
 
-/** Number of records per request. The server accepts one more. */
-const maxBatch = 99; // leaves room for one record about dropped records
+/** Records per request. The server accepts one more: that about dropped records. */
+const maxBatch = 99;
 /** Below 64 KiB, the limit of all `keepalive` requests of a page in flight. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
 const timeoutMs = 30_000;
-/** First and longest backoff after failures, in milliseconds. */
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
-/** Longest `retry-after` that is honored, in milliseconds. */
+/** Of a `retry-after`. */
 const longestWaitMs = 3_600_000;
 
 export function createSendQueue({
@@ -180,10 +179,8 @@ function createSender(
     const keepalive = inFlightBytes + bytes <= keepaliveBytes;
     inFlightBytes += bytes;
     try {
-      const headers = {
-        "content-type": "application/json",
-        authorization: `Bearer ${tokens.last()}`,
-      };
+      const authorization = `Bearer ${tokens.last()}`;
+      const headers = { "content-type": "application/json", authorization };
       const signal = AbortSignal.timeout(timeoutMs);
       const response = await fetch(url, { method: "POST", headers, body, keepalive, signal });
       const { status } = response;

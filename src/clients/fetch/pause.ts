@@ -1,18 +1,15 @@
-/** Maximum jitter of the first pause, in milliseconds. Doubles with each attempt. */
+/** Maximum jitter of the first pause. Doubles with each attempt. */
 const firstMs = 250;
 const longestMs = 10_000;
 
-/**
- * Pause after an attempt, in milliseconds: `Retry-After` plus exponential backoff with full jitter.
- */
+/** `Retry-After` plus exponential backoff with full jitter, in milliseconds. */
 export function pauseAfter(attempt: number, retryAfterMs: number, random: () => number): number {
   return Math.round(retryAfterMs + random() * Math.min(longestMs, firstMs * 2 ** (attempt - 1)));
 }
 
 /**
- * Delay of `Retry-After`, in milliseconds; 0 without a valid one. Compares a date with the
- * response's `Date`, by the same clock. A cross-origin page cannot read that header and uses its
- * own.
+ * In milliseconds; 0 without a valid one. Compares a date with the response's `Date`, by the same
+ * clock. A cross-origin page cannot read that header and uses its own.
  */
 export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): number {
   const value = headers.get("retry-after")?.trim() ?? "";

@@ -1,9 +1,6 @@
 import type { errorCodes } from "../../base/errors/codes.ts";
 
-/**
- * Codes that a later attempt may avoid. Without `unknown_outcome`: a retry might repeat completed
- * work.
- */
+/** Codes that a later attempt may avoid. `unknown_outcome` may hide completed work. */
 const passing: ReadonlyMap<string, number> = new Map(
   Object.entries({
     request_in_progress: 409,

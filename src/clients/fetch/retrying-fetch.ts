@@ -79,11 +79,8 @@ export function createRetryingFetch(
       const isLast = !(attempt < most); // also true if `most` is NaN
       const limitMs = Math.min(attemptMs, untilMs - machine.now());
       const send = options.fetch ?? globalThis.fetch;
-      const outcome = await sendOnce(send, isLast ? request : request.clone(), {
-        more,
-        limitMs,
-        isLast,
-      });
+      const sent = isLast ? request : request.clone();
+      const outcome = await sendOnce(send, sent, { more, limitMs, isLast });
       const { response, retried } = outcome;
       request.signal.throwIfAborted();
       if (response !== undefined && !retried) return response;
@@ -118,17 +115,12 @@ async function sendOnce(
     limitMs,
   );
   try {
-    const response = await send(request, {
-      ...more,
-      signal: AbortSignal.any([request.signal, late.signal]),
-    });
-    if (isLast || !mayBeRetried(response.status)) return { response, retried: false };
+    const signal = AbortSignal.any([request.signal, late.signal]);
+    const response = await send(request, { ...more, signal });
+    const { status, headers } = response;
+    if (isLast || !mayBeRetried(status)) return { response, retried: false };
     const code = await codeOf(response);
-    return {
-      response,
-      code,
-      retried: isRetried(response.status, code, response.headers.get("retry-after")),
-    };
+    return { response, code, retried: isRetried(status, code, headers.get("retry-after")) };
   } catch (error) {
     return { error, retried: error instanceof TypeError || late.signal.aborted };
   } finally {

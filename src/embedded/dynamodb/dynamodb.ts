@@ -27,7 +27,7 @@ export async function openDynamoDb({
   clock = systemClock,
   reportFault = () => {},
 }: {
-  readonly path?: string;
+  readonly path?: string | undefined;
   readonly clock?: Clock;
   readonly reportFault?: (error: unknown) => void;
 } = {}) {

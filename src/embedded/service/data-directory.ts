@@ -17,9 +17,9 @@ interface DirectoryHolder {
   /** Process that started it, which users know. */
   readonly parentPid: number;
   readonly shared?: SharedHolder;
-  /** Whether the process will share its stack soon. */
+  /** Will share its stack soon. */
   readonly isStarting?: true;
-  /** Whether the process will release the directory soon. */
+  /** Will release the directory soon. */
   readonly isEnding?: true;
 }
 
@@ -56,16 +56,14 @@ function closeToOthers(directory: string): void {
   if ((mode & 0o077) !== 0) {
     const names = readdirSync(directory);
     if (names.length > 0 && !names.some((name) => ownNames.includes(name))) {
-      throw refuse(
-        `can be read by others (mode ${(mode & 0o777).toString(8)}) and holds other files`,
-      );
+      const shown = (mode & 0o777).toString(8);
+      throw refuse(`can be read by others (mode ${shown}) and holds other files`);
     }
     chmodSync(directory, 0o700);
   }
   // Another user may have planted a known secret. Now that no more can be added:
-  const foreign = readdirSync(directory).find(
-    (name) => lstatSync(join(directory, name)).uid !== self,
-  );
+  const isForeign = (name: string) => lstatSync(join(directory, name)).uid !== self;
+  const foreign = readdirSync(directory).find(isForeign);
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
 }
 
@@ -113,12 +111,7 @@ export function isOfRegion(
 
 /** Whether the holder is unlikely to release or share its directory soon. */
 function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
-  return (
-    isStarting === undefined &&
-    isEnding === undefined &&
-    isAlive(pid) &&
-    (shared !== undefined || isAlive(parentPid))
-  );
+  return !isStarting && !isEnding && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
 }
 
 /** Atomic, because other processes read the file at any time. */

@@ -44,13 +44,9 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (!localHost.test(request.headers.host ?? "")) {
-    throw new ServiceError(
-      "AccessDeniedException",
-      "The embedded stack answers to 127.0.0.1 and localhost only",
-      { status: 403 },
-    );
-  }
+  const onlyLocal = "The embedded stack answers to 127.0.0.1 and localhost only";
+  if (!localHost.test(request.headers.host ?? ""))
+    throw new ServiceError("AccessDeniedException", onlyLocal, { status: 403 });
   if (request.method === "GET") return send(request, response, 200, { status: "healthy" });
   if (request.method !== "POST")
     throw new ServiceError("UnknownOperationException", "Only POST is known here", { status: 404 });
@@ -68,13 +64,9 @@ async function readBody(request: IncomingMessage): Promise<string> {
   // An open socket gets the response to a body that is too large.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
-    if (bytes > maxBodyBytes) {
-      throw new ServiceError(
-        "RequestEntityTooLargeException",
-        `Request is larger than ${maxBodyBytes} bytes`,
-        { status: 413 },
-      );
-    }
+    const tooLarge = `Request is larger than ${maxBodyBytes} bytes`;
+    if (bytes > maxBodyBytes)
+      throw new ServiceError("RequestEntityTooLargeException", tooLarge, { status: 413 });
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
@@ -119,11 +111,9 @@ function send(
   const text = JSON.stringify(body);
   // An early error response closes the connection: the rest of the body is not a request.
   if (!request.complete) response.setHeader("connection", "close");
+  const json = "application/x-amz-json-1.";
   response.writeHead(status, {
-    "content-type":
-      request.headers["content-type"] === "application/x-amz-json-1.1"
-        ? "application/x-amz-json-1.1"
-        : "application/x-amz-json-1.0",
+    "content-type": json + (request.headers["content-type"] === `${json}1` ? 1 : 0),
     "content-length": Buffer.byteLength(text),
     "x-amz-crc32": crc32(text),
     "x-amzn-requestid": randomUUID(),

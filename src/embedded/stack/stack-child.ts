@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Variables } from "../../base/process/environment.ts";
@@ -34,8 +34,7 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
   child.send("leave", () => {}); // ignores the error of a process that has exited
   await messageOf(child); // resolves when other users remain, or when the process exits
   clearTimeout(killer);
-  if (child.connected) child.disconnect();
-  child.unref();
+  releaseStackChild(child);
 }
 
 /** For a process that does not count its parent as a user. */
@@ -49,9 +48,8 @@ export async function stopStackChild(child: ChildProcess): Promise<void> {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.ref();
-  const exit = once(child, "exit");
   const killer = setTimeout(() => child.kill("SIGKILL"), stopMs);
-  await exit;
+  await once(child, "exit");
   clearTimeout(killer);
 }
 
@@ -64,8 +62,8 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
 
 /** Without a parent: tools that restart a process signal its descendants and wait for them. */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
-  const options = {
-    stdio: ["ignore", "ignore", "ignore", "ipc"] as ["ignore", "ignore", "ignore", "ipc"],
+  const options: SpawnOptions = {
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
     env,
     detached: true,
   };
@@ -80,7 +78,7 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   const { signal } = stopped;
   try {
     return await Promise.race([
-      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // stack-process.ts sends only these messages
+      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // all that it sends
       // The disconnect is for a process that is not the direct child.
       Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
         ([[code, killedBy]]) => ({

@@ -41,12 +41,7 @@ try {
   tell({ failure: messageOf(error) });
 }
 
-async function run({
-  directory,
-  port,
-  region: wanted,
-  idleMs,
-}: StackProcessOptions): Promise<void> {
+async function run({ directory, port, region: wanted, idleMs }: StackProcessOptions) {
   let attachments: Attachments | undefined;
   const reportFault = (error: unknown) => {
     console.error("keelson/embedded:", error);
@@ -54,17 +49,13 @@ async function run({
   };
   const region = process.env["AWS_REGION"] ?? "us-east-1";
   const self = { pid: process.pid, parentPid: process.ppid };
-  const holder = { ...self, isStarting: true as const };
+  const pathOf = (name: string) => directory && join(directory, name);
+  const open = () => openDynamoDb({ path: pathOf("dynamodb"), reportFault });
   const dynamoDb =
     directory === undefined
-      ? await openDynamoDb({ reportFault })
-      : await openExclusively(directory, holder, wanted, () =>
-          openDynamoDb({ path: join(directory, "dynamodb"), reportFault }),
-        );
-  if (dynamoDb === shared) {
-    tell({ isOwn: false });
-    return;
-  }
+      ? await open()
+      : await openExclusively(directory, { ...self, isStarting: true }, wanted, open);
+  if (dynamoDb === shared) return tell({ isOwn: false });
   // dynalite can throw in its own callbacks, where the error does not name a request.
   process.on("uncaughtException", (error) => {
     reportFault(error);
@@ -72,7 +63,6 @@ async function run({
   });
 
   const ssm = openSsm({ region, directory });
-  const pathOf = (name: string) => directory && join(directory, name);
   const sqs = openSqs({ region, path: pathOf("queues.jsonl") });
   const path = pathOf("event-bridge.jsonl");
   const eventBridge = openEventBridge({ sqs, region, reportFault, path });

@@ -10,6 +10,7 @@ import {
   startStackChild,
   stopStackChild,
 } from "./stack-child.ts";
+import type { StackProcessOptions } from "./stack-process.ts";
 
 /** Time that a shared stack waits for its next user. */
 const idleMs = 5000;
@@ -58,7 +59,7 @@ export async function startEmbeddedStack(
     directory,
     port,
     region: env["AWS_REGION"] || undefined,
-    isWatched: isWatched(env),
+    idleMs: directory !== undefined && isWatched(env) ? idleMs : undefined,
   });
   const endpoint = `http://127.0.0.1:${stack.port}`;
   if (stack.isAttached) log?.info("embedded.attached", { endpoint });
@@ -78,35 +79,18 @@ export async function startEmbeddedStack(
   };
 }
 
-interface OpenedStack {
-  readonly port: number;
-  readonly region: string;
+interface OpenedStack extends Pick<Attachment, "port" | "region"> {
   readonly isAttached: boolean;
-  readonly ended: Promise<Readonly<Record<string, unknown>>>;
+  readonly ended: Promise<object>;
   close(): Promise<void>;
 }
 
 /** To attach to a stack that may be about to stop: others can take and leave the directory. */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
-async function openStack({
-  directory,
-  port,
-  region,
-  isWatched,
-}: {
-  readonly directory: string | undefined;
-  readonly port: number;
-  readonly region: string | undefined;
-  readonly isWatched: boolean;
-}): Promise<OpenedStack> {
+async function openStack(options: StackProcessOptions): Promise<OpenedStack> {
+  const { directory, port, region } = options;
   const ownRegion = region ?? "us-east-1";
-  const options = {
-    port,
-    region,
-    directory,
-    idleMs: directory !== undefined && isWatched ? idleMs : undefined,
-  };
   let hasStarted = false;
   const endMs = performance.now() + patience.ms;
   for (let attempt = 0; attempt < patience.attempts || performance.now() < endMs; attempt += 1) {
@@ -114,14 +98,9 @@ async function openStack({
     if (attached !== undefined) return shareStack(attached, port, !hasStarted);
     const { child, told } = await startStackChild(options, ownRegion);
     if ("port" in told) {
-      const ended = exitOf(child);
-      return {
-        port: told.port,
-        region: ownRegion,
-        isAttached: false,
-        ended,
-        close: () => leaveStackChild(child),
-      };
+      const [region, ended] = [ownRegion, exitOf(child)];
+      const close = () => leaveStackChild(child);
+      return { port: told.port, region, isAttached: false, ended, close };
     }
     hasStarted = told.isOwn;
     if (told.isOwn) releaseStackChild(child);
