@@ -19,6 +19,11 @@ export interface ErrorDescription {
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
+interface ErrorSituation {
+  readonly requestId: string;
+  readonly environment: "development" | "test" | "production";
+}
+
 const maxText = 2_000;
 const maxStack = 20_000;
 const maxFields = 100;
@@ -30,32 +35,24 @@ const maxCauses = 10;
  */
 export function describeError(
   error: unknown,
-  {
-    requestId,
-    environment,
-  }: { readonly requestId: string; readonly environment: "development" | "test" | "production" },
+  { requestId, environment }: ErrorSituation,
 ): ErrorDescription {
   const { status, code, message, headers, fields } = typed(error) ?? untyped;
   const stack = textOf(error, "stack", maxStack);
   const shown = environment === "development" && stack !== undefined ? { stack } : {};
+  const invalid = fields === undefined ? {} : { fields };
   const isServerError = status >= 500;
   return {
     status,
     headers,
-    body: {
-      error: code,
-      message,
-      requestId,
-      ...(fields === undefined ? {} : { fields }),
-      ...shown,
-    },
+    body: { error: code, message, requestId, ...invalid, ...shown },
     log: {
       level: isServerError ? "error" : "warn",
       data: {
         error: code,
         status,
         message: textOf(error, "message", maxText) ?? thrownText(error),
-        ...(fields === undefined ? {} : { fields }),
+        ...invalid,
         ...(isServerError ? { ...(stack === undefined ? {} : { stack }), ...causesOf(error) } : {}),
       },
     },

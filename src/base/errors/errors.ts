@@ -47,12 +47,8 @@ export class PipelineError extends Error {
   ) {
     super(message, "cause" in details ? { cause: details.cause } : undefined);
     if (!Number.isInteger(status) || status < 400 || status > 599) {
-      throw new RangeError(
-        `PipelineError: status ${status} is not a whole number from 400 to 599 (message: ${message})`,
-        {
-          cause: this,
-        },
-      );
+      const problem = `status ${status} is not a whole number from 400 to 599 (message: ${message})`;
+      throw new RangeError(`PipelineError: ${problem}`, { cause: this });
     }
     this.name = new.target.name;
     this.code = details.code ?? "pipeline_error";

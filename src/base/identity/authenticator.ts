@@ -1,4 +1,4 @@
-import type { CryptoKey, JWTPayload, JWTVerifyGetKey } from "jose";
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
@@ -137,7 +137,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
   const keys =
     secret === undefined
       ? createRemoteKeys(jose, new URL(String(jwks)), clock ?? systemClock)
-      : sameKey(await importSecret(secret));
+      : await secretKeys(secret);
   const pinned = {
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
     requiredClaims: ["exp"],
@@ -157,14 +157,12 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
   };
 }
 
-function sameKey(key: CryptoKey): RemoteKeys {
+async function secretKeys(secret: string): Promise<RemoteKeys> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const bytes = Buffer.from(secret);
+  const key = await crypto.subtle.importKey("raw", bytes, algorithm, false, ["verify"]);
   const find = () => key;
   return { find, findAtHand: find };
-}
-
-function importSecret(secret: string): Promise<CryptoKey> {
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  return crypto.subtle.importKey("raw", Buffer.from(secret), algorithm, false, ["verify"]);
 }
 
 /**

@@ -371,3 +371,135 @@ test("checks generated expressions like any others", () => {
   }
   expect(refusalOf("UpdateItem", update("SET a0 = :own, owner = :own"))).toBeUndefined();
 });
+
+const everywhere = {
+  TableName,
+  ReturnConsumedCapacity: "TOTAL",
+  ReturnItemCollectionMetrics: "SIZE",
+  ExpressionAttributeNames: {},
+};
+const reading = {
+  ...everywhere,
+  AttributesToGet: ["pk"],
+  ConsistentRead: true,
+  ProjectionExpression: "pk",
+};
+const writing = {
+  ...everywhere,
+  ExpressionAttributeValues: { ":pk": "acme/files" },
+  ConditionExpression: "attribute_exists(pk)",
+  ReturnValues: "ALL_OLD",
+  ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+};
+const known: Readonly<Record<string, object>> = {
+  GetItem: { ...reading, Key },
+  PutItem: { ...writing, Item: Key },
+  UpdateItem: { ...writing, Key, UpdateExpression: "REMOVE size" },
+  DeleteItem: { ...writing, Key },
+  Query: {
+    ...reading,
+    ...{ IndexName: undefined, Select: "COUNT", Limit: 1, ScanIndexForward: false },
+    ...{ ExclusiveStartKey: Key, FilterExpression: "size > :pk" },
+    ...{ KeyConditionExpression: "pk = :pk", ExpressionAttributeValues: { ":pk": "acme/files" } },
+  },
+};
+
+test.each(Object.entries(known))(
+  "%s may have each parameter that the check knows, and no other",
+  (operation, input) => {
+    expect(refusalOf(operation, input)).toBeUndefined();
+    expect(refusalOf(operation, { ...input, Unheard: undefined })).toBeUndefined();
+    expect(refusalOf(operation, { ...input, Unheard: null })).toEqual({
+      table: "files",
+      reason: "the parameter Unheard cannot be checked",
+    });
+  },
+);
+
+test.each(["Key", "Item", "Keys", "UpdateExpression", "PutRequest"])(
+  "a query has no parameter %s",
+  (name) => {
+    expect(refusalOf("Query", { ...known["Query"], [name]: Key })?.reason).toBe(
+      `the parameter ${name} cannot be checked`,
+    );
+  },
+);
+
+test("a part of a batch or a transaction has its own parameters only", () => {
+  const unheard = { table: "files", reason: "the parameter Unheard cannot be checked" };
+  const foreign = { table: "files", reason: "pk does not begin with the tenant" };
+  const Item = { pk: "globex/files" };
+  const batch = (request: object) => ({ RequestItems: { [TableName]: [request] } });
+  const transaction = (item: object) => ({ TransactItems: [item] });
+  for (const [request, refusal] of [
+    [{ PutRequest: { Item: Key, Unheard: 1 } }, unheard],
+    [{ DeleteRequest: { Key, Unheard: 1 } }, unheard],
+    [{ PutRequest: { Item } }, foreign],
+    [{ DeleteRequest: { Key: Item } }, foreign],
+  ] as const)
+    expect(refusalOf("BatchWriteItem", batch(request))).toEqual(refusal);
+  for (const action of ["Put", "Update", "Delete", "ConditionCheck"]) {
+    const given = { TableName, [action === "Put" ? "Item" : "Key"]: Item };
+    expect(refusalOf("TransactWriteItems", transaction({ [action]: given }))).toEqual(foreign);
+    expect(refusalOf("TransactGetItems", transaction({ [action]: given }))).toEqual({
+      table: undefined,
+      reason: "the command cannot be read",
+    });
+  }
+  const keys = { Keys: [Key], Unheard: 1 };
+  expect(refusalOf("BatchGetItem", { RequestItems: { [TableName]: keys } })).toEqual(unheard);
+});
+
+test.each<[string, object]>([
+  ["BatchGetItem", { RequestItems: [] }],
+  ["BatchGetItem", { RequestItems: null }],
+  ["BatchWriteItem", { RequestItems: "prod-files" }],
+  ["TransactGetItems", { TransactItems: {} }],
+  ["TransactWriteItems", { TransactItems: [{}] }],
+  ["TransactWriteItems", { TransactItems: [["Put"]] }],
+  ["TransactWriteItems", { TransactItems: [{ Put: 7 }] }],
+  ["TransactWriteItems", { TransactItems: [{ Put: undefined }] }],
+  ["TransactWriteItems", { TransactItems: [{ toString: { TableName, Key } }] }],
+  [
+    "TransactWriteItems",
+    { TransactItems: [{ Delete: { TableName, Key }, ConditionCheck: { TableName, Key } }] },
+  ],
+])("cannot read the parts of %s with %j", (operation, input) => {
+  expect(refusalOf(operation, input)).toEqual({
+    table: undefined,
+    reason: "the command cannot be read",
+  });
+});
+
+test.each<[string, unknown]>([
+  ["GetItem", { Key }],
+  ["GetItem", "prod-files"],
+  ["PutItem", [TableName]],
+  ["BatchGetItem", { RequestItems: { "no name": { Keys: [] } } }],
+  ["TransactGetItems", { TransactItems: [{ Get: { Key } }] }],
+])("%s of %j names no table that can be read", (operation, input) => {
+  expect(refusalOf(operation, input)).toEqual({
+    table: undefined,
+    reason: "the name of its table cannot be read",
+  });
+});
+
+test("checks each table and each part of a command, wherever the foreign one is", () => {
+  const foreign = { pk: "globex/files" };
+  const at = (index: number) => [Key, Key, Key].with(index, foreign as typeof Key);
+  for (const index of [0, 1, 2]) {
+    const keys = { RequestItems: { [TableName]: { Keys: at(index) } } };
+    const puts = at(index).map((Item) => ({ PutRequest: { Item } }));
+    const items = at(index).map((Item) => ({ Put: { TableName, Item } }));
+    const gets = at(index).map((key) => ({ Get: { TableName, Key: key } }));
+    for (const [operation, input] of [
+      ["BatchGetItem", keys],
+      ["BatchWriteItem", { RequestItems: { other: [], [TableName]: puts } }],
+      ["TransactWriteItems", { TransactItems: items }],
+      ["TransactGetItems", { TransactItems: gets }],
+    ] as const)
+      expect(refusalOf(operation, input)?.reason).toBe("pk does not begin with the tenant");
+  }
+  const both = { [TableName]: { Keys: [Key] }, [arn]: { Keys: [foreign] } };
+  expect(refusalOf("BatchGetItem", { RequestItems: both })?.table).toBe("files");
+});

@@ -17,18 +17,12 @@ export interface Refusal {
 }
 
 /**
- * Checks the input of an operation such as `GetItem` for the tenant whose keys start with `prefix`;
- * `undefined` in a run without a tenant.
+ * Creates a check for the input of an operation such as `GetItem`, for the tenant whose keys start
+ * with `prefix`; `undefined` in a run without a tenant.
  */
-export type CommandCheck = (
-  operation: string,
-  input: unknown,
-  prefix: string | undefined,
-) => Refusal | undefined;
-
-export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): CommandCheck {
+export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>) {
   const parse = createExpressions();
-  return (operation, input, prefix) => {
+  return (operation: string, input: unknown, prefix: string | undefined): Refusal | undefined => {
     const check = operations.get(operation);
     if (check === undefined)
       return { table: undefined, reason: "only commands on items can be checked" };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseKeyCondition, parseUpdate } from "./expressions.ts";
+import { createExpressions, parseKeyCondition, parseUpdate } from "./expressions.ts";
 
 const set = (name: string, value?: string, isNested = false) => ({
   name,
@@ -105,4 +105,68 @@ test.each([
   "pk = :pk; DROP",
 ])("refuses to parse the key condition %j", (text) => {
   expect(parseKeyCondition(text)).toBeUndefined();
+});
+
+test("takes expressions as long as DynamoDB does", () => {
+  const update = (length: number) => `SET ${"a".repeat(length - "SET  = :a".length)} = :a`;
+  expect(parseUpdate(update(4_096))).toHaveLength(1);
+  expect(parseUpdate(update(4_097))).toBeUndefined();
+  const condition = (length: number) => `${"a".repeat(length - " = :a".length)} = :a`;
+  expect(parseKeyCondition(condition(4_096))).toHaveLength(1);
+  expect(parseKeyCondition(condition(4_097))).toBeUndefined();
+});
+
+test.each([
+  ["pk = :a", ":a"],
+  ["pk < :a", undefined],
+  ["pk <= :a", undefined],
+  ["pk > :a", undefined],
+  ["pk >= :a", undefined],
+])("the comparison %s equals %j", (text, value) => {
+  expect(parseKeyCondition(text)).toEqual([{ name: "pk", value }]);
+});
+
+test.each(["pk =:a", " pk=:a ", "pk\n=\t:a\r\f", "((pk = :a))", "(pk) = :a"])(
+  "spaces and parentheses around %j do not matter, but around a name",
+  (text) => {
+    expect(parseKeyCondition(text)).toEqual(
+      text.includes("(pk)") ? undefined : [{ name: "pk", value: ":a" }],
+    );
+  },
+);
+
+test.each([
+  "SET a[x] = :a",
+  "SET a[0 = :a",
+  "SET a.0 = :a",
+  "SET a. = :a",
+  "SET a = :a REMOVE",
+  "SET a = (:a))+(:b",
+  "SET a = :a + (:b",
+  "ADD a (:a)",
+  "DELETE a",
+  "REMOVE a = :a",
+  "SET = :a",
+  "SET a :a",
+  "1 = 1",
+])("refuses to parse the update %j, too", (text) => {
+  expect(parseUpdate(text)).toBeUndefined();
+});
+
+test("caches an expression's parts for each parser of its own", () => {
+  const parse = createExpressions();
+  expect(parse.update("SET a = :a")).toBe(parse.update("SET a = :a"));
+  expect(parse.keyCondition("a = :a")).toBe(parse.keyCondition("a = :a"));
+  expect(parse.update("a = :a")).toBeUndefined();
+  expect(parse.keyCondition("SET a = :a")).toBeUndefined();
+});
+
+test("forgets expressions beyond a thousand", () => {
+  const { update } = createExpressions();
+  const first = update("SET first = :a");
+  for (let index = 1; index < 1_000; index++) update(`SET a${index} = :a`);
+  expect(update("SET first = :a")).toBe(first);
+  update("SET another = :a");
+  expect(update("SET first = :a")).not.toBe(first);
+  expect(update("SET first = :a")).toEqual(first);
 });

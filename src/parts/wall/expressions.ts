@@ -1,5 +1,5 @@
 /** Attribute that an update changes, named as in the expression: `owner` or `#owner`. */
-export interface Assignment {
+interface Assignment {
   readonly name: string;
   readonly kind: "set" | "remove" | "add" | "delete";
   /** Whether the path continues below the attribute. */
@@ -8,7 +8,7 @@ export interface Assignment {
   readonly value: string | undefined;
 }
 
-export interface KeyCondition {
+interface KeyCondition {
   readonly name: string;
   /** Placeholder that the attribute must equal; `undefined` for other comparisons. */
   readonly value: string | undefined;

@@ -47,3 +47,23 @@ test.each(["BatchGetItem", "BatchWriteItem"])(
 test("the tag for all tenants differs from any tenant's tag", () => {
   expect(acrossTag.key).not.toBe(tag.key);
 });
+
+test.each<[string, unknown]>([
+  ["BatchGetItem", { RequestItems: { files: {}, [arn]: {} } }],
+  ["TransactWriteItems", { TransactItems: [{ Put: other }, { Put: walled }] }],
+])(
+  "%s of walled tables and, in a transaction, of others uses one session",
+  async (operation, input) => {
+    expect(await open(operation, input)).toBe(opened);
+  },
+);
+
+test.each<[string, unknown]>([
+  ["BatchGetItem", { RequestItems: null }],
+  ["TransactWriteItems", { TransactItems: "files" }],
+  ["GetItem", { TableName: null }],
+  ["GetItem", "files"],
+  ["GetItem", ["files"]],
+])("%s of %j, which DynamoDB refuses, opens no session", (operation, input) => {
+  expect(open(operation, input)).toBeUndefined();
+});

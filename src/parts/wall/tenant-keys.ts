@@ -1,7 +1,7 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import { tenantPrefix } from "./tenant-prefix.ts";
 
-export interface KeyedTable {
+interface KeyedTable {
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;

@@ -71,10 +71,10 @@ export function createWall(
     /** Signs commands with session credentials, unchecked, if the account enforces the wall. */
     account: isolation && {
       /** For the rows of all tenants. */
-      stackAcross: (stack: Stack) =>
+      stackAcross: (stack: Stack): Stack =>
         walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
       /** For the commits of a tenant's run. */
-      stackOf: (stack: Stack, tenantId: string) =>
+      stackOf: (stack: Stack, tenantId: string): Stack =>
         walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
     },
   };

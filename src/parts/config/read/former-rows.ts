@@ -47,10 +47,8 @@ async function readPlaces(
     const formerly = configKeys.get(key)?.definition.formerly ?? [];
     return { formerly, addresses: [key, ...formerly].map((name) => ({ partition, key: name })) };
   });
-  const rows = await reader.read(
-    places.flatMap((place) => place.addresses),
-    options,
-  );
+  const everyAddress = places.flatMap((place) => place.addresses);
+  const rows = await reader.read(everyAddress, options);
   let taken = 0;
   return places.map(({ formerly, addresses: { length } }) => {
     const [own, ...former] = rows.slice(taken, taken + length);
@@ -73,10 +71,8 @@ function rowThatCounts(
   });
   const [first] = rows;
   if (first !== undefined) {
-    return {
-      row: { ...first.row, [formerPlace]: { key: first.key, own, rows } },
-      isDoubtful: false,
-    };
+    const place = { key: first.key, own, rows };
+    return { row: { ...first.row, [formerPlace]: place }, isDoubtful: false };
   }
   return {
     row: own && { ...own, value: undefined, deleted: true },

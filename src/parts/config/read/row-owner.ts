@@ -21,10 +21,8 @@ export function ownerOf(partition: string): PartitionOwner | undefined {
   return {
     scope: scopes[0] as ConfigScope, // safe: a path has one to three partitions
     tenantId: tenant === undefined ? undefined : unescaped(tenant),
-    levels: path.map(({ partition: one }, index) => ({
-      source: `${scopes[index] as ConfigScope}-row`,
-      partition: one,
-    })), // safe: `scopes` is as long as `path`
+    // Safe: `scopes` is as long as `path`.
+    levels: path.map((one, index) => ({ ...one, source: `${scopes[index] as ConfigScope}-row` })),
   };
 }
 

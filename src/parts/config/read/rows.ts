@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ConfigScope } from "../declare/key.ts";
 
 export interface ConfigRow {
@@ -22,7 +22,7 @@ export interface ConfigRow {
 /** Symbol, so that no stored item can have this member. */
 export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
 
-export interface FormerPlace {
+interface FormerPlace {
   readonly key: string;
   /** Row under the current key, which does not count. */
   readonly own: ConfigRow | undefined;
@@ -64,20 +64,14 @@ const systemLevels: readonly RowLevel[] = Object.freeze([
   Object.freeze({ source: "system-row", partition: systemPartition() }),
 ]);
 
-/**
- * Levels whose rows count for a key of `scope`, the narrowest first (specification 4.1, rules 2 and
- * 3).
- */
+/** Levels whose rows count for a key, the narrowest first (specification 4.1, rules 2 and 3). */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
   // Not compared: plain JavaScript passes null for a missing ID.
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
   const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
   if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
-  return [
-    { source: "user-row", partition: userPartition(tenantId, userId) },
-    tenant,
-    ...systemLevels,
-  ];
+  const user: RowLevel = { source: "user-row", partition: userPartition(tenantId, userId) };
+  return [user, tenant, ...systemLevels];
 }
 
 export function isCurrent(row: ConfigRow | undefined, nowMs: number): row is ConfigRow {
@@ -119,9 +113,7 @@ export function pathFrom(partition: string): PartitionPath {
   return [{ partition }, { partition: owner }, system];
 }
 
-/**
- * DynamoDB allows partition keys of 2,048 bytes; the longest here has two IDs and 13 more bytes.
- */
+/** DynamoDB allows partition keys of 2,048 bytes; the longest has two IDs and 13 more bytes. */
 const longestIdBytes = 1000;
 
 /**
@@ -136,7 +128,5 @@ function escaped(id: string): string {
       ? encodeURIComponent(character)
       : `%u${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
-  return Buffer.byteLength(text) <= longestIdBytes
-    ? text
-    : `%h${createHash("sha256").update(text).digest("hex")}`;
+  return Buffer.byteLength(text) <= longestIdBytes ? text : `%h${hash("sha256", text)}`;
 }
