@@ -9,13 +9,7 @@ import {
   takenClaim,
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import {
-  type Claim,
-  type ClaimSchedule,
-  HeldClaim,
-  type HoldingParts,
-  processSchedule,
-} from "./held-claim.ts";
+import { Claim, type ClaimSchedule, type HoldingParts, processSchedule } from "./held-claim.ts";
 
 /**
  * Dependencies of {@link createClaims}. A test replaces the clock, the timers and the randomness.
@@ -165,14 +159,11 @@ class Taking {
   async #put(nowMs: number): Promise<Found> {
     const { store } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#taking());
-    let record: ClaimRecord | undefined;
-    try {
-      record = await store.take(this.#key, claim, nowMs);
-    } catch {
-      // The first call may have succeeded. In that case the second one finds our owner in the
-      // record.
-      record = await store.take(this.#key, claim, nowMs);
-    }
+    // A call that failed may have succeeded. In that case the second one finds our owner in the
+    // record.
+    const record = await store
+      .take(this.#key, claim, nowMs)
+      .catch(() => store.take(this.#key, claim, nowMs));
     return record === undefined ? { kind: "mine" } : this.#found(record);
   }
 
@@ -186,7 +177,7 @@ class Taking {
   }
 
   #held(): Taken {
-    const claim = new HeldClaim(this.#parts, this.#key, this.#owner, this.#taking());
+    const claim = new Claim(this.#parts, this.#key, this.#owner, this.#taking());
     return { kind: "taken", claim, hasWaited: this.#hasWaited };
   }
 
