@@ -6,7 +6,6 @@ import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { Run } from "../../parts/once/claimed-run.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
-/** Hooks of features in one run. */
 export interface RunHooks {
   /**
    * Runs before the handler. @throws any error of a hook, with the same consequences as an error of

@@ -8,7 +8,6 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { changedInput, copied } from "./changed-input.ts";
 
-/** Hooks of features in one run of a write. */
 export interface WriteHooks {
   /**
    * Runs before the handler.
@@ -109,7 +108,6 @@ export function createWriteHooks(
   };
 }
 
-/** Resolves to whether `work` ends within `limitMs`. */
 function within(work: Promise<boolean>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

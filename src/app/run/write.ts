@@ -31,7 +31,6 @@ export interface RequestedWrite {
   readonly rawInput: () => unknown;
   /** Creates the handler's view of the request. Absent if there is no request. */
   readonly view?: () => RequestView;
-  /** Whether the request is a HEAD request. */
   readonly head: boolean;
 }
 
@@ -181,14 +180,12 @@ export async function writeClaim(
   };
 }
 
-/** ID that claims a write. */
 export interface WriteId {
   /** Header of the ID. Each header has its own namespace. */
   readonly by: "idempotency-key" | "x-request-id";
   readonly id: string;
 }
 
-/** Facts besides the headers that determine which ID counts. */
 interface AskedOnce {
   readonly requestId: string;
   readonly once: OnceBy | RequiredKey;

@@ -49,7 +49,6 @@ export interface TakeOptions {
    * key later. Default `false`.
    */
   readonly hasGeneration?: boolean;
-  /** Hash of the durable execution that takes the claim. */
   readonly execution?: string | undefined;
   /** Fixed lease, in milliseconds: no process renews it between two invocations. */
   readonly heldMs?: number | undefined;
@@ -112,7 +111,6 @@ class Taking {
   readonly #owner: string;
   readonly #options: TakeOptions;
   readonly #startMs: number;
-  /** End of all waiting. */
   readonly #endMs: number;
   #generation: string | undefined;
   #pauseMs = shortestPollMs;

@@ -6,7 +6,6 @@ const runKinds = ["write", "message"] as const;
 export type RunKind = (typeof runKinds)[number];
 
 const workEnds = [
-  /** The work is done. */
   "answered",
   /** The answer reports that nothing was done (status 400 or above), or cannot be replayed. */
   "refused",
@@ -23,7 +22,6 @@ const commitEnds = ["none", "committed", "unknown"] as const;
 export type CommitEnd = (typeof commitEnds)[number];
 
 const claimEnds = [
-  /** The run has no claim. */
   "unclaimed",
   "ours",
   /** Another owner has taken it over. */
@@ -36,7 +34,6 @@ const claimEnds = [
   "theirs",
   "unknown",
 ] as const;
-/** State of a run's claim. */
 export type ClaimEnd = (typeof claimEnds)[number];
 
 /** Action on the record of the claim. */
@@ -50,11 +47,9 @@ type RecordStep =
 
 /** Outcome for the callers, once the record is settled. */
 type Outcome =
-  /** Answer or error of the work itself. */
   | "own"
   /** Committed answer, regardless of later failures. */
   | "committed"
-  /** Answer of the other run. */
   | "theirs"
   /** The message is redelivered immediately. */
   | "redeliver"
@@ -72,7 +67,6 @@ type Line =
   | "warn fenced"
   | "warn lost";
 
-/** Next step of a run after its work. */
 export interface Settlement {
   readonly record: RecordStep;
   readonly outcome: Outcome;
@@ -134,7 +128,6 @@ const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
   };
 });
 
-/** Settlement of every combination, by run, work, commit and claim. */
 const settlements = byValue(runKinds, (run) =>
   byValue(workEnds, (work) =>
     byValue(commitEnds, (commit) =>
