@@ -6,7 +6,6 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 
-/** Caller that requests the rows of every tenant. */
 interface Asking extends DatabaseRequest {
   readonly user: User;
   readonly log: Logger;

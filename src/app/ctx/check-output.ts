@@ -21,7 +21,6 @@ export async function receiveResult(
   return isWebResponse(result) ? read(result) : result;
 }
 
-/** Options of a result's check. */
 export interface OutputOptions {
   /** Carries the name of the handler. Default: the scope's log. */
   readonly log?: Logger;

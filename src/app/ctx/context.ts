@@ -28,7 +28,6 @@ import type { EffectCaller } from "./effect-ledger.ts";
 import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
 import type { RunCommits } from "./run-commits.ts";
 
-/** Parts of a `ctx` besides its scope. */
 export interface ContextParts {
   /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;

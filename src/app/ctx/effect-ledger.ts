@@ -24,7 +24,6 @@ export type RunPhase =
   | "unknown"
   | "ended";
 
-/** Caller of an effect or a commit. */
 export type EffectCaller = "handler" | "hook";
 
 /** Number of the attempt that an effect belongs to. 0 means every attempt. */
@@ -144,7 +143,6 @@ export class EffectLedger<Effect> {
     this.#phase = "committed";
   }
 
-  /** Records that the outcome of the attempt is unknown. */
   uncertain(): void {
     this.#phase = "unknown";
   }

@@ -22,7 +22,6 @@ export interface HeldEffect {
 /** Parts of a run that its effects use. The ledger holds the effects that join the commit. */
 export interface EffectRun {
   readonly scope: RequestScope;
-  /** Log of the handler. */
   readonly log: Logger;
   readonly adapters: Adapters;
   readonly runs: RunServices;

@@ -27,7 +27,6 @@ export class RunEffects {
     };
   }
 
-  /** Returns the effects for a handler or a hook. */
   of(caller: EffectCaller): Effects {
     const run = this.#run;
     const effects: Effects = {

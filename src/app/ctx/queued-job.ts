@@ -4,10 +4,8 @@ import type { JobDeclaration } from "../handlers/message-handlers.ts";
 import { usesMessages } from "../registry/registry.ts";
 import type { EffectRun } from "./effect-run.ts";
 
-/** Options of a job that determine how it is queued. */
 type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
 
-/** Prepares a job for its queue. */
 export async function queuedJob(
   run: EffectRun,
   { dedupKey, dedupScope, order }: QueuedJob,

@@ -22,7 +22,6 @@ interface Attempt {
   readonly isStored: boolean;
 }
 
-/** Run whose handler commits. */
 export interface CommitParts<Result>
   extends Pick<EffectRun, "scope" | "log" | "adapters" | "runs" | "run"> {
   readonly work: Work<Result>;

@@ -21,11 +21,9 @@ class WatchedPromise<Result> extends Promise<Result> {
   }
 }
 
-/** Calls in progress. */
 class UnderWay extends Set<WatchedPromise<unknown>> {
   readonly #waiting: (() => void)[] = [];
 
-  /** Removes a call that has ended. */
   leave(started: WatchedPromise<unknown>): void {
     this.delete(started);
     if (this.size === 0) for (const waiting of this.#waiting.splice(0)) waiting();

@@ -14,7 +14,6 @@ import {
 } from "../../parts/messages/kept-events.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** Parts of a session that reads events. */
 interface Reading {
   readonly runtime: Pick<Runtime, "server" | "clock">;
   readonly tenantId: string | undefined;

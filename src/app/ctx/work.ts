@@ -6,13 +6,12 @@ import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { Run } from "../../parts/once/claimed-run.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
-/** Hooks of features in one run. */
 export interface RunHooks {
   /**
-   * Runs before the handler. @throws any error of a hook, with the same consequences as an error of
-   * the handler.
+   * Runs before the handler, and returns its input. @throws any error of a hook, with the same
+   * consequences as an error of the handler. Error if a changed input does not match the schema.
    */
-  before(ctx: PipelineContext): Promise<void>;
+  before(ctx: PipelineContext, input: unknown): Promise<unknown>;
   /** Returns the items that join the transaction of `result`. @throws any error of a hook. */
   itemsOf(result: unknown): Promise<readonly CommitItem[]>;
 }
@@ -29,7 +28,9 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
   readonly request?: (() => RequestView) | undefined;
   /** Cause that the run's events and jobs carry. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;
-  handle(ctx: PipelineContext): Result | Promise<Result>;
+  /** Input of the handler. A `before` hook may change it. */
+  readonly input?: unknown;
+  handle(ctx: PipelineContext, input: unknown): Result | Promise<Result>;
   /**
    * Converts the result that the handler returns without a commit. Default: unchanged.
    * @throws any error, with the same consequences as an error of the handler.

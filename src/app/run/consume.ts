@@ -8,7 +8,6 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type Consumed, consumeOnce } from "./task.ts";
 
-/** Options for the processing of one message. */
 export interface ConsumeOptions {
   readonly deadlineMs?: number | undefined;
   /** Number of times the message was received, including this one. */

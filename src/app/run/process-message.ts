@@ -11,7 +11,6 @@ import type { Consumed } from "./task.ts";
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
 const longestBackoffMs = Math.max(...backoffMs);
 
-/** Outcome of processing a message. */
 export type Processed =
   /** The caller acknowledges the message. */
   | { readonly kind: "done" }

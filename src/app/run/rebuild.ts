@@ -9,7 +9,6 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scoped-run.ts";
 import { projectAlone } from "./project-event.ts";
 
-/** Options of one call of {@link rebuild}. */
 export interface RebuildOptions {
   readonly projection: ProjectionDeclaration;
   /** The only tenant to rebuild. It then has its own active version. Default: all tenants. */
@@ -33,7 +32,6 @@ export interface UncountedEvent {
   readonly reason: string;
 }
 
-/** Result of one call of {@link rebuild}. */
 export interface Rebuilt {
   /** Number of events replayed, including earlier calls of the same rebuild. */
   readonly replayed: number;
@@ -144,7 +142,6 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   return { replayed, hasSwitched, ...(lost.length === 0 ? {} : { lost }) };
 }
 
-/** Returns the error of a call, or `undefined` if it succeeds. */
 async function failureOf(
   call: () => Promise<void>,
 ): Promise<{ readonly error: unknown } | undefined> {

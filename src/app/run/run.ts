@@ -40,15 +40,16 @@ async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
   // A request without a signal does not get one, even if it shares its run with other callers.
   if (scope.signal !== undefined) scope.runSignal = run.signal;
   const { request, hooks } = work;
+  let { input } = work;
   const commits = new RunCommits(parts);
   const contexts = createContexts(scope, adapters, { request, commits, log });
   let returned: unknown;
   try {
     if (hooks !== undefined) {
-      await hooks.before(contexts.of("hook"));
+      input = await hooks.before(contexts.of("hook"), input);
       commits.open();
     }
-    returned = await work.handle(contexts.of("handler"));
+    returned = await work.handle(contexts.of("handler"), input);
   } catch (error) {
     await commits.abandon();
     throw error;

@@ -22,13 +22,10 @@ export interface Task {
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;
-  /** Whether the system started it. */
   readonly isSystem: boolean;
   /** ID of the event, the job or the fire. Events and jobs of the run carry it as their cause. */
   readonly id: string;
-  /** Fields that the log lines of the task carry. */
   readonly logFields: Readonly<Record<string, string>>;
-  /** Prefix of the log lines of the task. */
   readonly logPrefix: "event" | "job" | "schedule";
   readonly kind: Exclude<TaskEnd["kind"], "run">;
   /** Reads the facts for the observer when the task ends. */
@@ -46,7 +43,6 @@ export interface Task {
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
-/** Outcome of the work that a message or a schedule starts. */
 export type Consumed =
   | { readonly kind: "processed" }
   /** The work was already done. */

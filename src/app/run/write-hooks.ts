@@ -2,26 +2,14 @@ import { describeError } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
+import type { RunHooks } from "../ctx/work.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { changedInput, copied } from "./changed-input.ts";
 
-/** Hooks of features in one run of a write. */
-export interface WriteHooks {
-  /**
-   * Runs before the handler.
-   *
-   * @returns the input for the handler.
-   * @throws any error of a hook, which rejects the write. Error if a changed input does not match
-   * the schema.
-   */
-  before(ctx: PipelineContext, input: unknown): Promise<unknown>;
-  /**
-   * Returns the items that join the transaction that stores `result`. @throws any error of a hook.
-   */
-  itemsOf(result: unknown): Promise<readonly CommitItem[]>;
+export interface WriteHooks extends RunHooks {
   /** Runs the `after` hooks once the result of the last `itemsOf` call is stored. Never throws. */
   after(): Promise<void>;
 }
@@ -109,7 +97,6 @@ export function createWriteHooks(
   };
 }
 
-/** Resolves to whether `work` ends within `limitMs`. */
 function within(work: Promise<boolean>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

@@ -4,7 +4,7 @@ import { lazy } from "../../base/process/lazy.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import { errorResponse } from "../../parts/http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import { toResponse } from "../../parts/http/response.ts";
+import { isWebResponse, toResponse } from "../../parts/http/response.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import { answerCipher } from "../../parts/once/answer-cipher.ts";
@@ -31,7 +31,6 @@ export interface RequestedWrite {
   readonly rawInput: () => unknown;
   /** Creates the handler's view of the request. Absent if there is no request. */
   readonly view?: () => RequestView;
-  /** Whether the request is a HEAD request. */
   readonly head: boolean;
 }
 
@@ -52,6 +51,7 @@ export async function runWrite(
   } as const;
   let read: ReturnType<typeof reader> | undefined;
   const receive = (returned: unknown) => {
+    if (declaration.output === undefined && !isWebResponse(returned)) return returned;
     read ??= reader(declaration, scope);
     return receiveResult(declaration, returned, scope, { read });
   };
@@ -82,7 +82,6 @@ export async function runWrite(
           hooked,
           rawInput,
         );
-  let accepted = input;
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
@@ -92,13 +91,9 @@ export async function runWrite(
       : undefined,
     cause: causeOf(scope),
     request: view,
-    hooks: hooks && {
-      before: async (ctx) => {
-        accepted = await hooks.before(ctx, input);
-      },
-      itemsOf: hooks.itemsOf,
-    },
-    handle: (ctx) => declaration.run(ctx, accepted),
+    hooks,
+    input,
+    handle: declaration.run,
     receive,
     answerOf: doneAnswer,
     committing: async (returned) => {
@@ -181,14 +176,12 @@ export async function writeClaim(
   };
 }
 
-/** ID that claims a write. */
 export interface WriteId {
   /** Header of the ID. Each header has its own namespace. */
   readonly by: "idempotency-key" | "x-request-id";
   readonly id: string;
 }
 
-/** Facts besides the headers that determine which ID counts. */
 interface AskedOnce {
   readonly requestId: string;
   readonly once: OnceBy | RequiredKey;

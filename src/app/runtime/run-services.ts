@@ -9,7 +9,6 @@ import type { Adapters } from "./adapters.ts";
 
 /** State that all runs with effects share in one server. */
 export interface RunServices {
-  /** Deduplicates writes, events and jobs. */
   readonly once: Once;
   readonly outbox: Outbox;
   /**

@@ -57,7 +57,6 @@ export function eventRule(source: string) {
   };
 }
 
-/** Opens the bus and the queues and loads their SDKs. */
 export async function openMessaging(
   runtime: Runtime,
   options: MessagingOptions,

@@ -10,7 +10,6 @@ import { isFinalSendError } from "./send-message-failure.ts";
 
 /** Visibility timeout of received messages, in seconds. */
 export const visibilitySeconds = 30;
-/** Maximum visibility timeout in SQS, in seconds. */
 const longestVisibilitySeconds = 43_200;
 
 /** Creates a queue of SQS from its name or URL. Its URL and attributes are requested once. */
@@ -139,7 +138,6 @@ function redelivery(client: SQSClient, url: MessageQueue["url"]) {
   return { redrive, redeliveryMs };
 }
 
-/** System attributes requested with each message. */
 export const systemAttributes = Object.freeze([
   "ApproximateReceiveCount",
   "MessageGroupId",

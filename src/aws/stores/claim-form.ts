@@ -27,7 +27,6 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
 /** Storage format of claims in a table. */
 export interface ClaimForm {
   key(key: ClaimKey): Readonly<Record<string, string>>;
-  /** Returns the attributes of a claim without its key. */
   write(claim: ClaimRecord): Item;
   /** Reads the claim from an item, which may come from another writer. */
   read(item: Item): ClaimRecord;
@@ -39,9 +38,7 @@ export interface ClaimForm {
   };
 }
 
-/** Attribute names for conditions on a claim's owner and status. */
 export const ownedNames = { "#owner": "owner", "#status": "status" };
-/** Condition that the owner holds a claim in progress. */
 export const ownedInProgress = "#owner = :owner AND #status = :inProgress";
 
 export const ownForm: ClaimForm = {
@@ -103,7 +100,6 @@ export function holding(tableName: string, key: Readonly<Record<string, unknown>
   return { TableName: tableName, Key: key, ...heldBy(owner) };
 }
 
-/** Returns the condition that `owner` holds a claim in progress. */
 export function heldBy(owner: string) {
   return {
     ConditionExpression: ownedInProgress,

@@ -1,6 +1,5 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 
-/** Name of the job that sends deliveries. */
 export const deliveryJob = "keelson.delivery.send";
 
 /** Delivery in the payload of the job that sends it. */

@@ -21,7 +21,6 @@ export interface EventRange {
 
 export type KeptContent = SharedEvent<Readonly<Record<string, unknown>>>;
 
-/** Kept event in its stored form. */
 export interface KeptRow {
   /**
    * Position among the events of its tenant and type: the time of publication in milliseconds, then
@@ -150,7 +149,6 @@ export function timeText(ms: number): string {
   return String(ms).padStart(timeDigits, "0");
 }
 
-/** Returns the day of a time, in UTC: `2026-11-22`. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }

@@ -35,7 +35,6 @@ export interface MessageGuard {
   admit(read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void>;
 }
 
-/** Reason why a message is not proven. */
 interface Doubt {
   readonly line: "message.proof_missing" | "message.proof_invalid";
   readonly reason: string;
@@ -50,7 +49,6 @@ interface Doubt {
 const lineMs = 60_000;
 
 export interface MessageGuardOptions {
-  /** Proof mode from the options of the server. */
   readonly proof: MessageProof | undefined;
   /** Source of this server's messages on the bus. */
   readonly source: string;

@@ -27,7 +27,6 @@ export function isOrdered(nameOrArn: string): boolean {
 
 /** Message queue with at-least-once delivery. */
 export interface MessageQueue {
-  /** Name for logs. */
   readonly name: string;
   /** Whether an instrumentation of its client creates spans. Default `false`. */
   readonly isTraced?: boolean;
@@ -54,7 +53,6 @@ export interface MessageQueue {
    * they are returned.
    */
   receive(): Promise<readonly QueueMessage[]>;
-  /** Acknowledges a message. */
   remove(receipt: string): Promise<void>;
   /**
    * Sets how long a received message stays invisible, in milliseconds from now. `0` returns it to

@@ -11,7 +11,6 @@ export interface OutboxRow {
   /** For the log. */
   readonly eventId: string;
   readonly type: string;
-  /** Tenant of the event. */
   readonly tenantId?: string | undefined;
   /** Envelope in its wire format. */
   readonly text: string;
@@ -21,7 +20,6 @@ export interface OutboxRow {
 
 /** Stores events until they are dispatched. */
 export interface OutboxStore {
-  /** Returns the item that puts a row, for a transaction. */
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
   /**
@@ -93,7 +91,6 @@ export interface WorkedPage {
   readonly hasAnswers: boolean;
 }
 
-/** Rows per read of a shard. */
 const pageSize = 100;
 
 /**
@@ -101,7 +98,6 @@ const pageSize = 100;
  */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
-/** Parts of a sweep. */
 export interface Sweeping {
   readonly store: OutboxStore;
   readonly claims: Claims;

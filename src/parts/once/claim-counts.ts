@@ -29,7 +29,6 @@ interface Standing {
   readonly work: WorkEnd;
   readonly commit: CommitEnd;
   readonly claim: ClaimEnd;
-  /** Whether this is the last step of the run. */
   readonly isLast: boolean;
 }
 

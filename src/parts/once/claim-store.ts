@@ -21,7 +21,6 @@ export interface ClaimCommit {
   readonly completed: { readonly key: ClaimKey; readonly claim: CompletedClaim } | undefined;
   /** Claim that `owner` must hold in progress, although the transaction does not complete it. */
   readonly held?: { readonly key: ClaimKey; readonly owner: string } | undefined;
-  /** Tenant of the run. */
   readonly tenantId?: string | undefined;
 }
 

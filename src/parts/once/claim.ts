@@ -64,7 +64,6 @@ export function keyText({ partition, sort }: ClaimKey): string {
   return `${partition} ${sort}`;
 }
 
-/** Claim whose owner is still working. */
 export interface ClaimInProgress {
   readonly status: "INPROGRESS";
   /** Random, and different for each attempt. */
@@ -76,7 +75,6 @@ export interface ClaimInProgress {
    * lease.
    */
   readonly expiresAt: number;
-  /** Fingerprint of the work, if it has to be compared. */
   readonly fingerprint?: string | undefined;
   /** See {@link TakingOptions.generation}. */
   readonly generation?: string | undefined;
@@ -87,7 +85,6 @@ export interface ClaimInProgress {
   readonly execution?: string | undefined;
 }
 
-/** Claim whose work is done. */
 export interface CompletedClaim {
   readonly status: "COMPLETED";
   readonly owner: string;
@@ -201,7 +198,6 @@ export function completedClaim(
   };
 }
 
-/** Returns the end of a lease that is taken or renewed at `nowMs`. */
 export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number {
   return Math.min(nowMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY);
 }

@@ -9,7 +9,6 @@ import type { Claim } from "./held-claim.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { CommitEnd, RunKind } from "./settlement.ts";
 
-/** Work that is claimed, and the options of its claim. */
 export interface OnceClaim {
   readonly kind: RunKind;
   readonly key: ClaimKey;
@@ -27,7 +26,6 @@ export interface OnceClaim {
   readonly replayedHeaders: readonly string[];
   /** Seals the stored answer of a write. */
   readonly cipher?: AnswerCipher | undefined;
-  /** End of the process, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   /** @throws if the answer of a write is too large for the transport. */
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
@@ -35,17 +33,14 @@ export interface OnceClaim {
 
 export interface RunLog {
   readonly log: Logger;
-  /** Prefix of its messages. */
   readonly logPrefix: "once" | "event" | "job" | "schedule";
 }
 
-/** Claim of a run, and the work it was taken for. */
 export interface HeldRun {
   readonly claim: Claim;
   readonly wanted: OnceClaim;
 }
 
-/** Operations available to the work of a run. */
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
@@ -87,7 +82,6 @@ export type RunOutcome<Result> =
   /** Another run has taken the message over. The message is redelivered. */
   | { readonly kind: "redeliver" };
 
-/** Single run: its work, and its claim if it has one. */
 export interface Run<Result> extends RunLog {
   /** Tenant of the run. Absent for a system run. */
   readonly tenantId?: string | undefined;
@@ -103,7 +97,6 @@ export interface Run<Result> extends RunLog {
   readonly answerOf: (result: Result) => WriteAnswer;
 }
 
-/** Parts that all runs of a process share. */
 export interface OnceParts {
   readonly store: ClaimStore;
   readonly claims: Claims;

@@ -9,13 +9,7 @@ import {
   takenClaim,
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import {
-  type Claim,
-  type ClaimSchedule,
-  HeldClaim,
-  type HoldingParts,
-  processSchedule,
-} from "./held-claim.ts";
+import { Claim, type ClaimSchedule, type HoldingParts, processSchedule } from "./held-claim.ts";
 
 /**
  * Dependencies of {@link createClaims}. A test replaces the clock, the timers and the randomness.
@@ -55,7 +49,6 @@ export interface TakeOptions {
    * key later. Default `false`.
    */
   readonly hasGeneration?: boolean;
-  /** Hash of the durable execution that takes the claim. */
   readonly execution?: string | undefined;
   /** Fixed lease, in milliseconds: no process renews it between two invocations. */
   readonly heldMs?: number | undefined;
@@ -118,7 +111,6 @@ class Taking {
   readonly #owner: string;
   readonly #options: TakeOptions;
   readonly #startMs: number;
-  /** End of all waiting. */
   readonly #endMs: number;
   #generation: string | undefined;
   #pauseMs = shortestPollMs;
@@ -165,14 +157,11 @@ class Taking {
   async #put(nowMs: number): Promise<Found> {
     const { store } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#taking());
-    let record: ClaimRecord | undefined;
-    try {
-      record = await store.take(this.#key, claim, nowMs);
-    } catch {
-      // The first call may have succeeded. In that case the second one finds our owner in the
-      // record.
-      record = await store.take(this.#key, claim, nowMs);
-    }
+    // A call that failed may have succeeded. In that case the second one finds our owner in the
+    // record.
+    const record = await store
+      .take(this.#key, claim, nowMs)
+      .catch(() => store.take(this.#key, claim, nowMs));
     return record === undefined ? { kind: "mine" } : this.#found(record);
   }
 
@@ -186,7 +175,7 @@ class Taking {
   }
 
   #held(): Taken {
-    const claim = new HeldClaim(this.#parts, this.#key, this.#owner, this.#taking());
+    const claim = new Claim(this.#parts, this.#key, this.#owner, this.#taking());
     return { kind: "taken", claim, hasWaited: this.#hasWaited };
   }
 

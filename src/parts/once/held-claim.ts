@@ -11,33 +11,6 @@ import {
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
-/** Claim that this process holds. */
-export interface Claim {
-  readonly key: ClaimKey;
-  readonly owner: string;
-  readonly fingerprint: string | undefined;
-  readonly generation: string | undefined;
-  /** Returns the retention after completion, in milliseconds. */
-  retentionMs(): number;
-  /**
-   * Returns the string from which IDs are derived. It is the same for a repeat of this run and
-   * different for later work under the same key.
-   */
-  seed(): string;
-  /** Returns whether another owner has been seen in the record. */
-  isLost(): boolean;
-  /** Records that another owner has been seen in the record. */
-  lose(): void;
-  /** Stores the result. Returns `false` if another owner has taken the claim over. */
-  complete(result: StoredResult | undefined): Promise<boolean>;
-  /** Allows the work to be done again. */
-  release(): Promise<void>;
-  /** Stops renewing without a store call. The lease then expires. */
-  abandon(): void;
-  /** Pauses renewal during `work`, which writes the record itself. */
-  paused<Result>(work: () => Promise<Result>): Promise<Result>;
-}
-
 /** Timers of a process, for waiting for a claim and for renewing it. */
 export interface ClaimSchedule {
   /** Resolves after `ms`, or as soon as one of the signals aborts. */
@@ -64,10 +37,10 @@ interface HoldingOptions extends TakingOptions {
 const renewMs = leaseMs / 3;
 
 /**
- * A class, because there is one per claim: creating separate functions for each would take most of
- * its time (`write-cpu`).
+ * Claim that this process holds. A class, because there is one per claim: creating separate
+ * functions for each would take most of its time (`write-cpu`).
  */
-export class HeldClaim implements Claim {
+export class Claim {
   readonly key: ClaimKey;
   readonly owner: string;
   readonly fingerprint: string | undefined;
@@ -95,16 +68,22 @@ export class HeldClaim implements Claim {
       heldMs === undefined ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
   }
 
+  /** Returns the retention after completion, in milliseconds. */
   retentionMs(): number {
     return this.#retentionMs ?? this.#parts.retentionMs();
   }
 
+  /**
+   * Returns the string from which IDs are derived. It is the same for a repeat of this run and
+   * different for later work under the same key.
+   */
   seed(): string {
     this.#seed ??=
       this.generation === undefined ? keyText(this.key) : `${keyText(this.key)} ${this.generation}`;
     return this.#seed;
   }
 
+  /** Returns whether another owner has been seen in the record. */
   isLost(): boolean {
     return this.#isLost;
   }
@@ -113,20 +92,17 @@ export class HeldClaim implements Claim {
     this.#isLost = true;
   }
 
+  /** Stores the result. Returns `false` if another owner has taken the claim over. */
   async complete(result: StoredResult | undefined): Promise<boolean> {
     this.abandon();
     // If only the response was lost, the record is complete and the second attempt finds its own
     // owner there.
-    let isOurs: boolean;
-    try {
-      isOurs = await this.#complete(result);
-    } catch {
-      isOurs = await this.#complete(result);
-    }
+    const isOurs = await this.#complete(result).catch(() => this.#complete(result));
     if (!isOurs) this.lose();
     return isOurs;
   }
 
+  /** Allows the work to be done again. */
   async release(): Promise<void> {
     this.abandon();
     const { store, clock } = this.#parts;
@@ -137,10 +113,12 @@ export class HeldClaim implements Claim {
     else await store.vacate(this.key, this.owner, unfinishedExpiry(clock.now(), this.generation));
   }
 
+  /** Stops renewing without a store call. The lease then expires. */
   abandon(): void {
     this.#stopRenewing?.();
   }
 
+  /** Pauses renewal during `work`, which writes the record itself. */
   async paused<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#isPaused = true;
     try {
@@ -151,16 +129,13 @@ export class HeldClaim implements Claim {
   }
 
   #complete(result: StoredResult | undefined): Promise<boolean> {
+    const { key, owner, fingerprint, generation } = this;
     const { store, clock } = this.#parts;
-    const { fingerprint, generation } = this;
-    const completed = {
-      result,
-      fingerprint,
-      generation,
-      execution: this.#execution,
+    const claim = completedClaim(owner, clock.now(), {
+      ...{ result, fingerprint, generation, execution: this.#execution },
       retentionMs: this.retentionMs(),
-    };
-    return store.complete(this.key, completedClaim(this.owner, clock.now(), completed));
+    });
+    return store.complete(key, claim);
   }
 
   async #renew(): Promise<void> {
@@ -172,16 +147,9 @@ export class HeldClaim implements Claim {
       return this.abandon();
     if (this.#isPaused) return;
     const leaseUntilMs = leaseEnd(nowMs, this.#deadlineMs);
+    const expiresAt = unfinishedExpiry(leaseUntilMs, this.generation);
     try {
-      if (
-        !(await store.renew(
-          this.key,
-          this.owner,
-          leaseUntilMs,
-          unfinishedExpiry(leaseUntilMs, this.generation),
-        ))
-      )
-        this.lose();
+      if (!(await store.renew(this.key, this.owner, leaseUntilMs, expiresAt))) this.lose();
     } catch {
       // The next renewal makes up for a failed one. The lease allows for two failures.
     }

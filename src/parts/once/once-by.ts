@@ -21,7 +21,6 @@ export interface RequiredKey {
   readonly keepSeconds?: number;
 }
 
-/** Bounds of `keepSeconds`. */
 const [leastKept, mostKept] = [300, 604_800];
 
 export function isOnceBy(value: unknown): value is OnceBy {
@@ -31,7 +30,6 @@ export function isOnceBy(value: unknown): value is OnceBy {
 /** Valid forms of a write's `once`, for error messages. */
 export const onceForms = `"either", "idempotency-key", false or { required: true, keepSeconds: ${leastKept} to ${mostKept} }`;
 
-/** Checks whether a value is valid for a write's `once`. */
 export function isWriteOnce(value: unknown): value is OnceBy | RequiredKey {
   if (isOnceBy(value)) return true;
   if (typeof value !== "object" || value === null) return false;

@@ -15,7 +15,6 @@ export interface OnceOptions {
   readonly clock: Clock;
   /** Longest wait of a write for its duplicate in flight, in milliseconds. */
   readonly waitMs: number;
-  /** Aborts when the process drains. */
   readonly draining: AbortSignal;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
@@ -135,7 +134,6 @@ class SharedRun {
     return this.#controller.signal;
   }
 
-  /** Marks the run as ended. A caller that leaves afterwards aborts nothing. */
   end(): void {
     this.#isOver = true;
   }
@@ -205,7 +203,6 @@ function abandoned(): "retry" {
   return "retry";
 }
 
-/** Stored answer, and the fingerprint of its request. */
 export interface RecentAnswer {
   readonly answer: WriteAnswer;
   readonly fingerprint: string | undefined;

@@ -38,7 +38,6 @@ export async function performClaimed<Result>(
   return new RunInProgress(parts, run, taken.claim).ended();
 }
 
-/** Run in progress: its work, its commit and its claim. */
 class RunInProgress<Result> implements RunParts {
   readonly #parts: OnceParts;
   readonly #run: Run<Result>;
@@ -278,7 +277,6 @@ type WorkOutcome<Result> =
   /** `isRefused`: the work is done, but its answer cannot be sent. */
   | { readonly error: unknown; readonly isRefused?: boolean };
 
-/** State of a run's claim during settlement. */
 interface Step {
   readonly claim: ClaimEnd;
   /** Error of the last step, if it failed. */

@@ -21,7 +21,6 @@ export interface RunCommitOptions {
   readonly claim: Claim | undefined;
   /** Whether the commit completes the claim, or only requires that the run still holds it. */
   readonly completes: boolean;
-  /** Tenant of the run. */
   readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
   /**
@@ -57,7 +56,6 @@ const refusals = [
   "IdempotentParameterMismatchException",
   "TypeError",
 ];
-/** Approximate size of the record's other attributes. */
 const recordBytes = 1_024;
 
 /** The only commit of one run. */

@@ -1,37 +1,40 @@
 /**
- * Kind of a run. A write has an answer, which is replayed to its repeats. A message is redelivered
+ * Kinds of runs. A write has an answer, which is replayed to its repeats. A message is redelivered
  * until it is done.
  */
-export type RunKind = "write" | "message";
+const runKinds = ["write", "message"] as const;
+export type RunKind = (typeof runKinds)[number];
 
-export type WorkEnd =
-  /** The work is done. */
-  | "answered"
+const workEnds = [
+  "answered",
   /** The answer reports that nothing was done (status 400 or above), or cannot be replayed. */
-  | "refused"
-  | "threw"
+  "refused",
+  "threw",
   /** It threw after every caller had disconnected. */
-  | "stopped"
+  "stopped",
   /** It threw after its timeout, so its progress is unknown. */
-  | "timed out";
+  "timed out",
+] as const;
+export type WorkEnd = (typeof workEnds)[number];
 
-/** End of a commit; "unknown" if it may or may not have been written. */
-export type CommitEnd = "none" | "committed" | "unknown";
+/** Ends of a commit; "unknown" if it may or may not have been written. */
+const commitEnds = ["none", "committed", "unknown"] as const;
+export type CommitEnd = (typeof commitEnds)[number];
 
-/** State of a run's claim. */
-export type ClaimEnd =
-  /** The run has no claim. */
-  | "unclaimed"
-  | "ours"
+const claimEnds = [
+  "unclaimed",
+  "ours",
   /** Another owner has taken it over. */
-  | "lost"
+  "lost",
   /** Completing it succeeded, found another owner, or failed in the store. */
-  | "completed"
-  | "fenced"
-  | "unrecorded"
+  "completed",
+  "fenced",
+  "unrecorded",
   /** Retaking it found the other run's answer, or failed. */
-  | "theirs"
-  | "unknown";
+  "theirs",
+  "unknown",
+] as const;
+export type ClaimEnd = (typeof claimEnds)[number];
 
 /** Action on the record of the claim. */
 type RecordStep =
@@ -44,11 +47,9 @@ type RecordStep =
 
 /** Outcome for the callers, once the record is settled. */
 type Outcome =
-  /** Answer or error of the work itself. */
   | "own"
   /** Committed answer, regardless of later failures. */
   | "committed"
-  /** Answer of the other run. */
   | "theirs"
   /** The message is redelivered immediately. */
   | "redeliver"
@@ -66,7 +67,6 @@ type Line =
   | "warn fenced"
   | "warn lost";
 
-/** Next step of a run after its work. */
 export interface Settlement {
   readonly record: RecordStep;
   readonly outcome: Outcome;
@@ -128,27 +128,6 @@ const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
   };
 });
 
-const runKinds = ["write", "message"] as const satisfies readonly RunKind[];
-const workEnds = [
-  "answered",
-  "refused",
-  "threw",
-  "stopped",
-  "timed out",
-] as const satisfies readonly WorkEnd[];
-const commitEnds = ["none", "committed", "unknown"] as const satisfies readonly CommitEnd[];
-const claimEnds = [
-  "unclaimed",
-  "ours",
-  "lost",
-  "completed",
-  "fenced",
-  "unrecorded",
-  "theirs",
-  "unknown",
-] as const satisfies readonly ClaimEnd[];
-
-/** Settlement of every combination, by run, work, commit and claim. */
 const settlements = byValue(runKinds, (run) =>
   byValue(workEnds, (work) =>
     byValue(commitEnds, (commit) =>

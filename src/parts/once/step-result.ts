@@ -21,7 +21,6 @@ export function storeResult(
   return storeAnswer(claims as ClaimStore, { answer, key, owner, expiresAt, cipher });
 }
 
-/** Largest stored result, in bytes of JSON. */
 const maxResultBytes = 1_048_576;
 
 /** Serializes a result as JSON, or returns the reason why it cannot be stored. */

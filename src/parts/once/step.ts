@@ -7,7 +7,6 @@ export type IfUnknown = "refuse" | "retry";
 /** Default retention of a step, in milliseconds. */
 export const defaultKeepMs = longestMessageMs;
 
-/** Owner and expiry of a step. */
 interface Attempt {
   /** Owner of the run's claim. An operator who resolves a step is not an owner. */
   readonly owner: string;
@@ -20,7 +19,6 @@ export interface StartedStep extends Attempt {
   readonly status: "STARTED";
 }
 
-/** Step that is done, and its result. */
 export interface DoneStep extends Attempt {
   readonly status: "DONE";
   readonly result: StoredResult;
@@ -31,12 +29,10 @@ export interface UndoneStep extends Attempt {
   readonly status: "NOT_DONE";
 }
 
-/** Step in its stored form. */
 export type StepRecord = StartedStep | DoneStep | UndoneStep;
 
 /** Reaction of a run to a step. */
 export type StepVerdict =
-  /** Makes the call. */
   | "call"
   /** Returns the earlier result and makes no call. */
   | "give"

@@ -32,7 +32,6 @@ export interface StepsOptions {
   readonly log: Logger;
   /** Counts steps. Default: no counting. */
   readonly metrics?: Metrics | undefined;
-  /** Waits before attempt `attempt`. */
   readonly pause: (attempt: number) => Promise<void>;
   /** Signal of the run. No step starts after it aborts. */
   readonly signal: AbortSignal | undefined;
@@ -115,7 +114,6 @@ export class Steps {
     return this.#done(place, result, keepMs, line);
   }
 
-  /** Returns whether the caller runs inside a step of this run. */
   isInside(): boolean {
     return inside.getStore() === this;
   }

@@ -35,7 +35,6 @@ export async function take<Result>(
   return taken;
 }
 
-/** Creates the error for a key that was sent with another request. */
 export function keyReused(): FrameworkError {
   return new FrameworkError(
     "idempotency_key_reused",
@@ -43,7 +42,6 @@ export function keyReused(): FrameworkError {
   );
 }
 
-/** Creates the error for a duplicate that is still running. */
 export function inProgress(): FrameworkError {
   return new FrameworkError(
     "request_in_progress",
