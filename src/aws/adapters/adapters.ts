@@ -5,9 +5,8 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
-import { openDatabase } from "../clients/dynamodb.ts";
 import { openParameters } from "../clients/ssm.ts";
-import { openLightDatabase } from "../light/light-database.ts";
+import { startDatabase } from "../light/light-database.ts";
 import { dynamoClaimStore } from "../stores/claim-store.ts";
 import { dynamoConfigRows } from "../stores/config-rows.ts";
 import { dynamoConfigStore } from "../stores/config-store.ts";
@@ -17,13 +16,13 @@ import { dynamoOutbox } from "../stores/outbox-store.ts";
  * Opens the adapters of an AWS account, or of the emulator that the environment names. With `mode`
  * set to `create`, an emulator's missing bus and queues are created.
  *
- * @param isLight - whether to open them before the SDK is loaded, if possible.
+ * @param isEarly - whether to open them before the SDK is loaded, if possible.
  */
 export async function openAwsAdapters(
   runtime: Runtime,
   variables: Variables,
   mode: "create" | "check" = "check",
-  isLight = false,
+  isEarly = false,
 ): Promise<Adapters> {
   const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = accountOf(variables);
@@ -38,8 +37,8 @@ export async function openAwsAdapters(
     ...account,
     measure,
   };
-  const light = isLight ? openLightDatabase(variables, place) : undefined;
-  const database = light?.database ?? (await openDatabase(place));
+  const started = await startDatabase(variables, place, isEarly);
+  const { database } = started;
   const needsParameters = ssm !== undefined || keyRing !== undefined;
   const parameters = needsParameters
     ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account })
@@ -50,7 +49,7 @@ export async function openAwsAdapters(
     { database, variables, isChecked: mode === "check" },
   );
   const configName = runtime.tableName(configTable.name);
-  const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
+  const lean = measured ? measured.measuredRows(started.rows, metrics) : started.rows;
   const rows = dynamoConfigRows(database, configName, { lean });
   const { registry } = runtime.server;
   const isRenaming = [...registry.configKeys.values()].some(
@@ -71,11 +70,10 @@ export async function openAwsAdapters(
     ...lazyStores(runtime, database),
     messaging,
     parameters,
-    ...(light === undefined ? {} : { load: light.load }),
+    ...(started.load && { load: started.load }),
     close: async () => {
       sessions?.close();
-      if (light === undefined) database.destroy();
-      else light.close();
+      started.close();
       parameters?.close();
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();
