@@ -28,7 +28,7 @@ export type { ServerOptions } from "./app/registry/options.ts";
 export { createRegistry, type Registry } from "./app/registry/registry.ts";
 export type { RunOptions } from "./app/registry/run-options.ts";
 export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts";
-export { buildServer, type Server } from "./app/server/server.ts";
+export type { Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./base/errors/codes.ts";
 export { CommitConditionError } from "./base/errors/commit-condition-error.ts";
@@ -62,6 +62,7 @@ export type { IncomingTrace, Trace, TraceHeaders } from "./base/request/trace.ts
 export type { CommitItem, Database } from "./base/types/database.ts";
 // A star export, because `declare module "keelson"` can only augment names that a star exports.
 export * from "./base/types/names.ts";
+export { buildServer } from "./build-server.ts";
 export type { CacheOptions } from "./parts/config/cache/cache-options.ts";
 export { validateAppOverrides } from "./parts/config/declare/app-overrides.ts";
 export {

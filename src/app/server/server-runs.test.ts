@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { z } from "zod";
 import { ConflictError } from "../../base/errors/errors.ts";
 import { currentContext } from "../../base/request/ambient.ts";
+import { bindAlone } from "../../hosts/container/alone.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
@@ -68,6 +69,13 @@ const failed = (run: Promise<unknown>): Promise<unknown> =>
     () => undefined,
     (error: unknown) => error,
   );
+
+test("a run without a host, and without a way to bind one, names both remedies", async () => {
+  const run = buildServer({ features: [] }).run({ reason }, () => undefined);
+  await expect(run).rejects.toThrow(
+    "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+  );
+});
 
 describe("a run without a request", () => {
   test("has a complete ctx with its tenant, user and reason", async () => {
@@ -370,7 +378,7 @@ describe("without a host", () => {
   const alone = () => {
     for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
     vi.stubEnv("LOG_LEVEL", "error");
-    return buildServer({ features });
+    return buildServer({ features }, bindAlone);
   };
 
   test("the server connects once, as a container would, and closes what it has opened", async () => {

@@ -103,16 +103,18 @@ export interface ServerInternals extends DeclaredServer {
   resolver: ConfigResolver | undefined;
 }
 
+/** Binds a server whose process has no host. */
+export type BindAlone = (server: Server) => Promise<Runtime>;
+
 /**
- * Builds a server from features and options. It is synchronous and does no I/O, because hosts open
- * connections at first use.
+ * Builds a server from features and options.
  *
+ * @param bindAlone - for `server.run` in a process without a host. Default: such a run fails.
  * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
- * @example
- * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
  */
 export function buildServer<const Features extends readonly Feature[]>(
   options: ServerOptions<Features>,
+  bindAlone: BindAlone = () => Promise.reject(noHost()),
 ): Server {
   const registry = createRegistry(options?.features, options?.delivery);
   const environment = options?.environment ?? environmentOf(process.env);
@@ -209,29 +211,12 @@ export function buildServer<const Features extends readonly Feature[]>(
   return server;
 }
 
-/**
- * Binds a server if no host has. The import is invisible to bundlers: otherwise each function
- * bundle would include the container and the embedded stack.
- */
-async function bindAlone(server: Server): Promise<Runtime> {
-  const here = import.meta.url;
-  const host = new URL(`../../hosts/container/alone${here.slice(here.lastIndexOf("."))}`, here)
-    .href;
-  const loaded = import(/* @vite-ignore */ host) as Promise<{
-    bindAlone(server: Server): Promise<Runtime>;
-  }>; // safe: the module exports this function
-  const { bindAlone: bind } = await loaded.catch(
-    /* v8 ignore next -- only in a bundle, without files next to it */
-    (cause: unknown) => {
-      throw new Error(
-        "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
-        {
-          cause,
-        },
-      );
-    },
+/** Creates the error of a run that finds no host, and none to bind the server. */
+export function noHost(cause?: unknown): Error {
+  return new Error(
+    "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+    { cause },
   );
-  return bind(server);
 }
 
 /**

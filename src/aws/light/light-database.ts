@@ -19,6 +19,11 @@ export interface DatabaseAccess {
   close(): void;
 }
 
+/** Whether a function can read configuration before it loads the SDK. */
+export function readsWithoutSdk(variables: Variables): boolean {
+  return leanSettings(variables) !== undefined;
+}
+
 /**
  * Loads the SDK. With `isEarly`, it does so with the first call that needs it, unless only the SDK
  * knows how to reach DynamoDB or it cannot load synchronously.

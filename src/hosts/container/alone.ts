@@ -1,11 +1,10 @@
-import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
-import type { Server } from "../../app/server/server.ts";
+import type { BindAlone } from "../../app/server/server.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { bindAdapters } from "./adapters.ts";
 
 /** Binds a server the way a container does, for a process without one: a script or a REPL. */
-export async function bindAlone(server: Server): Promise<Runtime> {
+export const bindAlone: BindAlone = async (server) => {
   const variables = process.env;
   const binding = await bindAdapters(server, variables);
   return createRuntime(server, {
@@ -13,4 +12,4 @@ export async function bindAlone(server: Server): Promise<Runtime> {
     powertools: await loadPowertools(variables),
     ...binding,
   });
-}
+};

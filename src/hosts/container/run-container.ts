@@ -1,4 +1,3 @@
-/* v8 ignore file -- it ends its process; container.system.test.ts runs it in a child process */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,16 +8,16 @@ import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { describeError } from "../../base/errors/describe.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { needsIdentity } from "../../base/identity/access.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
-import { isReloaded, type Variables } from "../../base/process/environment.ts";
-import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/times.ts";
+import { isReloaded } from "../../base/process/environment.ts";
 import { checkHttpOptions, type HttpServerOptions } from "../container-http/http-options.ts";
 import { createHttpServer } from "../container-http/http-server.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
+import { portOf, requireTokens, shutdownTimes, warnOfPlatform } from "./container-settings.ts";
 import { ListenError, listenError } from "./listen-error.ts";
-import { beginLife, type ProcessLife, thrown } from "./process-life.ts";
+import { beginLife, type ProcessLife } from "./process-life.ts";
+import { type HostProcess, listen } from "./process-signals.ts";
 import { startWorkers } from "./workers.ts";
 
 /** Options of {@link runContainer}. */
@@ -47,17 +46,23 @@ export interface Container {
  * @example
  * await runContainer(server, { port: 3000 });
  */
-export async function runContainer(
+export function runContainer(server: Server, options: ContainerOptions = {}): Promise<Container> {
+  return runContainerIn(process, server, options);
+}
+
+/** @param process - the process whose signals it listens to, and which it ends. */
+export async function runContainerIn(
+  process: HostProcess,
   server: Server,
-  options: ContainerOptions = {},
+  options: ContainerOptions,
 ): Promise<Container> {
-  const variables = process.env;
+  const { env: variables } = process;
   const state = serverInternals(server);
   let runtime: Runtime | undefined;
   let life: ProcessLife | undefined;
   try {
     checkHttpOptions(options);
-    const port = portOf(options, variables);
+    const port = portOf(options.port, variables);
     const binding = await bindAdapters(server, variables);
     const [powertools, measuring] = [
       await loadPowertools(variables),
@@ -68,8 +73,7 @@ export async function runContainer(
     life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
     warnOfPlatform(runtime, state.options.shutdown);
     warnOfLooseOutputs(runtime);
-    const ignore = listen(runtime, life);
-    const end: End = { isCallers: false, ignore };
+    const end: End = { isCallers: false, ignore: listen(process, runtime, life) };
     void life.ended.then((code) => {
       if (!end.isCallers) process.exit(code);
     });
@@ -92,6 +96,7 @@ export async function runContainer(
     );
     await runtime?.close().catch(() => {});
     process.exit(1);
+    return exiting();
   }
 }
 
@@ -157,100 +162,15 @@ interface End {
 }
 
 /**
- * Never resolves. The process received a stop before it served, and exits once its resources are
- * closed.
+ * Never resolves. The process could not start, or received a stop before it served, and exits once
+ * its resources are closed.
  */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }
 
-const sameSignalMs = 200;
 /**
  * Time in which a reloaded process only serves requests, in milliseconds. Loading the queue clients
  * would block its first responses.
  */
 const quickMs = 250;
-
-/**
- * Listens to the process's signals and uncaught errors. The returned function removes the
- * listeners.
- */
-function listen(runtime: Runtime, life: ProcessLife): () => void {
-  let lastAt = Number.NEGATIVE_INFINITY;
-  let count = 0;
-  const onSignal = (signal: NodeJS.Signals) => {
-    // npm forwards a signal that the terminal already sent to the whole process group. Both count
-    // as one signal.
-    if (performance.now() - lastAt <= sameSignalMs) return;
-    lastAt = performance.now();
-    count += 1;
-    runtime.log.info(count === 1 ? "shutdown.started" : "shutdown.hurried", { signal });
-    life.tell({
-      type: "terminate",
-      skipsLinger: signal === "SIGINT" && runtime.environment === "development",
-    });
-  };
-  const onFault = (msg: string) => (error: unknown) => {
-    runtime.log.error(msg, thrown(error));
-    life.tell({ type: "fault" });
-  };
-  const listeners = {
-    SIGTERM: onSignal,
-    SIGINT: onSignal,
-    uncaughtException: onFault("process.uncaught_exception"),
-    unhandledRejection: onFault("process.unhandled_rejection"),
-  };
-  for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
-  return () => {
-    for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
-  };
-}
-
-/**
- * Returns the shutdown times. A process that restarts on source changes has no load balancer to
- * notify, so it does not linger.
- */
-function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
-  const times = { ...defaultTimes, ...given };
-  return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
-}
-
-/**
- * Warns if the shutdown may take longer than most platforms wait by default before they kill the
- * process.
- */
-function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
-  const { totalMs } = { ...defaultTimes, ...given };
-  if (runtime.environment !== "production" || totalMs <= platformMs) return;
-  const least = Math.ceil(totalMs / 1_000);
-  runtime.log.warn("shutdown.platform_limit", {
-    totalMs,
-    fix: `set terminationGracePeriodSeconds (Kubernetes) or stopTimeout (ECS) to more than ${least} seconds; their default is 30`,
-  });
-}
-
-function portOf({ port }: ContainerOptions, variables: Variables): number {
-  const given =
-    port ??
-    (variables["PORT"] === undefined || variables["PORT"] === ""
-      ? 3000
-      : Number(variables["PORT"]));
-  if (!Number.isInteger(given) || given < 0 || given > 65_535) {
-    throw new Error(
-      `PORT: ${JSON.stringify(port ?? variables["PORT"])} is not a port; set a number from 0 to 65535`,
-    );
-  }
-  return given;
-}
-
-/** Rejects a production server whose routes need an identity but that cannot verify tokens. */
-function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
-  const needy = [...runtime.server.registry.handlers.values()].find(
-    ({ access }) => access !== undefined && needsIdentity(access),
-  );
-  if (!runtime.verifiesTokens && developmentSecret === undefined && needy !== undefined) {
-    throw new Error(
-      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer; or NODE_ENV=development, which has a secret of its own`,
-    );
-  }
-}

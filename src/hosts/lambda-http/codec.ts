@@ -67,23 +67,18 @@ export interface LambdaAnswer {
   readonly isBase64Encoded?: boolean | undefined;
 }
 
-/** Converts a complete response to an answer. Bytes become base64. */
-export function wholeAnswer({ status, headers, cookies, body }: WholeResponse): LambdaAnswer {
-  if (body === undefined || typeof body === "string")
-    return { statusCode: status, headers, cookies, body };
-  return {
-    statusCode: status,
-    headers,
-    cookies,
-    body: asBuffer(body).toString("base64"),
-    isBase64Encoded: true,
-  };
+/** Converts a response with its complete body to an answer. Bytes become base64. */
+export function wholeAnswer(
+  { status: statusCode, headers, cookies }: Omit<HttpResponse, "body">,
+  body: WholeBody,
+): LambdaAnswer {
+  if (body === undefined || typeof body === "string") return { statusCode, headers, cookies, body };
+  const text = asBuffer(body).toString("base64");
+  return { statusCode, headers, cookies, body: text, isBase64Encoded: true };
 }
 
-/** Response whose body is not a stream. */
-export interface WholeResponse extends Omit<HttpResponse, "body"> {
-  readonly body: Exclude<HttpResponse["body"], ReadableStream>;
-}
+/** Body that is not a stream. */
+export type WholeBody = Exclude<HttpResponse["body"], ReadableStream>;
 
 /**
  * Converts the pipeline's response to an answer. Bytes and streams become base64.
@@ -95,11 +90,11 @@ export function toAnswer(
   maxBytes: number,
 ): LambdaAnswer | Promise<LambdaAnswer> {
   const { body } = response;
-  if (isWhole(body)) return wholeAnswer(response as WholeResponse); // safe: it was checked
-  return collect(body, maxBytes).then((bytes) => wholeAnswer({ ...response, body: bytes }));
+  if (isWhole(body)) return wholeAnswer(response, body);
+  return collect(body, maxBytes).then((bytes) => wholeAnswer(response, bytes));
 }
 
-function isWhole(body: HttpResponse["body"]): body is WholeResponse["body"] {
+function isWhole(body: HttpResponse["body"]): body is WholeBody {
   return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
 

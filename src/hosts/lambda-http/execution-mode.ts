@@ -95,9 +95,15 @@ export function scopeMode<Answer>(
   };
 }
 
+/** Members of an invocation's context, which a test may leave out. */
+interface GivenContext {
+  readonly tenantId?: unknown;
+  readonly getRemainingTimeInMillis?: unknown;
+}
+
 /** Returns the tenant in an invocation's context: the one that Lambda invoked the function for. */
 function tenantOf(context: unknown): string | undefined {
-  const { tenantId } = (context ?? {}) as { readonly tenantId?: unknown };
+  const { tenantId }: GivenContext = Object(context);
   return typeof tenantId === "string" && tenantId !== "" ? tenantId : undefined;
 }
 
@@ -122,11 +128,21 @@ function timeoutListener(
   };
 }
 
+/**
+ * Deadline of an invocation. Those that are watched form a doubly linked list, which has the
+ * cheapest insertion and removal. New deadlines go to the front.
+ */
 interface Deadline {
   /** Time until Lambda ends the process, in milliseconds. */
   readonly leftMs: number;
+  readonly delayMs: number;
+  readonly dueMs: number;
   /** Aborts at the deadline, if it is watched. Its reason is the error of the 504 response. */
   readonly signal: AbortSignal;
+  readonly controller: AbortController;
+  listener: TimeoutListener | undefined;
+  before: Deadline | undefined;
+  after: Deadline | undefined;
 }
 
 interface TimeoutListener {
@@ -149,19 +165,6 @@ interface Deadlines {
   enter(deadline: Deadline, listener: TimeoutListener): void;
   /** Stops watching a deadline, and returns whether it had already passed. */
   leave(deadline: Deadline): boolean;
-}
-
-/**
- * Deadline in a doubly linked list, which has the cheapest insertion and removal. New deadlines go
- * to the front.
- */
-interface Linked extends Deadline {
-  readonly delayMs: number;
-  readonly dueMs: number;
-  readonly controller: AbortController;
-  listener: TimeoutListener | undefined;
-  before: Linked | undefined;
-  after: Linked | undefined;
 }
 
 /** Default time reserved for sending the response, in milliseconds. */
@@ -187,7 +190,7 @@ function createDeadlines({
   timeoutEarlyInMillis,
 }: Pick<MiddyPlugin, "timeoutEarly" | "timeoutEarlyInMillis">): Deadlines {
   const marginMs = timeoutEarlyInMillis === middyMarginMs ? defaultMarginMs : timeoutEarlyInMillis;
-  let first: Linked | undefined;
+  let first: Deadline | undefined;
   let timer: NodeJS.Timeout | undefined;
   let timerDueMs = 0;
 
@@ -201,7 +204,7 @@ function createDeadlines({
     timer = undefined;
     const nowMs = Date.now();
     let nextMs = Number.POSITIVE_INFINITY;
-    const due: Linked[] = [];
+    const due: Deadline[] = [];
     for (let one = first; one !== undefined; one = one.after) {
       if (one.dueMs <= nowMs) due.push(one);
       else nextMs = Math.min(nextMs, one.dueMs);
@@ -213,7 +216,7 @@ function createDeadlines({
       one.listener?.timedOut(timeout, one.delayMs, () => one.controller.abort(timeout));
     }
   };
-  const unlink = (one: Linked) => {
+  const unlink = (one: Deadline) => {
     if (one.before !== undefined) one.before.after = one.after;
     else if (first === one) first = one.after;
     if (one.after !== undefined) one.after.before = one.before;
@@ -222,31 +225,25 @@ function createDeadlines({
   };
   return {
     of: (context, nowMs) => {
-      const { getRemainingTimeInMillis: remaining } = (context ?? {}) as {
-        getRemainingTimeInMillis?: unknown;
-      };
+      const { getRemainingTimeInMillis: remaining }: GivenContext = Object(context);
       if (typeof remaining !== "function") return undefined;
       const leftMs: unknown = remaining.call(context);
       if (typeof leftMs !== "number" || !Number.isFinite(leftMs)) return undefined;
       const delayMs = Math.max(leftMs - marginMs, 0);
       const controller = new AbortController();
-      const dueMs = nowMs + delayMs;
-      const { signal } = controller;
-      const one: Linked = {
+      return {
         leftMs,
         delayMs,
-        dueMs,
-        signal,
+        dueMs: nowMs + delayMs,
+        signal: controller.signal,
         controller,
         listener: undefined,
         before: undefined,
         after: undefined,
       };
-      return one;
     },
-    enter: (deadline, listener) => {
+    enter: (one, listener) => {
       if (!timeoutEarly) return;
-      const one = deadline as Linked; // safe, here and below: `of` made it
       one.listener = listener;
       one.after = first;
       if (first !== undefined) first.before = one;
@@ -254,7 +251,7 @@ function createDeadlines({
       if (timer === undefined || one.dueMs < timerDueMs) arm(one.dueMs);
     },
     leave: (deadline) => {
-      unlink(deadline as Linked);
+      unlink(deadline);
       return deadline.signal.aborted;
     },
   };

@@ -13,7 +13,7 @@ import {
   toAnswer,
   tooLarge,
   type UnreadEvent,
-  type WholeResponse,
+  type WholeBody,
   wholeAnswer,
 } from "./codec.ts";
 import { type Exchange, hasMiddlewares, type Invocation, scopeMode } from "./execution-mode.ts";
@@ -205,7 +205,7 @@ function writeAnswer(
  */
 export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHttpEvent): void {
   // Safe: only a query's response is a stream, and queries skip this check.
-  const answer = wholeAnswer({ ...response, cookies: [] } as WholeResponse);
+  const answer = wholeAnswer({ ...response, cookies: [] }, response.body as WholeBody);
   if (isOver(http.maxResultBytes, answer.body, http.write(answer)))
     throw tooLarge(http.maxResultBytes);
 }

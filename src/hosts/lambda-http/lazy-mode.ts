@@ -22,6 +22,7 @@ export interface MiddyPlugin {
   requestEnd(request: MiddyRequest): unknown;
 }
 
+/** Middy's private protocol, of which only {@link lazyMode} knows the order of arguments. */
 interface MiddyTools {
   middyRequest(event: unknown, context: unknown): MiddyRequest;
   runRequest(
@@ -35,13 +36,19 @@ interface MiddyTools {
 }
 
 /** Middy function as its execution mode receives it. `use` adds to its lists at any time. */
-export interface MiddyFunction {
-  readonly tools: MiddyTools;
+export interface MiddyFunction extends MiddyParts {
+  readonly afters: readonly MiddyHook[];
+  readonly plugin: MiddyPlugin;
+  request(event: unknown, context: unknown): MiddyRequest;
+  /** Runs a request through the given parts and the function's own `after`s. */
+  run(request: MiddyRequest, parts: MiddyParts): Promise<unknown>;
+}
+
+/** Parts of a Middy function that a run may replace. */
+export interface MiddyParts {
   readonly befores: readonly MiddyHook[];
   readonly handler: MiddyHandler;
-  readonly afters: readonly MiddyHook[];
   readonly onErrors: readonly MiddyHook[];
-  readonly plugin: MiddyPlugin;
 }
 
 /** Creates the function that Lambda invokes. */
@@ -63,9 +70,13 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
   ) => {
     let current = initialHandler;
     const handler: MiddyHandler = (event, context, options) => current(event, context, options);
-    const loaded = lazy(async () =>
-      (await load())({ tools, befores, handler, afters, onErrors, plugin }),
-    );
+    const loaded = lazy(async () => {
+      const run: MiddyFunction["run"] = (request, parts) =>
+        tools.runRequest(request, parts.befores, parts.handler, afters, parts.onErrors, plugin);
+      const request: MiddyFunction["request"] = (event, context) =>
+        tools.middyRequest(event, context);
+      return (await load())({ befores, handler, afters, onErrors, plugin, request, run });
+    });
     const lazyHandler = (event: unknown, context: unknown) =>
       loaded.value === undefined
         ? loaded.open().then((run) => run(event, context))

@@ -1,6 +1,6 @@
 import { configReaders } from "../../app/registry/config-readers.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { leanSettings } from "../../aws/light/lean-settings.ts";
+import { readsWithoutSdk } from "../../aws/light/light-database.ts";
 import * as always from "./lambda-runtime.ts";
 
 /**
@@ -19,8 +19,6 @@ export function loadSdk(
   );
   const isOnDemand = (process.env["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
   const needsNoSdk =
-    isOnDemand &&
-    leanSettings(process.env) !== undefined &&
-    called.every((handler) => readers.has(handler));
+    isOnDemand && readsWithoutSdk(process.env) && called.every((handler) => readers.has(handler));
   return needsNoSdk ? undefined : always.loadSdk();
 }

@@ -1,38 +1,30 @@
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { describeError } from "../../base/errors/describe.ts";
-import type {
-  MiddyFunction,
-  MiddyHandler,
-  MiddyHook,
-  MiddyPlugin,
-  MiddyRequest,
-} from "./lazy-mode.ts";
+import type { MiddyFunction, MiddyParts, MiddyPlugin, MiddyRequest } from "./lazy-mode.ts";
 import { logAnswered, noting } from "./middy-error.ts";
 
 /** Part of a Middy function that an exchange runs. */
-export interface MiddlewareRun {
+export interface MiddlewareRun extends Pick<MiddyParts, "befores" | "handler"> {
   readonly event: unknown;
   readonly context: unknown;
-  readonly befores: readonly MiddyHook[];
-  /** Called by Middy in place of the function's own handler. */
-  readonly handler: MiddyHandler;
 }
 
 /** Runs a function's middlewares around a handler. Logs an error that a middleware answers. */
 export async function runMiddlewares(
-  { tools, afters, onErrors, plugin }: MiddyFunction,
+  middy: MiddyFunction,
   scope: RequestScope,
   { event, context, befores, handler }: MiddlewareRun,
 ): Promise<unknown> {
-  const request = tools.middyRequest(event, context);
+  const { plugin } = middy;
+  const request = middy.request(event, context);
   plugin.requestStart(request);
   let failed: { readonly error: unknown } | undefined;
-  const noted = noting(onErrors, (error) => {
+  const onErrors = noting(middy.onErrors, (error) => {
     failed = { error };
   });
   let result: unknown;
   try {
-    result = await tools.runRequest(request, befores, handler, afters, noted, plugin);
+    result = await middy.run(request, { befores, handler, onErrors });
   } catch (error) {
     await endFailed(plugin, request, error);
     throw error;

@@ -13,7 +13,7 @@ import type { HttpRequest } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claimed-run.ts";
-import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "../lambda-http/codec.ts";
+import { type LambdaAnswer, type WholeBody, wholeAnswer } from "../lambda-http/codec.ts";
 import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
 import { assertFits, HttpExchange, httpEventOf, measured } from "../lambda-http/http-events.ts";
 import type { MiddyFunction, MiddyHandler, Mode } from "../lambda-http/lazy-mode.ts";
@@ -95,9 +95,10 @@ class AdoptedExchange extends HttpExchange {
       committing: (result) => ({ result, answer: answerOf(readResult(result)) }),
     });
     // Without a claim or a commit, the result stays as the middlewares left it.
-    return ended.kind === "done" && claim === undefined
-      ? this.read(ended.result)
-      : measured(wholeAnswer(responseOf(ended) as WholeResponse), this.http.method); // safe: not a stream
+    if (ended.kind === "done" && claim === undefined) return this.read(ended.result);
+    const response = responseOf(ended);
+    const { body } = response;
+    return measured(wholeAnswer(response, body as WholeBody), this.http.method); // safe: a write streams nothing
   }
 
   async timedOut({ plugin }: MiddyFunction): Promise<LambdaAnswer> {

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-/* v8 ignore file -- process entry: the sessions of the documentation and npm start run it in a child process */
 import { nodeTooOld } from "./node-version.ts";
 
 const complaint = nodeTooOld(process.versions.node);

@@ -1,0 +1,157 @@
+import { EventEmitter } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { buildServer, type Server } from "../../app/server/server.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
+import { runContainer, runContainerIn } from "./run-container.ts";
+
+const workers = vi.hoisted(() => ({ whileStarting: () => {}, stop: () => {} }));
+vi.mock("./workers.ts", () => ({
+  startWorkers: async () => {
+    workers.whileStarting();
+    return { stop: () => workers.stop(), finished: async () => {} };
+  },
+}));
+
+const directory = mkdtempSync(join(tmpdir(), "keelson-container-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+let lines: Record<string, unknown>[] = [];
+beforeEach(() => {
+  lines = [];
+  workers.whileStarting = () => {};
+  workers.stop = vi.fn();
+  vi.spyOn(process.stdout, "write").mockImplementation((line) => {
+    lines.push(JSON.parse(String(line)) as Record<string, unknown>);
+    return true;
+  });
+});
+afterEach(() => void vi.restoreAllMocks());
+const messages = () => lines.map(({ msg }) => msg);
+
+/** A process of its own, which only notes how it ends. */
+function processWith(more: NodeJS.ProcessEnv = {}) {
+  const { promise: exited, resolve } = Promise.withResolvers<number>();
+  const env = { NODE_ENV: "development", KEELSON_DIRECTORY: directory, ...more };
+  return Object.assign(new EventEmitter(), { env, exited, exit: (code: number) => resolve(code) });
+}
+
+const server = () =>
+  buildServer({ features: [], environment: "development", shutdown: { lingerMs: 0 } });
+const local = { port: 0, host: "127.0.0.1" };
+
+test("serves until its caller closes it, and the process goes on", async () => {
+  const host = processWith();
+  const container = await runContainerIn(host, server(), local);
+  expect(lines.at(-1)).toMatchObject({
+    msg: "server.started",
+    url: `http://localhost:${container.port}`,
+    environment: "development",
+    adapters: { dynamodb: `embedded (${directory})` },
+  });
+  expect((await fetch(`http://127.0.0.1:${container.port}/health/live`)).status).toBe(200);
+  await container.close();
+  expect(messages()).toContain("shutdown.completed");
+  expect(host.eventNames()).toEqual([]);
+  expect(await Promise.race([host.exited, sleep(10, "goes on")])).toBe("goes on");
+});
+
+test("its URL says whether it serves with TLS", async () => {
+  const pem = (name: string) =>
+    readFileSync(new URL(`../../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url));
+  const tls = { key: pem("key"), cert: pem("cert") };
+  const container = await runContainerIn(processWith(), server(), { ...local, tls });
+  expect(lines.at(-1)).toMatchObject({ url: `https://localhost:${container.port}` });
+  await container.close();
+});
+
+test("a signal drains it, and ends its process", async () => {
+  const host = processWith();
+  await runContainerIn(host, server(), local);
+  host.emit("SIGTERM", "SIGTERM");
+  expect(await host.exited).toBe(0);
+  expect(messages()).toEqual(expect.arrayContaining(["shutdown.started", "shutdown.completed"]));
+});
+
+test.each(["0", "1"])(
+  "a signal while the workers start stops them, and nothing is served (KEELSON_WATCH=%s)",
+  async (KEELSON_WATCH) => {
+    const host = processWith({ KEELSON_WATCH });
+    workers.whileStarting = () => void host.emit("SIGTERM", "SIGTERM");
+    void runContainerIn(host, server(), local);
+    expect(await host.exited).toBe(0);
+    expect(workers.stop).toHaveBeenCalled();
+    expect(messages().includes("server.started")).toBe(KEELSON_WATCH === "1");
+  },
+);
+
+test("a process that restarts on changes serves before its workers start", async () => {
+  const host = processWith({ KEELSON_WATCH: "1" });
+  const atStart: unknown[] = [];
+  workers.whileStarting = () => void atStart.push(...messages());
+  await (await runContainerIn(host, server(), local)).close();
+  expect(atStart).toContain("server.started");
+});
+
+test("a signal before it serves, or a failure after one, ends its process with the signal's code", async () => {
+  const stopped = processWith();
+  const ready = async () => void stopped.emit("SIGTERM", "SIGTERM");
+  void runContainerIn(stopped, { ...server(), ready }, local);
+  expect(await stopped.exited).toBe(0);
+  const failed = processWith();
+  const late = async () => {
+    failed.emit("SIGTERM", "SIGTERM");
+    throw new Error("too late");
+  };
+  void runContainerIn(failed, { ...server(), ready: late }, local);
+  expect(await failed.exited).toBe(0);
+  expect(messages()).not.toContain("server.start_failed");
+});
+
+const failing = (error: Error): Server => ({
+  ...server(),
+  ready: () => Promise.reject(error),
+});
+
+test.each([
+  ["its cause", new FrameworkError("timeout", "for clients", { cause: new Error("the reason") })],
+  ["itself", new Error("the reason")],
+  ["itself, for lack of a cause", new FrameworkError("timeout", "the reason")],
+])("a start that fails is logged with %s, and ends the process with 1", async (_, error) => {
+  const host = processWith();
+  void runContainerIn(host, failing(error), local);
+  expect(await host.exited).toBe(1);
+  expect(lines.at(-1)).toMatchObject({ msg: "server.start_failed", message: "the reason" });
+  expect(lines.at(-1)).toHaveProperty("stack");
+});
+
+test("a port in use is one sentence, without a stack", async () => {
+  const first = await runContainerIn(processWith(), server(), local);
+  const host = processWith();
+  void runContainerIn(host, server(), { ...local, port: first.port });
+  expect(await host.exited).toBe(1);
+  expect(lines.at(-1)).toMatchObject({ message: expect.stringContaining("is in use") });
+  expect(lines.at(-1)).not.toHaveProperty("stack");
+  await first.close();
+});
+
+test("a start that fails before there is a runtime is logged like any other", async () => {
+  const host = processWith({ KEELSON_AUTH_SECRET: "short" });
+  void runContainerIn(host, server(), local);
+  expect(await host.exited).toBe(1);
+  expect(lines).toMatchObject([
+    { msg: "server.start_failed", message: expect.stringMatching(/^KEELSON_AUTH_SECRET/) },
+  ]);
+});
+
+test("it runs in this process by default", async () => {
+  const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+  vi.stubEnv("KEELSON_DIRECTORY", directory);
+  vi.stubEnv("KEELSON_AUTH_SECRET", "short");
+  void runContainer(server());
+  await expect.poll(() => exit.mock.calls).toEqual([[1]]);
+  vi.unstubAllEnvs();
+});
