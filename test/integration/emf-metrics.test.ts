@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vi
 import { metricList } from "../../src/base/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
 import { templateOf } from "../support/server-templates.ts";
+import { timeIsOver } from "../support/time-is-over.ts";
 
 const schema = JSON.parse(
   readFileSync(new URL("../fixtures/emf-schema.json", import.meta.url), "utf8"),
@@ -213,7 +214,10 @@ test("the metrics of the template's alarms are written with exactly their dimens
       route: "POST /hang",
       access: access.tenant,
       handler: ({ signal }) =>
-        new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason))),
+        new Promise((_, reject) => {
+          signal?.addEventListener("abort", () => reject(signal.reason));
+          timeIsOver();
+        }),
     });
   });
   const features = [shop, hanging];
@@ -265,7 +269,7 @@ test("the metrics of the template's alarms are written with exactly their dimens
   sqs.destroy();
   await lambdaSweep(whole)();
   await ask("/peek");
-  await ask("/hang", {}, { ...lambdaContext(), getRemainingTimeInMillis: () => 400 });
+  await ask("/hang", {}, { ...lambdaContext(), getRemainingTimeInMillis: () => 30_000 });
   await expect
     .poll(() => of("keelson.claims").map((line) => line["keelson.outcome" as never]))
     .toContain("unknown");

@@ -15,11 +15,12 @@ import {
   untilCrash,
 } from "../../src/tools/testing/test-process.ts";
 import { startTestStack, type TestStack } from "../../src/tools/testing/test-stack.ts";
+import { runs as triesOf } from "../support/runs.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
-/** How often it fires: a call of an emulator of AWS takes ten times as long. */
-const fires = process.env["KEELSON_TEST_ENDPOINT"] ? 200 : 1_000;
+/** How often it fires. */
+const fires = Math.max(250, triesOf(1_000));
 
 interface Table {
   readonly name: string;

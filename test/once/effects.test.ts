@@ -16,6 +16,7 @@ import { type AdoptedContext, requestScope, writeOnce } from "keelson/middy";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { timeIsOver } from "../support/time-is-over.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 declare module "keelson" {
@@ -222,10 +223,9 @@ const othersAnswer = async () => {
   );
 };
 /** Sends the request to a function that has little time left. */
-/** Has the time of a function be over once its handler is here, however long it took to get here. */
-async function timeIsOver(signal: AbortSignal | undefined): Promise<void> {
-  const { now } = Date;
-  vi.spyOn(Date, "now").mockImplementation(() => now() + 60_000);
+/** Has the time of a function be over. */
+async function outlast(signal: AbortSignal | undefined): Promise<void> {
+  timeIsOver();
   await new Promise((resolve) => signal?.addEventListener("abort", resolve));
   vi.mocked(Date.now).mockRestore();
 }
@@ -796,7 +796,7 @@ const rows: readonly Row[] = [
       let ended = false;
       deed = async (ctx) => {
         await publish(ctx);
-        await timeIsOver(ctx.signal);
+        await outlast(ctx.signal);
         setImmediate(() => {
           ended = true;
         });
@@ -835,7 +835,7 @@ const rows: readonly Row[] = [
       let message = "";
       deed = async (ctx) => {
         await publish(ctx);
-        await timeIsOver(ctx.signal);
+        await outlast(ctx.signal);
         message = await caught(ctx.commit([put()], said("written")));
       };
       expect((await sendInTime(60_000)).statusCode).toBe(504);

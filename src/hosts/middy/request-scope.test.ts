@@ -3,6 +3,7 @@ import httpErrorHandler from "@middy/http-error-handler";
 import httpHeaderNormalizer from "@middy/http-header-normalizer";
 import httpJsonBodyParser from "@middy/http-json-body-parser";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { timeIsOver } from "../../../test/support/time-is-over.ts";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { ConflictError, PipelineError, ValidationError } from "../../base/errors/errors.ts";
@@ -341,9 +342,10 @@ describe("an error that a middleware turns into a response", () => {
     const existing = () =>
       new Promise((_, reject) => {
         fails = () => reject(new Error("too late"));
+        timeIsOver();
       });
     const answered = adopted(existing, { use: [middys] })(event(), {
-      getRemainingTimeInMillis: () => 60,
+      getRemainingTimeInMillis: () => 30_000,
     });
     expect((await answered).statusCode).toBe(504);
     fails();
