@@ -3,6 +3,7 @@ import {
   type Dynalite,
   indexPrefix,
   itemPrefix,
+  namesUnder,
   rangeOf,
   type Table,
 } from "../service/dynalite.ts";
@@ -24,7 +25,7 @@ export async function changeTable(
 
 /** Completes changes of a killed process: activates tables, or removes them with their data. */
 export async function settleTables(dynalite: Dynalite): Promise<void> {
-  for (const name of await tableNames(dynalite)) {
+  for (const name of await namesUnder(dynalite.store, "table~")) {
     const table = await tableRecord(dynalite, name);
     if (table?.TableStatus === "DELETING") await removeTable(dynalite, name);
     else if (isChanging(table))
@@ -40,13 +41,6 @@ async function tableRecord(dynalite: Dynalite, name: string): Promise<Table | un
 
 function isChanging(table: Table | undefined): table is Table {
   return table !== undefined && table.TableStatus !== "ACTIVE";
-}
-
-async function tableNames(dynalite: Dynalite): Promise<readonly string[]> {
-  const names: string[] = [];
-  for await (const [key] of dynalite.store.db.iterator(rangeOf("table~")))
-    names.push(key.slice("table~".length));
-  return names;
 }
 
 function activated(table: Table): object {

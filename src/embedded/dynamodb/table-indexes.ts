@@ -9,8 +9,13 @@ import {
   type Table,
   type TableIndex,
 } from "../service/dynalite.ts";
-import { existingTable, invalidMember, validationError } from "../service/operation.ts";
-import { type Input, ServiceError } from "../service/service.ts";
+import {
+  dynamoDbError,
+  existingTable,
+  missingMember,
+  validationError,
+} from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 
 /** dynalite answers such an `UpdateTable` but does not apply it. */
@@ -27,7 +32,7 @@ export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<o
   if (updates.length > 1) {
     const message =
       "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
-    throw new ServiceError("com.amazonaws.dynamodb.v20120810#LimitExceededException", message);
+    throw dynamoDbError("LimitExceededException", message);
   }
   const path = "globalSecondaryIndexUpdates.1.member";
   const { Create, Delete } = asStructure(updates[0], path);
@@ -103,9 +108,8 @@ function entriesOf(
   for (const { AttributeName: name } of index.KeySchema) {
     const [[type, value] = []] = Object.entries(item[name] ?? {});
     if (type === undefined || value === "") return [];
-    const wanted = table.AttributeDefinitions.find(
-      ({ AttributeName }) => AttributeName === name,
-    )?.AttributeType;
+    const definition = table.AttributeDefinitions.find((one) => one.AttributeName === name);
+    const wanted = definition?.AttributeType;
     if (type !== wanted) {
       const what = `the key ${name} of index ${index.IndexName} is of type ${wanted}`;
       throw validationError(
@@ -122,18 +126,11 @@ async function deleteIndex(
   { IndexName: name }: Input,
 ): Promise<object> {
   const { GlobalSecondaryIndexes: before = [], ...rest } = table;
-  if (!before.some(({ IndexName }) => IndexName === name)) {
-    throw new ServiceError(
-      "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
-      "Requested resource not found",
-    );
-  }
   const left = before.filter(({ IndexName }) => IndexName !== name);
-  const answer = await store(
-    dynalite,
-    usedDefinitions({ ...rest, ...(left.length === 0 ? {} : { GlobalSecondaryIndexes: left }) }),
-    [],
-  );
+  if (left.length === before.length)
+    throw dynamoDbError("ResourceNotFoundException", "Requested resource not found");
+  const after = left.length === 0 ? rest : { ...rest, GlobalSecondaryIndexes: left };
+  const answer = await store(dynalite, usedDefinitions(after), []);
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", table.TableName, String(name))));
   return answer;
 }
@@ -143,10 +140,8 @@ async function store(
   table: Table,
   entries: readonly Change[],
 ): Promise<object> {
-  await dynalite.store.db.batch([
-    ...entries,
-    { type: "put", key: `table~${table.TableName}`, value: table },
-  ]);
+  const description = { type: "put", key: `table~${table.TableName}`, value: table } as const;
+  await dynalite.store.db.batch([...entries, description]);
   return { TableDescription: table };
 }
 
@@ -157,7 +152,7 @@ function described({ IndexName, KeySchema, Projection }: Input | TableIndex): ob
 /** A request need not repeat the table's definitions. */
 function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknown): unknown {
   if (given === undefined) return known;
-  if (!Array.isArray(given)) throw invalidMember(null, "attributeDefinitions", "not be null");
+  if (!Array.isArray(given)) throw missingMember("attributeDefinitions");
   const added = given.filter((definition: Partial<AttributeDefinition> | null) => {
     const same = known.find(({ AttributeName }) => AttributeName === definition?.AttributeName);
     if (same !== undefined && same.AttributeType !== definition?.AttributeType) {
@@ -172,13 +167,8 @@ function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknow
 
 function usedDefinitions(table: Table): Table {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
-  const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>
-    KeySchema.map(({ AttributeName }) => AttributeName),
-  );
-  return {
-    ...table,
-    AttributeDefinitions: table.AttributeDefinitions.filter(({ AttributeName }) =>
-      keys.includes(AttributeName),
-    ),
-  };
+  const keys = [table, ...local, ...global].flatMap(({ KeySchema }) => KeySchema);
+  const isUsed = ({ AttributeName: name }: AttributeDefinition) =>
+    keys.some(({ AttributeName }) => AttributeName === name);
+  return { ...table, AttributeDefinitions: table.AttributeDefinitions.filter(isUsed) };
 }

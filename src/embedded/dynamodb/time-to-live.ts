@@ -1,5 +1,16 @@
-import { type Change, type Dynalite, type Item, rangeOf, type Store } from "../service/dynalite.ts";
-import { existingTable, invalidMember, validationError } from "../service/operation.ts";
+import {
+  type Change,
+  type Dynalite,
+  type Item,
+  namesUnder,
+  type Store,
+} from "../service/dynalite.ts";
+import {
+  existingTable,
+  invalidMember,
+  missingMember,
+  validationError,
+} from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
@@ -13,9 +24,8 @@ export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promis
   const path = "timeToLiveSpecification";
   const given = asStructure(input["TimeToLiveSpecification"], path);
   const { Enabled: enabled, AttributeName: attribute } = given;
-  if (typeof enabled !== "boolean") throw invalidMember(null, `${path}.enabled`, "not be null");
-  if (typeof attribute !== "string")
-    throw invalidMember(null, `${path}.attributeName`, "not be null");
+  if (typeof enabled !== "boolean") throw missingMember(`${path}.enabled`);
+  if (typeof attribute !== "string") throw missingMember(`${path}.attributeName`);
   if (attribute.length < 1 || attribute.length > 255) {
     const shown = attribute.slice(0, 100);
     throw invalidMember(shown, `${path}.attributeName`, "have length from 1 to 255");
@@ -50,14 +60,8 @@ export function forgetTimeToLive(table: string): Change {
   return { type: "del", key: prefix + table };
 }
 
-export async function tablesWithTimeToLive(
-  store: Store,
-  limit: number,
-): Promise<readonly string[]> {
-  const tables: string[] = [];
-  for await (const [key] of store.db.iterator({ ...rangeOf(prefix), limit }))
-    tables.push(key.slice(prefix.length));
-  return tables;
+export function tablesWithTimeToLive(store: Store, limit: number): Promise<readonly string[]> {
+  return namesUnder(store, prefix, limit);
 }
 
 /** Returns the next start; `undefined` is the beginning. The caller holds the write lock. */

@@ -1,5 +1,5 @@
 import type { Dynalite, Item } from "../service/dynalite.ts";
-import { invalidMember } from "../service/operation.ts";
+import { missingMember } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import { asStructure, refuseLargeTransaction, runAll, transactItems } from "./transaction-items.ts";
@@ -12,7 +12,7 @@ export async function transactGet(
   const gets = transactItems(input).map(({ item, path }) => {
     const get = asStructure(item["Get"], `${path}.get`);
     const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = get;
-    if (TableName === undefined) throw invalidMember(null, `${path}.get.tableName`, "not be null");
+    if (TableName === undefined) throw missingMember(`${path}.get.tableName`);
     const expression = { ProjectionExpression, ExpressionAttributeNames };
     const prepared = dynalite.prepare("GetItem", { TableName, Key, ...expression });
     const checked = prepared as { TableName: string; Key: Item }; // checked by prepare

@@ -5,6 +5,7 @@ import {
   invalidMember,
   isConditionFailure,
   itemOnFailure,
+  missingMember,
   prepareOperation,
   validationError,
 } from "../service/operation.ts";
@@ -86,7 +87,7 @@ function prepareItem(dynalite: Dynalite, item: Input, itemPath: string): Transac
   const request = asStructure(item[kind], path);
   for (const [of, member] of required) {
     if (kind === of && typeof request[member] !== "string")
-      throw invalidMember(null, `${path}.${lowerFirst(member)}`, "not be null");
+      throw missingMember(`${path}.${lowerFirst(member)}`);
   }
   const operation = prepareMember(dynalite, kinds[kind], request, path);
   // Checked by prepareOperation.

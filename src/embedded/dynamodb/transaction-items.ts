@@ -1,6 +1,11 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import type { Addressed, Dynalite } from "../service/dynalite.ts";
-import { invalidMember, validationError } from "../service/operation.ts";
+import {
+  dynamoDbError,
+  invalidMember,
+  missingMember,
+  validationError,
+} from "../service/operation.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 
 export interface CancellationReason {
@@ -25,7 +30,7 @@ const maxBytes = 4 * 1024 * 1024;
 
 export function transactItems({ TransactItems: items }: Input): readonly TransactItem[] {
   const path = "transactItems";
-  if (!Array.isArray(items)) throw invalidMember(null, path, "not be null");
+  if (!Array.isArray(items)) throw missingMember(path);
   if (items.length < 1) throw invalidMember("[]", path, "have length greater than or equal to 1");
   if (items.length > maxItems) {
     const constraint = `have length less than or equal to ${maxItems}`;
@@ -38,7 +43,7 @@ export function transactItems({ TransactItems: items }: Input): readonly Transac
 }
 
 export function asStructure(value: unknown, path: string): Input {
-  if (!isRecord(value)) throw invalidMember(null, path, "not be null");
+  if (!isRecord(value)) throw missingMember(path);
   return value;
 }
 
@@ -65,10 +70,10 @@ export async function runAll<Prepared extends Operation, Answer>(
   }
   if (answers.length === operations.length) return answers;
   const codes = reasons.map(({ Code }) => Code).join(", ");
-  throw new ServiceError(
-    "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+  throw dynamoDbError(
+    "TransactionCanceledException",
     `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
-    { members: { CancellationReasons: reasons } },
+    { CancellationReasons: reasons },
   );
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
-import { type Input, ServiceError } from "../service/service.ts";
+import { dynamoDbError } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
 
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
@@ -30,8 +31,8 @@ export async function isCommitted(
   const stored = (await store.db.get(key)) as StoredToken | undefined; // only tokenRecord writes it
   if (stored === undefined || nowMs - stored.at >= validMs) return false;
   if (stored.payload === payload) return true;
-  throw new ServiceError(
-    "com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException",
+  throw dynamoDbError(
+    "IdempotentParameterMismatchException",
     "The request uses the same client token as a previous, but non-identical request",
   );
 }

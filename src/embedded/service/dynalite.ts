@@ -189,6 +189,18 @@ export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
+/** Names after a prefix, in their order. */
+export async function namesUnder(
+  { db }: Store,
+  prefix: string,
+  limit = -1,
+): Promise<readonly string[]> {
+  const names: string[] = [];
+  for await (const [key] of db.iterator({ ...rangeOf(prefix), limit }))
+    names.push(key.slice(prefix.length));
+  return names;
+}
+
 function requireDynalite(load: (id: string) => unknown, id: string): unknown {
   try {
     return load(id);

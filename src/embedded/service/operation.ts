@@ -66,3 +66,11 @@ export function invalidMember(
     `Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
   );
 }
+
+export function missingMember(path: string): ServiceError {
+  return invalidMember(null, path, "not be null");
+}
+
+export function dynamoDbError(name: string, message: string, members: Input = {}): ServiceError {
+  return new ServiceError(`com.amazonaws.dynamodb.v20120810#${name}`, message, { members });
+}
