@@ -75,6 +75,12 @@ describe("a trace", () => {
     ]);
   });
 
+  test("sorts consumers that no line mentions by name", () => {
+    const consumers = { "order.placed": ["shop.b", "shop.c", "shop.a"] };
+    const unseen = outline(build(chain, { consumers }).roots).filter((row) => /not-seen/.test(row));
+    expect(unseen).toEqual(["a", "b", "c"].map((name) => `    consumer shop.${name} not-seen`));
+  });
+
   test("includes the consumers that the server declares but no line mentions", () => {
     const consumers = { "order.placed": ["shop.order.bill", "shop.order.count"] };
     expect(outline(build(chain, { consumers }).roots).slice(2)).toEqual([

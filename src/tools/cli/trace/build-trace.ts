@@ -96,7 +96,7 @@ class Building {
     const left = depth < limits.depth ? this.#left : 0;
     const sorted = below
       .map((item) => ({ item, ms: item.ms ?? firstMsOf(item.subject), id: item.subject.id }))
-      .sort((one, other) => byTime(one.ms, other.ms) || (one.id < other.id ? -1 : 1));
+      .sort((one, other) => byTime(one.ms, other.ms) || byText(one.id, other.id));
     this.#left = Math.max(0, this.#left - below.length);
     this.leftOut += Math.max(0, below.length - left);
     return sorted.slice(0, left).map(({ item }) => this.#subject(item, depth + 1));
@@ -161,7 +161,7 @@ class Building {
     const handlers = new Set([...runs.keys(), ...declared.map((consumer) => consumer.name)]);
     const consumers = [...handlers]
       .map((handler) => this.#consumer(subject, handler, depth))
-      .sort((one, other) => byTime(one.sinceMs, other.sinceMs) || (one.name < other.name ? -1 : 1));
+      .sort((one, other) => byTime(one.sinceMs, other.sinceMs) || byText(one.name, other.name));
     const children = [...consumers, ...this.#below(subjectPlace(id), depth)];
     return { ...common, ...standing, children };
   }
@@ -208,6 +208,10 @@ class Building {
 /** Unknown times come last. */
 function byTime(one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY): number {
   return one - other;
+}
+
+function byText(one: string, other: string): number {
+  return one < other ? -1 : 1;
 }
 
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {

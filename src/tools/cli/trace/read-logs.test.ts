@@ -87,6 +87,11 @@ test("an ID inside another text is not a match", async () => {
   expect((await find([path], "r1")).lines).toEqual([]);
 });
 
+test("a record without a time is no line", async () => {
+  const path = await fileOf(text({ msg: "order.seen", requestId: "r1" }));
+  expect(await find([path], "r1")).toMatchObject({ lines: [], broken: 0, lastMs: undefined });
+});
+
 test("finds lines across chunk boundaries and with many IDs", async () => {
   const many = Array.from({ length: 40 }, (_, index) => [
     request("r1", index, { msg: "job.enqueued", job: "a.b.c", enqueuedId: `j${index}` }),

@@ -32,9 +32,10 @@ export async function askTables(stores: TraceStores, given: Asked): Promise<Tabl
   const { id, roots, nowMs } = given;
   const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
   const idsOf = (kind: TraceNode["kind"], states?: ReadonlySet<string>) =>
-    nodes.flatMap((node) =>
-      node.kind === kind && (states?.has(node.state) ?? true) ? (node.id ?? []) : [],
-    );
+    nodes.flatMap(({ kind: own, state, id: ownId }) => {
+      const isAsked = own === kind && (states === undefined || states.has(state));
+      return isAsked && ownId !== undefined ? [ownId] : [];
+    });
   const rows = new Map<string, RowFact>();
   const asked = new Set<string>();
   const ids = new Set([id, ...nodes.flatMap((node) => node.id ?? [])]);
