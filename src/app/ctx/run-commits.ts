@@ -1,4 +1,4 @@
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { noAnswer, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
@@ -134,9 +134,7 @@ export class RunCommits<Result> {
   }
 
   #lost(error: unknown): void {
-    const { log, scope } = this.#parts;
-    const { environment } = scope.runtime;
-    log.error("effects.lost", describeError(error, { requestId: "", environment }).log.data);
+    this.#parts.log.error("effects.lost", errorLog(error).data);
   }
 
   #answerOf(result: Result): WriteAnswer {

@@ -1,4 +1,4 @@
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier, parseRoles } from "../../base/identity/claims.ts";
 import type { User } from "../../base/identity/user.ts";
@@ -53,10 +53,7 @@ export async function runOutside<Result>(
       runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
       return result;
     } catch (error) {
-      const { level, data } = describeError(error, {
-        requestId: "",
-        environment: runtime.environment,
-      }).log;
+      const { level, data } = errorLog(error);
       scope.log[level]("run.failed", { reason, ...data });
       runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
       throw error;

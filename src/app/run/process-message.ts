@@ -1,4 +1,4 @@
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import { isPermanent } from "../../base/errors/permanent-error.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
@@ -71,8 +71,7 @@ async function fail(
   error: unknown,
   read: ReadMessage | undefined,
 ): Promise<Processed> {
-  const { data } = describeError(error, { requestId: "", environment: runtime.environment }).log;
-  const reason = String(data["message"]);
+  const reason = String(errorLog(error).data["message"]);
   const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
   const ids = idsOf(read);
   const facts = {

@@ -1,4 +1,4 @@
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import type { User } from "../../base/identity/user.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
@@ -156,10 +156,7 @@ async function claimed(
         return { kind: "processed" };
     }
   } catch (error) {
-    const { level, data } = describeError(error, {
-      requestId: "",
-      environment: runtime.environment,
-    }).log;
+    const { level, data } = errorLog(error);
     scope.log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
   }

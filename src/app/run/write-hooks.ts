@@ -1,4 +1,4 @@
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
@@ -41,11 +41,7 @@ export function createWriteHooks(
     try {
       await after?.(ctx, input, result);
     } catch (error) {
-      const { data } = describeError(error, {
-        requestId: "",
-        environment: scope.runtime.environment,
-      }).log;
-      scope.log.error("hook.after_failed", { hook: feature, ...data });
+      scope.log.error("hook.after_failed", { hook: feature, ...errorLog(error).data });
     }
   };
 

@@ -37,24 +37,38 @@ export function describeError(
   error: unknown,
   { requestId, environment }: ErrorSituation,
 ): ErrorDescription {
-  const { status, code, message, headers, fields } = typed(error) ?? untyped;
+  const described = typed(error) ?? untyped;
+  const { status, code, message, headers, fields } = described;
   const stack = textOf(error, "stack", maxStack);
   const shown = environment === "development" && stack !== undefined ? { stack } : {};
   const invalid = fields === undefined ? {} : { fields };
-  const isServerError = status >= 500;
   return {
     status,
     headers,
     body: { error: code, message, requestId, ...invalid, ...shown },
-    log: {
-      level: isServerError ? "error" : "warn",
-      data: {
-        error: code,
-        status,
-        message: textOf(error, "message", maxText) ?? thrownText(error),
-        ...invalid,
-        ...(isServerError ? { ...(stack === undefined ? {} : { stack }), ...causesOf(error) } : {}),
-      },
+    log: logOf(error, described, stack),
+  };
+}
+
+/** Describes any thrown value for the log; never throws. */
+export function errorLog(error: unknown): ErrorDescription["log"] {
+  return logOf(error, typed(error) ?? untyped, textOf(error, "stack", maxStack));
+}
+
+function logOf(
+  error: unknown,
+  { status, code, fields }: NonNullable<ReturnType<typeof typed>>,
+  stack: string | undefined,
+): ErrorDescription["log"] {
+  const isServerError = status >= 500;
+  return {
+    level: isServerError ? "error" : "warn",
+    data: {
+      error: code,
+      status,
+      message: textOf(error, "message", maxText) ?? thrownText(error),
+      ...(fields === undefined ? {} : { fields }),
+      ...(isServerError ? { ...(stack === undefined ? {} : { stack }), ...causesOf(error) } : {}),
     },
   };
 }

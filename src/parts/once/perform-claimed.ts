@@ -1,4 +1,4 @@
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import { isTypedError } from "../../base/errors/errors.ts";
 import {
   isNeverReplayed,
@@ -289,7 +289,5 @@ function errorOf(outcome: WorkOutcome<unknown>): unknown {
 }
 
 function errorData(error: unknown): Record<string, unknown> | undefined {
-  return error === undefined
-    ? undefined
-    : describeError(error, { requestId: "", environment: "production" }).log.data;
+  return error === undefined ? undefined : errorLog(error).data;
 }
