@@ -28,7 +28,13 @@ export async function openAwsAdapters(
   const measured = metrics && (await import("./measured-calls.ts")).measureCalls(metrics);
   const endpoint = dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const place = { endpoint, ...account, measure: measured?.client };
-  const { database, rows: early, load, close } = await accessDatabase(variables, place, isEarly);
+  const {
+    database,
+    rows: early,
+    load,
+    ...access
+  } = await accessDatabase(variables, place, isEarly);
+  const { close = () => database.destroy() } = access;
   const parameters =
     ssm === undefined && keyRing === undefined
       ? undefined
