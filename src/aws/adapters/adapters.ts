@@ -28,13 +28,7 @@ export async function openAwsAdapters(
   const measured = metrics && (await import("./measured-calls.ts")).measureCalls(metrics);
   const endpoint = dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const place = { endpoint, ...account, measure: measured?.client };
-  const {
-    database,
-    rows: early,
-    load,
-    ...access
-  } = await accessDatabase(variables, place, isEarly);
-  const { close = () => database.destroy() } = access;
+  const { database, rows: early, load, close } = await accessDatabase(variables, place, isEarly);
   const parameters =
     ssm === undefined && keyRing === undefined
       ? undefined
@@ -70,7 +64,8 @@ export async function openAwsAdapters(
     ...(load && { load }),
     close: async () => {
       sessions?.close();
-      close();
+      if (close === undefined) database.destroy();
+      else close();
       parameters?.close();
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();
