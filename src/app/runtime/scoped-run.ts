@@ -30,7 +30,7 @@ export function runInScope<Result>(
   const scope = new Scope(runtime, requestId, facts);
   if (runtime.tracing !== undefined) return traced(scope, { nowMs, rejectedLength }, work);
   const enter = asksExplanation(scope) ? runExplained : runWithStore;
-  begin(scope, nowMs, rejectedLength);
+  begin(scope, { nowMs, rejectedLength });
   return enter(scope, work);
 }
 
@@ -48,7 +48,7 @@ async function runExplained<Result>(
   return runWithStore(scope, work);
 }
 
-function begin(scope: Scope, nowMs: number | undefined, rejectedLength: number | undefined): void {
+function begin(scope: Scope, { nowMs, rejectedLength }: Beginning): void {
   const { observer, clock } = scope.runtime;
   if (observer !== undefined) {
     scope.startMs = nowMs ?? clock.now();
@@ -58,25 +58,26 @@ function begin(scope: Scope, nowMs: number | undefined, rejectedLength: number |
     scope.log.warn("request_id.rejected", { length: rejectedLength });
 }
 
-interface TracedBeginning {
+interface Beginning {
   readonly nowMs?: number | undefined;
   readonly rejectedLength?: number | undefined;
+  /** For a tracer. */
   readonly subject?: RunSubject | undefined;
 }
 
 /** Opens the scope with a tracer, which is loaded with the first run. */
 async function traced<Result>(
   scope: Scope,
-  { nowMs, rejectedLength, subject }: TracedBeginning,
+  beginning: Beginning,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { tracing: lazy } = scope.runtime;
   // Safe: only called if there is a tracer.
   const tracing = lazy?.value ?? (await (lazy as NonNullable<typeof lazy>).open());
-  const spans = tracing.spansOf(scope, () => scope.origin(), subject);
+  const spans = tracing.spansOf(scope, () => scope.origin(), beginning.subject);
   scope.spans = spans;
   return spans.within(() => {
-    begin(scope, nowMs, rejectedLength);
+    begin(scope, beginning);
     return asksExplanation(scope) ? runExplained(scope, work) : runWithStore(scope, work);
   });
 }
@@ -102,7 +103,7 @@ export function runInMessageScope<Result>(
   scope.handler = facts.handler;
   scope.isSystem = facts.isSystem;
   if (runtime.tracing !== undefined) return traced(scope, { subject: facts.subject }, work);
-  begin(scope, undefined, undefined);
+  begin(scope, {});
   return runWithStore(scope, work);
 }
 

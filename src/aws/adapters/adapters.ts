@@ -64,7 +64,8 @@ export async function openAwsAdapters(
     ...(load && { load }),
     close: async () => {
       sessions?.close();
-      close();
+      if (close === undefined) database.destroy();
+      else close();
       parameters?.close();
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();

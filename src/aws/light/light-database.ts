@@ -16,7 +16,8 @@ export interface DatabaseAccess {
   readonly rows?: EarlyRows;
   /** Absent if the SDK is loaded. */
   readonly load?: () => Promise<unknown>;
-  close(): void;
+  /** Closes the database and the reads. Absent if there is only the database, to be destroyed. */
+  readonly close?: () => void;
 }
 
 /** Whether a function can read configuration before it loads the SDK. */
@@ -35,10 +36,8 @@ export async function accessDatabase(
 ): Promise<DatabaseAccess> {
   const settings = isEarly ? leanSettings(variables) : undefined;
   const loadNow = settings && findSdk();
-  if (settings === undefined || loadNow === undefined) {
-    const database = await openDatabase(options);
-    return { database, close: () => database.destroy() };
-  }
+  if (settings === undefined || loadNow === undefined)
+    return { database: await openDatabase(options) };
   const { isAsked, ...deferred } = deferDatabase({
     later: async () => {
       const sdk = await import("../clients/dynamodb-sdk.ts");

@@ -12,11 +12,9 @@ function listening(environment: "development" | "production") {
   const process = Object.assign(emitter, { env: {}, exit: () => undefined });
   // Safe: only these members of the logger are used.
   const log = { info: line, error: line } as Parameters<typeof listen>[1]["log"];
-  const ignore = listen(
-    process,
-    { log, environment },
-    { tell: (event) => void events.push(event) },
-  );
+  const ended = Promise.withResolvers<0 | 1>();
+  const tell = (event: LifecycleEvent) => void events.push(event);
+  const { ignore } = listen(process, { log, environment }, { tell, ended: ended.promise });
   return { process, lines, events, ignore };
 }
 

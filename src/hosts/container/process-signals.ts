@@ -10,15 +10,22 @@ export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
 /** Time in which two signals count as one, in milliseconds. */
 const sameSignalMs = 200;
 
+/** Tie of a life to its process. */
+export interface ProcessTie {
+  /** Whether the caller closed the container; the process then continues. */
+  isCallers: boolean;
+  /** Removes the listeners. */
+  readonly ignore: () => void;
+}
+
 /**
- * Listens to the process's signals and uncaught errors. The returned function removes the
- * listeners.
+ * Listens to the process's signals and uncaught errors, and exits at the end of its life.
  */
 export function listen(
   process: HostProcess,
   { log, environment }: Pick<Runtime, "log" | "environment">,
-  life: Pick<ProcessLife, "tell">,
-): () => void {
+  life: Pick<ProcessLife, "tell" | "ended">,
+): ProcessTie {
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -44,7 +51,14 @@ export function listen(
     unhandledRejection: onFault("process.unhandled_rejection"),
   };
   for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
-  return () => {
-    for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
+  const tie: ProcessTie = {
+    isCallers: false,
+    ignore: () => {
+      for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
+    },
   };
+  void life.ended.then((code) => {
+    if (!tie.isCallers) process.exit(code);
+  });
+  return tie;
 }

@@ -17,7 +17,7 @@ import { type Binding, bindAdapters } from "./adapters.ts";
 import { portOf, requireTokens, shutdownTimes, warnOfPlatform } from "./container-settings.ts";
 import { ListenError, listenError } from "./listen-error.ts";
 import { beginLife, type ProcessLife } from "./process-life.ts";
-import { type HostProcess, listen } from "./process-signals.ts";
+import { type HostProcess, listen, type ProcessTie } from "./process-signals.ts";
 import { startWorkers } from "./workers.ts";
 
 /** Options of {@link runContainer}. */
@@ -73,14 +73,11 @@ export async function runContainerIn(
     life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
     warnOfPlatform(runtime, state.options.shutdown);
     warnOfLooseOutputs(runtime);
-    const end: End = { isCallers: false, ignore: listen(process, runtime, life) };
-    void life.ended.then((code) => {
-      if (!end.isCallers) process.exit(code);
-    });
+    const tie = listen(process, runtime, life);
     state.started = true;
     await server.ready();
     await runtime.adapters.open();
-    return await start(runtime, life, { ...options, port }, binding, end);
+    return await start(runtime, life, { ...options, port }, binding, tie);
   } catch (error) {
     if (life?.isAlive() === false) return exiting();
     // The message of a FrameworkError addresses clients; its cause holds the actual reason.
@@ -105,7 +102,7 @@ async function start(
   life: ProcessLife,
   options: ContainerOptions & { readonly port: number },
   binding: Binding,
-  end: End,
+  tie: ProcessTie,
 ): Promise<Container> {
   if (!life.isAlive()) return exiting();
   // A developer who saves a source file waits for the first response, so a reloaded process serves
@@ -134,10 +131,10 @@ async function start(
   return {
     port,
     close: async () => {
-      end.isCallers = true;
+      tie.isCallers = true;
       life.tell({ type: "terminate", skipsLinger: true });
       await life.ended;
-      end.ignore();
+      tie.ignore();
     },
   };
 }
@@ -151,14 +148,6 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   if (life.isAlive()) return true;
   life.workers.stop();
   return false;
-}
-
-/** State that decides whether the process exits at the end. */
-interface End {
-  /** Whether the caller closed the container; the process then continues. */
-  isCallers: boolean;
-  /** Removes the signal and error listeners. */
-  readonly ignore: () => void;
 }
 
 /**

@@ -51,6 +51,7 @@ export interface OutboxStore {
  * the writes.
  */
 export const shards = 8;
+const numbers: readonly number[] = Object.freeze([...Array(shards).keys()]);
 
 /**
  * Names a shard of due jobs. These are separate from the shards of events, whose rows are sent
@@ -125,16 +126,16 @@ export async function sweepShards(
 ): Promise<Swept> {
   if (sweeping.signal?.aborted) return nothing;
   const before = timeText(beforeMs);
-  const names = Array.from({ length: shards }, (_, number) => nameOf(number));
+  const names = numbers.map(nameOf);
   const firsts = await sweeping.store.firsts(names, before);
   let total = nothing;
   for (const [number, first] of firsts.entries()) {
     if (sweeping.signal?.aborted) break;
     if (first.status === "rejected") throw first.reason;
-    sweeping.seen(first.value);
     // Most shards are empty. They cost this read and no claim.
-    if (first.value.length > 0)
-      total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
+    if (first.value.length === 0) continue;
+    sweeping.seen(first.value);
+    total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
   }
   return total;
 }
