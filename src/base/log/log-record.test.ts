@@ -294,6 +294,7 @@ describe("plain data", () => {
       fc.property(fc.dictionary(names, values, { maxKeys: 20 }), (data) => {
         expect(context([])(data)).toBe(context(["no.such.path"])(data));
       }),
+      { examples: [[{ id: undefined, other: "1" }], [{ id: "x".repeat(300) }]] },
     );
   });
 

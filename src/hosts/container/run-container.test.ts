@@ -1,3 +1,4 @@
+// own process: it replaces modules
 import { EventEmitter } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+// own process: it replaces modules
 import { afterEach, expect, test, vi } from "vitest";
 
 const { loaded, complaint } = vi.hoisted(() => ({

@@ -41,6 +41,7 @@ test("a partition gives its owner and levels, for any IDs", () => {
         levels: rowLevels("tenant", of),
       });
     }),
+    { examples: [["%#", "a\udc00b"]] },
   );
   expect(ownerOf(systemPartition())).toEqual({
     scope: "system",
