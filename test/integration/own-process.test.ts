@@ -7,8 +7,12 @@ const read = (file: string) => readFileSync(join(root, file), "utf8");
 const listed = (patterns: readonly string[], ...exclude: string[]) =>
   globSync(patterns, { cwd: root, exclude: ["**/node_modules/**", ...exclude] });
 
-/** Nothing puts these back: modules replaced or loaded anew, or that have read Lambda's global. */
-const lasting = /\bvi\.(?:mock|doMock|unmock|doUnmock|resetModules)\(|\bstubGlobal\("awslambda"/;
+/**
+ * Nothing puts these back: modules replaced or loaded anew, or that have read Lambda's global. Fake timers never fire in a
+ * process in which other files have left timers of their own.
+ */
+const lasting =
+  /\bvi\.(?:mock|doMock|unmock|doUnmock|resetModules|useFakeTimers)\(|\bstubGlobal\("awslambda"/;
 
 test("a file that changes its process for good says so in its first line, with the reason", () => {
   const patterns = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/**/*.test.ts"];

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { expect, test, vi } from "vitest";
 import { NotFoundError } from "../../base/errors/errors.ts";
 import { anonymous } from "../../base/identity/user.ts";

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { expect, test, vi } from "vitest";
 import { type KeyRing, newRingKey, parseKeyRing } from "./key-ring.ts";
 import { createSecrets } from "./secrets.ts";

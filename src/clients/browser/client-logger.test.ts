@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";

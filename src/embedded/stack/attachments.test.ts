@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { createHash } from "node:crypto";
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyConfig, makeIdempotent } from "@aws-lambda-powertools/idempotency";

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { EventEmitter } from "node:events";
 import type { Server } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";

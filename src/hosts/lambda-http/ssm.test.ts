@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterEach, expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";

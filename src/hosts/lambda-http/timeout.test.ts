@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { afterEach, expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
 import type { ScheduleOptions } from "../../app/schedules/schedule.ts";

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";

@@ -1,3 +1,4 @@
+// own process: it fakes timers
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
