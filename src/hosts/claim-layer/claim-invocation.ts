@@ -8,11 +8,11 @@ import type { DurableInvocation } from "./durable-execution.ts";
  *
  * | state | |
  * |---|---|
- * | `claiming` | it requests its claim |
+ * | `claiming` | requests its claim |
  * | `refused` | another owner has the claim, or the work is done |
- * | `held` | it has waited and now has the claim; the engine retries |
- * | `running` | it has the claim, and its function runs |
- * | `settled` | it has ended |
+ * | `held` | has waited and now has the claim; the engine retries |
+ * | `running` | has the claim, and its function runs |
+ * | `settled` | has ended |
  */
 export interface Invocation {
   readonly data: unknown;
@@ -28,13 +28,9 @@ export interface Invocation {
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
   claim: Claim | undefined;
-  /**
-   * Record that refused the invocation; `undefined` also for an answer from this process's cache.
-   */
+  /** Record that refused the invocation. `undefined` if this process's cache gave the answer. */
   found: ClaimRecord | undefined;
-  /**
-   * Whether the engine treated the refusal as one. In a replay, it runs the function regardless.
-   */
+  /** Whether the engine has processed the refusal. In a replay, it runs the function regardless. */
   isRefusalKnown: boolean;
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
@@ -45,14 +41,13 @@ export function isReplay({ durable, data }: Invocation): boolean {
 }
 
 /**
- * Returns whether the engine ran a refused invocation anyway: a replay that was not reported to the
- * layer.
+ * Returns whether an invocation was refused but the engine has not processed the refusal. If its
+ * function runs nevertheless, it is a replay that was not reported to the layer.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }
 
-/** Returns whether an invocation may take over a claim in progress. */
 export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
   const { durable, found } = invocation;
   if (durable === undefined) return isUnanswered(invocation) && found?.owner === owner;

@@ -18,7 +18,7 @@ export interface ClaimLayerOptions {
   readonly clientConfig?: DynamoDBClientConfig;
   /**
    * Time for which a concurrent duplicate waits for the first call, in milliseconds. Default
-   * 10,000; 0 refuses it immediately.
+   * 10,000; with 0, the duplicate is refused immediately.
    */
   readonly waitMs?: number;
 }
@@ -34,7 +34,7 @@ const known = [
 ];
 
 /**
- * @throws TypeError for unknown or invalid options; Error in production if
+ * Checks the options. @throws TypeError for unknown or invalid options; Error in production if
  * `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
  */
 export function assertClaimLayerOptions(options: ClaimLayerOptions): void {

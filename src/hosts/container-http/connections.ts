@@ -8,7 +8,7 @@ import type { Unread } from "./unread-bytes.ts";
 
 /** Request that is being answered or waits for its turn. */
 export interface OpenRequest {
-  /** Set once the request is served. */
+  /** Request ID; empty until the request is served. */
   requestId: string;
   readonly method: string;
   readonly path: string;
@@ -16,19 +16,22 @@ export interface OpenRequest {
   abort(reason: unknown): void;
   /** Cleans up when the connection closes before the response is complete. */
   leave?(): void;
-  /** Logger of the request, set once its response is ready. */
+  /** Logger of the request. Set once the response is ready. */
   readonly log?: Logger | undefined;
-  /** Progress of the response, if its connection writes several at the same time. */
+  /**
+   * Progress of an HTTP/2 response. HTTP/1.1 writes only one response of a connection at a time.
+   */
   outflow?: Outflow;
-  /** Whether the request was ended, and logged, because its client does not read the response. */
+  /**
+   * Whether the request was ended, with a log line, because its client does not read the response.
+   */
   isStalled?: boolean;
   /** Releases a response that waits for earlier ones. Called when the connection is cut. */
   drop?: (() => void) | undefined;
 }
 
-/** Response that is being written. */
 export interface Outflow {
-  /** Returns the bytes taken so far, or `undefined` if no bytes wait. */
+  /** Returns the bytes that the client has taken; `undefined` if no bytes wait for the client. */
   taken(): number | undefined;
   reset(): void;
 }
@@ -37,56 +40,55 @@ export interface Outflow {
 export interface Upgraded {
   readonly requestId: string;
   readonly path: string;
-  /** Aborts when the process drains. */
+  /** Controller that aborts when the process drains. */
   readonly draining: AbortController;
 }
 
-/** Connection whose last response is out. */
+/** Lingering close of a connection whose last response was sent. */
 export interface Lingering {
-  /** Ends the connection now and closes it soon, because the process drains. */
+  /** Sends the FIN now and closes the connection soon, because the process drains. */
   hurry(): void;
 }
 
 export interface Connection {
   /** Requests in progress, in order of arrival. */
   readonly requests: SmallSet<OpenRequest>;
-  /** Time of acceptance, by `performance.now()`. */
   readonly openedMs: number;
   /**
-   * Bytes received when the last response was out. The connection is idle while this count is
-   * unchanged.
+   * Bytes received by the end of the last response. The connection is idle until more bytes arrive.
    */
   idleAtBytes: number;
-  /** Whether the parser failed. No further request follows. */
+  /**
+   * Whether no further request follows, because the parser failed or Node has detached the socket.
+   */
   isBroken: boolean;
   /** Whether the client was notified of the close. Later requests are ignored (RFC 9112, 9.6). */
   isClosing: boolean;
   /** Whether the rest of a body is being discarded because its request was answered early. */
   isDiscarding: boolean;
   failBody: ((error: unknown) => void) | undefined;
-  /** Reason that the rest of a body will not arrive, for a handler that reads it later. */
+  /** Error for a later read of a body whose rest will not arrive. */
   bodyFailure: PipelineError | undefined;
   upgraded: Upgraded | undefined;
-  /** Set for HTTP/2. */
+  /** HTTP/2 session; `undefined` for HTTP/1.1. */
   session: Session | undefined;
-  /** Bytes held for the client that it has not read. */
   readonly unread: Unread;
-  /** Set once the connection has had a request. */
+  /** Limit for HTTP/1.1 requests in flight. Set at the first request. */
   inFlight: InFlightLimit | undefined;
-  /** Set once the connection lingers before it closes. */
   lingering: Lingering | undefined;
   /** Network socket, below the TLS socket. */
   transport: Duplex;
-  /** Creates the reason with which requests abort once their client has gone. */
+  /** Returns the reason with which requests are aborted after their client has disconnected. */
   readonly departure: () => DOMException;
 }
 
 export interface Session {
   /**
-   * Sends the client elsewhere, and still serves requests that it sent before it learned of this.
+   * Makes the client send further requests on another connection. Requests that are already on
+   * their way are still served.
    */
   retire(): void;
-  /** Refuses further requests, and closes once all are answered. */
+  /** Refuses further requests, and closes once all others are answered. */
   close(): void;
   destroy(): void;
 }
@@ -99,7 +101,6 @@ export interface Connections {
   readonly shaking: ReadonlyMap<string, Socket>;
 }
 
-/** Tracks the connections of `http`. */
 export function followConnections(http: HttpServer, isTls: boolean): Connections {
   const known = new Map<Duplex, Connection>();
   const of = (socket: Duplex): Connection => {
@@ -136,8 +137,8 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
-    // With TLS, the handshake creates another socket for the connection. The network socket closes
-    // with it.
+    // With TLS, the handshake creates a second socket on top of the network socket; both close
+    // together.
     http.on("connection", (socket) => {
       const address = addressOf(socket);
       shaking.set(address, socket);
@@ -145,7 +146,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
     });
     http.on("secureConnection", (socket: Socket) => {
       const address = addressOf(socket);
-      /* v8 ignore next -- a connection that broke in that moment has lost its address */
+      /* v8 ignore next -- a connection that broke at that moment no longer has an address */
       follow(socket).transport = shaking.get(address) ?? socket;
       shaking.delete(address);
     });
@@ -154,8 +155,8 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
 }
 
 /**
- * Creates one error for all requests of a connection: creating it takes longer than most steps of a
- * request.
+ * Creates one error for all requests of a connection, at its first use, because creating an error
+ * takes longer than most steps of a request.
  */
 function lazyDeparture(): () => DOMException {
   let departure: DOMException | undefined;
@@ -169,7 +170,7 @@ function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Returns whether no bytes have arrived since the last response, or at all. */
+/** Returns whether no bytes have arrived since the last response or, without one, at all. */
 export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
   return bytesRead(socket) === idleAtBytes;
 }
@@ -179,9 +180,8 @@ export function bytesRead(socket: Duplex): number {
 }
 
 /**
- * Set in insertion order that rarely has more than a few members. A `Set` reallocates each time it
- * has become empty, which happens once per request of a connection (`http-no-log` in
- * `bench/results.json`).
+ * Set in insertion order, for few members. A `Set` would reallocate each time it has become empty,
+ * which happens once per request of a connection (`http-no-log` in `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];
@@ -194,7 +194,6 @@ export class SmallSet<Member> implements Iterable<Member> {
     this.#members.push(member);
   }
 
-  /** Removes a member and returns whether the set had it. */
   delete(member: Member): boolean {
     const members = this.#members;
     if (members[0] === member) {

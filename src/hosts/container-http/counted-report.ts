@@ -5,8 +5,8 @@ import type { Logger } from "../../base/log/logger.ts";
 const reportMs = 10_000;
 
 /**
- * Limits reports of events that may flood: reports the first immediately, then their count at
- * intervals.
+ * Limits the reports of events that may flood: reports the first event immediately, then the number
+ * of new events at intervals.
  */
 export function countedReport(report: (count: number) => void): (count: number) => void {
   let counted = 0;

@@ -25,8 +25,8 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
-    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets larger
-    // ones.
+    // Requests with headers up to twice the limit are read, so that they get a response. nghttp2
+    // resets larger ones.
     settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
   connection.session = {
@@ -34,11 +34,11 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     close: () => session.close(),
     destroy: () => session.destroy(),
   };
-  // An error already ends its session, or its stream and request. The listeners keep Node from
-  // throwing it.
+  // An error already ends its session, or its stream and request. Without a listener, Node would
+  // throw it.
   session.on("error", () => {});
   let isOverdue = false;
-  session.setTimeout(settings.keepAliveTimeoutMs); // restarts with all data received or sent
+  session.setTimeout(settings.keepAliveTimeoutMs); // any data received or sent restarts it
   session.on("timeout", () => {
     isOverdue = connection.requests.size > 0;
     if (isOverdue) return;
@@ -60,7 +60,8 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     });
     respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
-      // The reset of a stream does not send data, which would restart the timeout.
+      // A timeout passed while requests were open, and resetting the last stream sends no data that
+      // would restart it.
       if (isOverdue && connection.requests.size === 0)
         session.setTimeout(settings.keepAliveTimeoutMs);
     });
@@ -69,10 +70,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client that no further requests are accepted, and still serves those that it sent before
- * it learned of this (RFC 9113, 6.8). The first GOAWAY excludes no stream. The final one follows
- * once the client has answered a ping and has therefore read the first. Requires a request in
- * progress: after a GOAWAY, nghttp2 stops reading from a session without requests.
+ * Tells a client that no further requests are accepted, and still serves those that are on their
+ * way (RFC 9113, 6.8). The first GOAWAY excludes no stream. The final one follows once the client
+ * has answered a ping and has therefore read the first. Requires a request in progress, because
+ * after a GOAWAY, nghttp2 stops reading from a session without requests.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {
   if (connection.isClosing || session.destroyed) return;
@@ -159,9 +160,9 @@ const hopHeaders = [
 
 /** Returns a function that reports, for a closed stream, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
-  const { session } = stream; // a closed stream has no session
-  // For a request with a body, Node closes the stream before it reports that the end of the
-  // response was taken.
+  const { session } = stream; // kept, because a closed stream has no session
+  // `writableFinished` is not enough: for a request with a body, Node closes the stream before it
+  // reports that the end of the response was taken.
   return () =>
     stream.rstCode === noError &&
     (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
@@ -180,7 +181,7 @@ async function write(
   const fields = Object.fromEntries(
     Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)),
   );
-  // An unread rest of the body would hold the stream open.
+  // Without this, an unread rest of the request body would hold the stream open.
   stream.once("finish", () => {
     if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
   });

@@ -4,10 +4,10 @@ import { systemCode } from "../../base/errors/system-code.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Logs the error of a response that was cut off after its start. A client that left is not an
+ * Logs that a response was cut off after its start: a warning if the client has left, else an
  * error.
  *
- * @param signal - signal of the request; if its reason is a typed error, the service itself has
+ * @param signal - signal of the request. If its reason is a typed error, the service itself has
  * ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {

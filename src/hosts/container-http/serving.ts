@@ -15,11 +15,10 @@ export interface Serving {
   readonly unread: UnreadBudget;
 }
 
-/** State of a request at the start of its exchange. */
 export interface Beginning {
   /**
-   * Creates the error of a refused request; `undefined` if the request is accepted. An error takes
-   * time to create, and most waiting requests never run.
+   * Creates the error of a refused request; `undefined` if the request is accepted. A function,
+   * because an error takes time to create and most waiting requests never run.
    */
   readonly refuse: (() => PipelineError) | undefined;
   /** Whether the client waits for `100 Continue` before it sends the body. */

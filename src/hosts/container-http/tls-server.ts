@@ -21,15 +21,16 @@ export function createTlsServer(
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: options.headersTimeout,
   });
-  // Node's own listeners serve HTTP/1.1. `http2.createSecureServer` also serves it, but not every
-  // version of Node applies the limits of an HTTP server there.
+  // HTTP/1.1 connections go to Node's own listeners. `http2.createSecureServer` also serves
+  // HTTP/1.1, but not every version of Node applies the limits of an HTTP server there.
   const serveHttp1 = server.listeners("secureConnection");
   server.removeAllListeners("secureConnection");
   server.on("secureConnection", (socket) => {
     if (socket.alpnProtocol === "h2") serveHttp2(socket);
     else for (const listener of serveHttp1) listener.call(server, socket);
   });
-  // No client can be answered yet. Node would report this as an HTTP error.
+  // Node's own listener would report a failed handshake as an HTTP error, but no client can be
+  // answered.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", ({ message }, socket) => {
     log.debug("tls.handshake_failed", { message });

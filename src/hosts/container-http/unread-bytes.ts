@@ -4,11 +4,11 @@ import { getHeapStatistics } from "node:v8";
 /** Bytes that one connection holds because its client has not read them. */
 export interface Unread {
   bytes: number;
-  /** Time of the last known progress, by `performance.now()`. */
+  /** Time at which the client last took bytes, as far as known, by `performance.now()`. */
   movedMs: number;
-  /** Bytes that the client had taken at that time. */
+  /** Bytes that the client had taken at `movedMs`. */
   taken: number;
-  /** Whether the connection was cut for the bytes it held, and no longer counts. */
+  /** Whether the connection was cut because of these bytes, which then no longer count. */
   isCut: boolean;
 }
 
@@ -18,7 +18,6 @@ interface HoldingRequest {
   drop?: (() => void) | undefined;
 }
 
-/** Connection that holds unread bytes. */
 export interface Holder {
   readonly unread: Unread;
   readonly requests: Iterable<HoldingRequest> & { readonly size: number };
@@ -33,7 +32,7 @@ export interface Holder {
 export interface UnreadBudget {
   /** Bytes held by all connections. */
   readonly heldBytes: number;
-  /** Whether so many bytes are held that freeing memory takes precedence over fairness. */
+  /** Whether so many bytes are held that freeing memory is more important than fairness. */
   readonly isStrained: boolean;
   /** Returns whether a connection may start a request while others are unanswered. */
   hasRoom(connection: Holder): boolean;
@@ -43,30 +42,36 @@ export interface UnreadBudget {
    */
   hold(connection: Holder, bytes: number): void;
   release(connection: Holder, bytes: number): void;
-  /** Takes a place for a request that starts before earlier ones on its connection are answered. */
+  /**
+   * Reserves one of the places for requests that start before earlier ones on their connection are
+   * answered. Returns whether a place was free.
+   */
   takeAhead(): boolean;
   giveAhead(): void;
 }
 
 /**
  * Maximum number of concurrent pipelined requests on all connections, in addition to the first of
- * each connection. The size of their responses is unknown until they are ready, and requests that
- * wait for the same event finish together.
+ * each connection. The size of a response is unknown until it is ready, and requests that wait for
+ * the same event finish together.
  */
 const mostAhead = 100;
-/** Assumed size of such a response, in bytes, so that a low limit allows fewer. */
+/**
+ * Assumed size of a pipelined response, in bytes. A low limit therefore allows fewer than
+ * `mostAhead`.
+ */
 const aheadBytes = 1_048_576;
 
 /** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
 /**
- * Share of the limit that is held at most after connections were cut. A check of all connections
- * thus makes room for some time.
+ * Share of the limit to which connections are cut. Below 1, so that the check of all connections
+ * makes room for some time.
  */
 const rest = 3 / 4;
 
 const mebibyte = 1_048_576;
-/** Bytes that V8 adds to its heap limit for young objects: three times 64 MiB. */
+/** Bytes for young objects that V8 includes in its heap limit: three times 64 MiB. */
 const youngBytes = 192 * mebibyte;
 
 /** Returns the default limit: 128 MiB, or a quarter of a small heap, and at least 8 MiB. */
@@ -111,7 +116,8 @@ export function createUnreadBudget(
   const makeRoom = (latest: Holder) => {
     const nowMs = performance.now();
     const holders = [...known]
-      // A single response may exceed the whole limit: its client asked for nothing else.
+      // Spares the latest connection if it has only one request, whose response alone may exceed
+      // the limit.
       .filter(
         ([, connection]) =>
           connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),
@@ -166,8 +172,8 @@ export function createUnreadBudget(
 }
 
 /**
- * Returns the bytes a connection holds, multiplied by the time since its client last took any. An
- * active reader holds many bytes only briefly.
+ * Returns the bytes a connection holds, multiplied by the time since its client last took any. The
+ * weight of an active reader stays low, because it holds many bytes only briefly.
  */
 function weightOf(connection: Holder, nowMs: number): number {
   const { unread } = connection;
@@ -179,7 +185,6 @@ function weightOf(connection: Holder, nowMs: number): number {
   return unread.bytes * (nowMs - unread.movedMs + 1);
 }
 
-/** Returns the bytes a client has taken of the responses being written. */
 function takenOf({ transport, session, requests }: Holder): number {
   let taken = takenByKernel(transport) ?? 0;
   if (session === undefined) return taken;
@@ -188,13 +193,12 @@ function takenOf({ transport, session, requests }: Holder): number {
 }
 
 /**
- * Returns the bytes of a connection that the kernel has taken, which it does at the pace of the
- * client; `undefined` if none wait. Node's socket timeout uses the same number, but also counts
+ * Returns the bytes that the kernel has taken from a connection, which it does at the pace of the
+ * client; `undefined` if no bytes wait. Node's socket timeout uses the same number, but also treats
  * received data as progress.
  */
 export function takenByKernel(socket: Duplex): number | undefined {
-  // Safe: a network socket has a handle until it is destroyed. Without a handle, no connection
-  // would be cut.
+  // Safe: a network socket has a handle until it is destroyed. Without one, no connection is cut.
   const { _handle: handle } = socket as {
     _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
   };

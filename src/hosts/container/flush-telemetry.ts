@@ -8,8 +8,7 @@ interface Provider {
 }
 
 /**
- * Key of the global under which the OpenTelemetry API registers its providers. If it is absent, a
- * flush is not needed.
+ * Global under which the OpenTelemetry API registers its providers. Without it, no flush is needed.
  */
 export const telemetry = Symbol.for("opentelemetry.js.api.1");
 
@@ -33,7 +32,6 @@ export function flushTelemetry(limitMs: number): Promise<unknown> {
   return Promise.race([Promise.allSettled(flushes), tooLate]).finally(() => clearTimeout(timer));
 }
 
-/** Turns a synchronous throw of `forceFlush` into a rejection. */
 async function flushed(provider: Provider): Promise<void> {
   await provider.forceFlush?.();
 }

@@ -25,11 +25,13 @@ export interface Workers {
 }
 
 /**
- * Average time between sweeps of the outbox, in milliseconds. Events leave it right after their
- * commit, so most sweeps find it empty.
+ * Average time between sweeps of the outbox, in milliseconds. Usually, events are dispatched right
+ * after their commit, so most sweeps find it empty.
  */
 const sweepMs = 10_000;
-/** Minimum age of a row for a sweep and for a process's last sweep, in milliseconds. */
+/**
+ * Minimum age of an outbox row for a sweep, and for the last sweep of a process, in milliseconds.
+ */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
 /** Starts the queue workers, the outbox sweep and the schedules that the server needs. */
@@ -67,14 +69,14 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     },
     finished: async () => {
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
-      // A reloaded process skips its last sweep: a developer waits for the restart, and the next
-      // process sweeps the remaining rows.
+      // A reloaded process skips the last sweep, because a developer waits for the restart. The
+      // next process sweeps the remaining rows.
       if (sweepsAtEnd) await sweep(lastGraceMs, undefined);
     },
   };
 }
 
-/** Starts the schedules. `ended` resolves once none of them is running. */
+/** Starts the schedules. `ended` resolves once no schedule is running. */
 async function startSchedules(
   runtime: Runtime,
   stop: AbortSignal,
@@ -94,7 +96,6 @@ async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
   return queues;
 }
 
-/** Worker that processes the messages of one queue until it is stopped. */
 interface QueueWorker {
   /** Stops receiving messages. */
   stop(): void;
@@ -103,7 +104,7 @@ interface QueueWorker {
 }
 
 /**
- * Number of message groups in progress at which a process stops polling. On a standard queue, each
+ * Number of message groups in progress at which a worker stops polling. On a standard queue, each
  * message is a group.
  */
 const maxRunning = 10;
@@ -111,16 +112,18 @@ const maxRunning = 10;
  * Time between renewals of a visibility timeout, in milliseconds: two renewals in a row may fail.
  */
 const renewMs = (visibilitySeconds * 1_000) / 3;
-/** Extra time that messages behind a retried one in their group stay invisible, in milliseconds. */
+/**
+ * Extra time for which messages after a retried one in their group stay invisible, in milliseconds.
+ */
 const behindFirstMs = 1_000;
 /**
- * Wait time of a long poll, in seconds. A process that stops waits for its last poll; the linger
- * covers that time. On the embedded stack, the poll is ended early.
+ * Wait time of a long poll in production and in development, in seconds. A stopping process waits
+ * for its last poll, for which the linger leaves time. On the embedded stack, the poll is ended
+ * early.
  */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
 /** Time between checks whether the last poll has ended, in milliseconds. */
 const lookMs = 5;
-/** Shortest and longest backoff after a failed poll, in milliseconds. */
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
 /**
@@ -147,7 +150,7 @@ async function startQueueWorker(
     waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
     visibilityTimeout: visibilitySeconds,
     messageSystemAttributeNames: [...systemAttributes],
-    // Each message is acknowledged once it is done, without waiting for the slowest of its batch.
+    // Each message is deleted once it is done, without waiting for the slowest of its batch.
     shouldDeleteMessages: false,
     suppressFifoWarning: true, // the code below keeps the order of a group
     preReceiveMessageCallback: async () => {
@@ -159,7 +162,7 @@ async function startQueueWorker(
     },
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
-        // Other processes can receive these messages immediately.
+        // Makes the messages immediately visible to other processes.
         for (const { receipt } of messages.map(queueMessage))
           await queue.changeVisibility(receipt, 0);
         return [];
@@ -179,7 +182,7 @@ async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // The poll is not aborted: messages of an aborted poll would stay invisible until their
+      // The poll is not aborted, because its messages would then stay invisible until their
       // visibility timeout ends.
       consumer.stop();
       void adapters.endPolls?.(url);
@@ -187,7 +190,7 @@ async function startQueueWorker(
     finished: async () => {
       while (consumer.status.isPolling) {
         await sleep(lookMs);
-        await adapters.endPolls?.(url); // again: the last poll may have been about to start
+        await adapters.endPolls?.(url); // again, because the last poll may have started since
       }
       while (running.size > 0) await Promise.race(running);
     },
@@ -195,8 +198,8 @@ async function startQueueWorker(
 }
 
 /**
- * Groups messages that must run in sequence. Groups on a standard queue serve fairness, so their
- * messages run independently.
+ * Groups messages that must run in sequence. On a standard queue, groups serve only fairness, so
+ * each message runs independently.
  */
 function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
   if (!isOrdered(name)) return messages.map((message) => [message]);
@@ -223,7 +226,7 @@ async function workOn(
   try {
     for (const message of group) {
       if (behindMs !== undefined) {
-        // This message must not overtake the retried one of its group.
+        // The message must not overtake the retried one of its group.
         waiting.delete(message);
         await queue.changeVisibility(message.receipt, behindMs);
         continue;
