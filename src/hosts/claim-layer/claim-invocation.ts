@@ -28,21 +28,21 @@ export interface Invocation {
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
   claim: Claim | undefined;
-  /** Record that refused the invocation. `undefined` if this process's cache gave the answer. */
+  /** Record that refused the invocation; `undefined` if this process's cache gave the answer. */
   found: ClaimRecord | undefined;
-  /** Whether the engine has processed the refusal. In a replay, it runs the function regardless. */
+  /** Whether the engine has processed the refusal. A replay runs the function regardless. */
   isRefusalKnown: boolean;
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
 
-/** Returns whether the invocation is known to continue an earlier one of its durable execution. */
+/** Returns whether the invocation is known to continue an earlier one of its execution. */
 export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
 /**
- * Returns whether an invocation was refused but the engine has not processed the refusal. If its
- * function runs nevertheless, it is a replay that was not reported to the layer.
+ * Returns whether the engine has not processed a refusal. If the function runs, the invocation is a
+ * replay that was not reported to the layer.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
@@ -52,7 +52,7 @@ export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimR
   const { durable, found } = invocation;
   if (durable === undefined) return isUnanswered(invocation) && found?.owner === owner;
   if (durable.owners.has(owner)) return false;
-  // Records of Powertools' own layer, and of calls without `durable()`, have no execution.
+  // Records of Powertools' layer, and of calls without `durable()`, have no execution.
   return execution === durable.execution || (execution === undefined && isReplay(invocation));
 }
 
@@ -62,7 +62,7 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Error that carries the answer of another durable execution that has done the same work. */
+/** Carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 

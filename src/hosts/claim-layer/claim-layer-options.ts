@@ -34,7 +34,7 @@ const known = [
 ];
 
 /**
- * Checks the options. @throws TypeError for unknown or invalid options; Error in production if
+ * @throws TypeError for unknown or invalid options; Error in production if
  * `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
  */
 export function assertClaimLayerOptions(options: ClaimLayerOptions): void {

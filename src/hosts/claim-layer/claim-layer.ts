@@ -89,8 +89,8 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Requests the claim. Calls `enterWith` before its first `await`, so that the following steps of
-   * Powertools' engine belong to this invocation.
+   * Calls `enterWith` before its first `await`, so that the following steps of Powertools' engine
+   * belong to this invocation.
    */
   override async saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
     let outer = this.#invocations.getStore();
@@ -119,8 +119,8 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Waits for a running duplicate. The engine calls this method while the duplicate runs, but never
-   * in a replay.
+   * Waits for a running duplicate. The engine calls this method in that case, but never in a
+   * replay.
    */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
     const invocation = this.#current(
@@ -137,8 +137,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     if (found !== undefined)
       return this.processExistingRecord(await this.#claims.recordOf(invocation.key, found), data);
     invocation.state = "held";
-    // The engine retries immediately, unless it has used all its attempts; the claim is then
-    // released.
+    // The engine retries immediately, unless it has used all its attempts.
     setImmediate(() => {
       if (invocation.state === "held") this.#claims.release(invocation);
     });
@@ -213,7 +212,7 @@ export class ClaimLayer extends BasePersistenceLayer {
       // A replay keeps a stored result: other callers have already received it.
       if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done")
         return;
-      // If no invocation, or another one, requested the claim, it may still be free.
+      // The claim may still be free if no invocation, or another one, requested it.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);

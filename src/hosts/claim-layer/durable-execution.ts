@@ -6,13 +6,11 @@ export interface DurableContextLike {
 }
 
 export interface DurableInvocation {
-  /** Hash of the long ARN of the execution, the same in all its invocations. */
+  /** Hash of the execution's ARN, which is long. */
   readonly execution: string;
   /** Event of the call, if this invocation continues an earlier one. */
   readonly replayed: { readonly event: unknown } | undefined;
-  /**
-   * Owners of the claims taken in this invocation. A duplicate with one of these owners still runs.
-   */
+  /** Owners of this invocation's claims. A duplicate with one of these owners is still running. */
   readonly owners: Set<string>;
 }
 

@@ -29,10 +29,7 @@ export interface FunctionClaims {
    * done.
    */
   complete(claim: Claim, result: unknown): Promise<boolean>;
-  /**
-   * Releases the claim, so that the function can run again. Never throws, so that callers receive
-   * the function's own error.
-   */
+  /** Releases a claim. Never throws, so that callers receive the function's own error. */
   release(invocation: Invocation): Promise<void>;
   read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
   /**
@@ -41,7 +38,6 @@ export interface FunctionClaims {
   recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
 }
 
-/** Creates the claims of a layer. The DynamoDB client is created at first use. */
 export function createFunctionClaims(
   options: ClaimLayerOptions,
   retentionMs: () => number,
@@ -127,7 +123,6 @@ export function createFunctionClaims(
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
       if (found.status === "INPROGRESS") return recordInProgress(common, found);
       const { store } = await open();
-      // Powertools casts the result in the same way.
       const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue;
       return new IdempotencyRecord({
         ...common,
@@ -139,10 +134,7 @@ export function createFunctionClaims(
   };
 }
 
-/**
- * Expires no earlier than its lease, although the stored record may: Powertools writes such
- * records.
- */
+/** Expires no earlier than its lease, although records that Powertools wrote may. */
 function recordInProgress(
   common: { readonly idempotencyKey: string; readonly payloadHash: string },
   { leaseUntilMs, expiresAt }: Extract<ClaimRecord, { readonly status: "INPROGRESS" }>,
@@ -166,7 +158,7 @@ async function openStore(
 ): Promise<Opened> {
   const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
   // Safe: only `commit` needs a document client, and this store never commits. Commands go to the
-  // given client itself, so a mocked client works.
+  // given client itself, so a mocked one works.
   const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
   const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
     sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };

@@ -3,15 +3,15 @@ import type * as Module from "./index.ts";
 type Class = typeof Module.ClaimLayer;
 
 /**
- * Returns a proxy of the `ClaimLayer` of `keelson/claim-layer`, which it loads at first use,
- * because a project that adopts a Middy handler does not need Powertools Idempotency. A bundle does
- * not contain modules loaded this way.
+ * Returns a proxy of `ClaimLayer` that loads the class at first use, because a project that adopts
+ * a Middy handler does not need Powertools Idempotency. A bundle contains no modules loaded this
+ * way.
  *
  * @throws Error at first use, in a bundle or without Powertools Idempotency.
  */
 export function loadedClaimLayer(load: () => typeof Module = loadModule): Class {
-  // Safe: the proxy forwards every use to the class. Its target is a function, so that it works
-  // with `new` and may return the `prototype` of another class.
+  // Safe: the proxy forwards every use to the class. A function as target allows `new` and any
+  // `prototype`.
   const standIn = function ClaimLayer() {} as unknown as Class;
   const proxy: Class = new Proxy(standIn, {
     get: (_, name) => Reflect.get(load().ClaimLayer, name),

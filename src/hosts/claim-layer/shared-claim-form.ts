@@ -49,8 +49,8 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
       if (claim.owner !== "" && item["in_progress_expiration"] === undefined) return claim;
       return { ...claim, owner: "", result: { value: item["data"] } };
     },
-    // If the response to the first attempt was lost, the record is already completed. The second
-    // attempt finds the owner in `completed_by`.
+    // If the response to the first attempt was lost, the record is already completed, and the
+    // second attempt finds its owner in `completed_by`.
     completable: (owner) => ({
       ConditionExpression: "(#owner = :owner AND #status = :inProgress) OR completed_by = :owner",
       ExpressionAttributeNames: ownedNames,

@@ -4,7 +4,7 @@ import type { ClaimKey, CompletedClaim, StoredResult } from "../../parts/once/cl
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import { type StorableValue, storableValue } from "./storable-value.ts";
 
-/** Function result to be stored in a record that Powertools' own layer also reads. */
+/** Function result, prepared for a record that Powertools' own layer also reads. */
 export type StorableResult =
   | {
       readonly kind: "storable";
@@ -24,14 +24,14 @@ export type StorableResult =
  */
 const largestValue = 400_000;
 /**
- * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions that do not
- * know the prefix fail to read the string.
+ * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions without it fail
+ * to read the string.
  */
 const nativeText = "dynamodb:";
 
 /**
- * Prepares a result for storage, or returns the reason why it cannot be stored. Never throws,
- * because the function has run.
+ * Prepares a result for storage. Never throws, because the function has run: returns the reason why
+ * a result cannot be stored.
  */
 export async function storableResult(result: unknown): Promise<StorableResult> {
   let storable: StorableValue;
@@ -101,7 +101,7 @@ async function unmarshalled(value: AttributeValue): Promise<unknown> {
 }
 
 /**
- * Returns the size of a value as DynamoDB counts it: strings in UTF-8, numbers by two digits, 3
+ * Returns the size of a value as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
  * bytes for a list or map and 1 for each element.
  */
 function sizeOf(value: AttributeValue): number {
@@ -127,7 +127,7 @@ function sum(sizes: readonly number[]): number {
 const bytesName = "\u0000bytes";
 
 function bytesAsText(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  // `value` is a Buffer's JSON form by now, so the Buffer itself is read here.
+  // `value` is already the JSON form of a Buffer.
   const given = this[name];
   return given instanceof Uint8Array
     ? { [bytesName]: Buffer.from(given).toString("base64") }

@@ -1,4 +1,3 @@
-/** Result in the form in which it is stored. */
 export interface StorableValue {
   /** Plain data without undefined members, class instances or cycles. */
   readonly value: unknown;
@@ -8,7 +7,7 @@ export interface StorableValue {
   readonly isNative: boolean;
 }
 
-/** Maximum nesting depth of a value: DynamoDB's limit, minus the levels of the attribute itself. */
+/** DynamoDB's nesting limit, minus the levels of the attribute itself. */
 const deepest = 30;
 
 /**
@@ -78,7 +77,6 @@ export function storableValue(result: unknown): StorableValue {
   return { value, isJson, isNative };
 }
 
-/** Returns the JSON form of a value that defines one. */
 function plain(value: unknown, path: string): unknown {
   if (typeof value === "function" || typeof value === "symbol") return undefined;
   if (typeof value !== "object" || value === null) return value;
@@ -99,7 +97,6 @@ function bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** Returns the kind of a member of a DynamoDB set. */
 function kindOf(value: unknown): string | undefined {
   if (typeof value === "string") return "text";
   if (typeof value === "number" || typeof value === "bigint") return "number";

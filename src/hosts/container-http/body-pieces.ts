@@ -2,7 +2,6 @@ import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 export interface SentBody {
-  /** Bytes sent in pieces. */
   bytes: number;
   /** Bytes passed to one write. They count as sent only if the whole response was sent. */
   atOnce: number;
@@ -22,12 +21,12 @@ export interface WaitingBytes {
   release(bytes: number): void;
 }
 
-/** Number of chunks that a stream holds: one in progress and two read ahead. */
+/** Chunks that a stream holds: one in progress and two read ahead. */
 const chunksHeld = 3;
 
 /**
- * Sends a body in pieces, so that it is known how many bytes were sent before a connection broke. A
- * piece counts as sent once `to` requests the next one, because `to` has taken it by then.
+ * Sends a body in pieces, to know how many bytes were sent before a connection broke. A piece
+ * counts as sent once `to` requests the next one, because `to` has taken it by then.
  */
 export async function sendPieces(
   body: Uint8Array | ReadableStream<Uint8Array>,

@@ -14,24 +14,20 @@ export interface OpenRequest {
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Cleans up when the connection closes before the response is complete. */
+  /** Cleans up if the connection closes before the response is complete. */
   leave?(): void;
-  /** Logger of the request. Set once the response is ready. */
+  /** Logger, set once the response is ready. */
   readonly log?: Logger | undefined;
-  /**
-   * Progress of an HTTP/2 response. HTTP/1.1 writes only one response of a connection at a time.
-   */
+  /** Progress of an HTTP/2 response. */
   outflow?: Outflow;
-  /**
-   * Whether the request was ended, with a log line, because its client does not read the response.
-   */
+  /** Whether the request was ended because its client does not read the response. */
   isStalled?: boolean;
   /** Releases a response that waits for earlier ones. Called when the connection is cut. */
   drop?: (() => void) | undefined;
 }
 
 export interface Outflow {
-  /** Returns the bytes that the client has taken; `undefined` if no bytes wait for the client. */
+  /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
   taken(): number | undefined;
   reset(): void;
 }
@@ -40,7 +36,6 @@ export interface Outflow {
 export interface Upgraded {
   readonly requestId: string;
   readonly path: string;
-  /** Controller that aborts when the process drains. */
   readonly draining: AbortController;
 }
 
@@ -54,13 +49,9 @@ export interface Connection {
   /** Requests in progress, in order of arrival. */
   readonly requests: SmallSet<OpenRequest>;
   readonly openedMs: number;
-  /**
-   * Bytes received by the end of the last response. The connection is idle until more bytes arrive.
-   */
+  /** Bytes received by the end of the last response. The connection is idle until more arrive. */
   idleAtBytes: number;
-  /**
-   * Whether no further request follows, because the parser failed or Node has detached the socket.
-   */
+  /** Whether no request follows, because the parser failed or Node has detached the socket. */
   isBroken: boolean;
   /** Whether the client was notified of the close. Later requests are ignored (RFC 9112, 9.6). */
   isClosing: boolean;
@@ -78,24 +69,20 @@ export interface Connection {
   lingering: Lingering | undefined;
   /** Network socket, below the TLS socket. */
   transport: Duplex;
-  /** Returns the reason with which requests are aborted after their client has disconnected. */
+  /** Returns the abort reason of requests whose client has disconnected. */
   readonly departure: () => DOMException;
 }
 
 export interface Session {
-  /**
-   * Makes the client send further requests on another connection. Requests that are already on
-   * their way are still served.
-   */
+  /** Makes the client use another connection. Requests that are on their way are still served. */
   retire(): void;
-  /** Refuses further requests, and closes once all others are answered. */
+  /** Refuses new requests, and closes once all others are answered. */
   close(): void;
   destroy(): void;
 }
 
 export interface Connections {
   of(socket: Duplex): Connection;
-  /** Open connections by socket. */
   readonly known: ReadonlyMap<Duplex, Connection>;
   /** Network sockets whose TLS handshake is in progress, by address. */
   readonly shaking: ReadonlyMap<string, Socket>;
@@ -137,8 +124,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
-    // With TLS, the handshake creates a second socket on top of the network socket; both close
-    // together.
+    // With TLS, the handshake creates a second socket on top of the network socket.
     http.on("connection", (socket) => {
       const address = addressOf(socket);
       shaking.set(address, socket);
@@ -154,10 +140,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   return { of, known, shaking };
 }
 
-/**
- * Creates one error for all requests of a connection, at its first use, because creating an error
- * takes longer than most steps of a request.
- */
+/** Creates one error per connection, on demand: that takes longer than most steps of a request. */
 function lazyDeparture(): () => DOMException {
   let departure: DOMException | undefined;
   return () => {
@@ -180,8 +163,8 @@ export function bytesRead(socket: Duplex): number {
 }
 
 /**
- * Set in insertion order, for few members. A `Set` would reallocate each time it has become empty,
- * which happens once per request of a connection (`http-no-log` in `bench/results.json`).
+ * Set for few members. A `Set` reallocates each time it has become empty, which happens once per
+ * request of a connection (`http-no-log` in `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];

@@ -13,7 +13,6 @@ export interface UnderWay {
   readonly upgraded: number;
 }
 
-/** Closes the connections of a server while its process drains. */
 export interface Drain {
   /** Closes the listener, and each connection once it is idle. Calls back once all have ended. */
   close(whenEnded: () => void): void;
@@ -22,7 +21,6 @@ export interface Drain {
   /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
   abort(reason: unknown): void;
   underWay(): UnderWay;
-  /** Cuts all connections, including upgraded ones. */
   cut(): void;
 }
 
@@ -33,8 +31,8 @@ export const mostNamed = 20;
 const sweepMs = 100;
 
 /**
- * Age until which an unused connection stays open during the drain, in milliseconds, because its
- * first request may be on its way and would be lost.
+ * Age until which an unused connection stays open during the drain, in milliseconds: its first
+ * request may be on its way and would be lost.
  */
 const newMs = 500;
 
@@ -44,10 +42,6 @@ const restOfHeadMs = 500;
 /** Node's code for a request that takes too long to arrive. */
 export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
 
-/**
- * Creates the drain of `http`. When `draining` aborts, lingering, upgraded and HTTP/2 connections
- * are notified.
- */
 export function createDrain(
   http: HttpServer,
   { known, shaking }: Connections,
@@ -76,8 +70,8 @@ export function createDrain(
     }
     if (isOver) for (const socket of shaking.values()) socket.destroy();
   };
-  // Replaces Node's method, which `http.close` calls and which treats an answered connection as
-  // idle even if its next request has not been read yet.
+  // Replaces Node's method, which `http.close` calls: it treats an answered connection as idle even
+  // if its next request has not been read yet.
   http.closeIdleConnections = closeIdle;
   draining.addEventListener("abort", () => {
     for (const { requests, upgraded, session, lingering } of known.values()) {
@@ -136,14 +130,12 @@ function underWay(known: Connections["known"]): UnderWay {
   };
 }
 
-/**
- * Maximum number of event loop turns to wait: in a flood of connections, every turn may accept one.
- */
+/** Maximum number of event loop turns to wait, because in a flood, each may accept a connection. */
 const mostTurns = 1_000;
 
 /**
- * Longest duration of a turn that ends the wait, in milliseconds. A connection that arrives during
- * this turn may be lost.
+ * Longest turn that ends the wait, in milliseconds. A connection that arrives during it may be
+ * lost.
  */
 const shortMs = 0.2;
 
@@ -152,10 +144,10 @@ const patienceMs = 50;
 
 /**
  * Closes a listener once it has accepted all pending connections, and calls back when its
- * connections have ended. Node accepts one connection per turn of the event loop. On close, the
- * kernel resets the connections that still wait, along with their requests, so the listener closes
- * only after a short turn that accepted no connection. A turn starts by polling for connections, so
- * a connection that arrives between the poll and the close is still lost: see `docs/container.md`.
+ * connections have ended. Node accepts one connection per turn of the event loop, and on close, the
+ * kernel resets those that still wait, so the listener closes after a short turn that accepted
+ * none. A turn starts by polling for connections, so one that arrives between the poll and the
+ * close is still lost: see `docs/container.md`.
  */
 export function closeListener(listener: Server, whenEnded: () => void): void {
   const beganMs = performance.now();

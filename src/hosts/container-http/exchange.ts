@@ -22,9 +22,9 @@ interface Place {
 }
 
 /**
- * HTTP/1.1 request and its response. One object with methods instead of closures: a function
- * created for each request retains everything it uses, and a dozen of them took a tenth of a
- * request's time (`http-no-log` in `bench/results.json`).
+ * HTTP/1.1 request and its response. An object with methods instead of closures: a dozen functions
+ * per request, each retaining what it uses, took a tenth of the request's time (`http-no-log` in
+ * `bench/results.json`).
  */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
@@ -132,7 +132,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (observer !== undefined) this.#tell(observer);
   }
 
-  /** Reports the request to the observer, unless it never ran and therefore has no response. */
+  /** Reports the request, unless it never ran. */
   #tell(observer: RunObserver): void {
     if (this.#sent === undefined) return;
     const { statusCode: status, writableFinished: isWhole } = this.#response;
@@ -157,7 +157,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   /**
    * Sends a response after those to earlier requests. Waits here and not in Node, which cannot drop
-   * a waiting response before its socket has closed. Meanwhile, a stream is not read.
+   * a waiting response before its socket has closed. A waiting stream is not read.
    */
   async #sendInTurn(answer: HttpResponse): Promise<void> {
     const { body } = answer;
@@ -230,7 +230,6 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.release(this, bytes);
   }
 
-  /** Ends the exchange once the response is out or the connection has closed. */
   leave(): void {
     const connection = this.#connection;
     if (!connection.requests.delete(this)) return;
@@ -269,7 +268,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Returns whether the rest of an unwanted body will arrive and is small, so that it can be read.
+   * Returns whether the rest of an unwanted body is small and will arrive, so that it can be read.
    */
   #isRestSmall(): boolean {
     const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else no 100 was sent
@@ -288,7 +287,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 }
 
-/** Bytes that a waiting stream is assumed to hold, because the pipeline has read its start. */
+/** Bytes that a waiting stream is assumed to hold: the pipeline has read its start. */
 const streamBytes = 1_048_576;
 
 /** Size of the pieces in which a long, counted body is written, in bytes. */

@@ -180,7 +180,6 @@ const knownTlsOptions: Readonly<Record<string, Wanted>> = {
   },
 };
 
-/** Returns why key and certificate cannot be used together, or `undefined` if they can. */
 function certificateProblem({ key, cert, ...rest }: TlsOptions): string | undefined {
   if (key === undefined || cert === undefined) return "key or cert is not there";
   try {

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { HeaderMap } from "../../parts/http/headers.ts";
 
 /**
- * Returns the headers of a message. Uses Node's own object, because a copy took as long as creating
- * that object. Node joins repeated headers, except `set-cookie`, which it keeps as a list.
+ * Returns Node's own headers object, because a copy took as long as creating that object. Node
+ * joins repeated headers, except `set-cookie`, which it keeps as a list.
  */
 export function headersOf({ headers }: IncomingMessage): HeaderMap {
   const { "set-cookie": list } = headers;
@@ -12,10 +12,7 @@ export function headersOf({ headers }: IncomingMessage): HeaderMap {
   ) as HeaderMap; // safe: all headers except `set-cookie` are strings
 }
 
-/**
- * Splits a request target into path and query. Ignores the host of an absolute target
- * (`GET http://host/path`).
- */
+/** Splits a request target into path and query, without the host of `GET http://host/path`. */
 export function splitTarget(target: string): { path: string; query: string } {
   const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
   const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";

@@ -31,10 +31,7 @@ import { createTlsServer } from "./tls-server.ts";
 import { turnAway } from "./turned-away.ts";
 import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
-/**
- * HTTP server of the container with its connections and the bytes it holds: request bodies, and
- * data that clients have not read.
- */
+/** HTTP server of the container, its connections, and the bytes that it holds. */
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
@@ -43,7 +40,6 @@ export interface ContainerServer {
   readonly unread: UnreadBudget;
 }
 
-/** Creates the container's HTTP server, based on Node's. It serves the same routes as in Lambda. */
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
   const settings = httpSettings(options);
   const { tls, upgrade } = settings;
@@ -109,8 +105,8 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
 
 /**
  * Returns why to refuse a request that Node accepts: it has no host, or a coding before `chunked`,
- * which Node ignores. If `chunked` is not the last coding, the length of the body is unknown;
- * Node's parser then fails, which results in a 400 (RFC 9112, 6.3).
+ * which Node ignores. If `chunked` is not the last coding, the length of the body is unknown, and
+ * Node's parser fails, which results in a 400 (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,
@@ -150,9 +146,9 @@ function respond(
 }
 
 /**
- * Pauses reading on all open HTTP/1.1 connections for one turn of the event loop. Without a pause,
- * each turn reads data from all of them. During the pause, waiting requests and new clients get
- * their turn, and the memory of cut connections is freed.
+ * Pauses reading on all open HTTP/1.1 connections for one turn of the event loop; otherwise, each
+ * turn reads from all of them. During the pause, waiting requests and new clients get their turn,
+ * and the memory of cut connections is freed.
  */
 function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
@@ -173,9 +169,8 @@ function holdAllBack({ known }: Connections): void {
 
 /**
  * Refuses a request that the parser rejects. If its body is being read, the read fails and the
- * pipeline answers. If no request is in progress, the uniform error is written to the socket.
- * Otherwise, the socket carries pending responses, so the error only fails a later read of the
- * body.
+ * pipeline answers. If no request is in progress, the uniform error goes directly to the socket.
+ * Otherwise, pending responses use the socket, so only a later read of the body fails.
  */
 function refuse(
   runtime: Runtime,
@@ -184,7 +179,7 @@ function refuse(
   socket: Duplex,
 ): void {
   const connection = connections.of(socket);
-  // A client that has sent no bytes gets no response.
+  // A client that has sent nothing gets no response.
   const isUnused =
     error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
   const isAnswered =
@@ -211,8 +206,8 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
 };
 
 /**
- * Returns whether a connection that Node has detached can be taken over. If responses to earlier
- * requests are pending, it cannot: they are still written, and the last one closes the connection.
+ * Returns whether a connection that Node has detached can be taken over. If responses are pending,
+ * it cannot: they are still written, and the last one closes the connection.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
   // Node has removed its listeners, and an unhandled error would end the process.
@@ -224,8 +219,8 @@ function isFree(connection: Connection, socket: Duplex): boolean {
 }
 
 /**
- * Passes a connection to the upgrade handler. A draining process refuses the upgrade, because the
- * connection would soon be cut.
+ * Passes a connection to the upgrade handler. A draining process refuses it, because the connection
+ * would soon be cut.
  */
 function takeOver(
   runtime: Runtime,

@@ -19,14 +19,14 @@ import { type StreamRequest, streamRequest } from "./stream-request.ts";
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
 const closeMs = 5_000;
 
-/** Serves HTTP/2 over a connection: each of its streams is a request. */
+/** Serves HTTP/2 over a connection: each stream is a request. */
 export function serveSession(serving: Serving, connection: Connection, socket: TLSSocket): void {
   const { runtime, settings, bodies, unread } = serving;
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
-    // Requests with headers up to twice the limit are read, so that they get a response. nghttp2
-    // resets larger ones.
+    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets larger
+    // ones.
     settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
   connection.session = {
@@ -34,8 +34,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     close: () => session.close(),
     destroy: () => session.destroy(),
   };
-  // An error already ends its session, or its stream and request. Without a listener, Node would
-  // throw it.
+  // An error already ends its session or stream. Without a listener, Node would throw it.
   session.on("error", () => {});
   let isOverdue = false;
   session.setTimeout(settings.keepAliveTimeoutMs); // any data received or sent restarts it
@@ -70,10 +69,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client that no further requests are accepted, and still serves those that are on their
- * way (RFC 9113, 6.8). The first GOAWAY excludes no stream. The final one follows once the client
- * has answered a ping and has therefore read the first. Requires a request in progress, because
- * after a GOAWAY, nghttp2 stops reading from a session without requests.
+ * Tells a client to stop sending requests, and still serves those that are on their way (RFC 9113,
+ * 6.8). The first GOAWAY excludes no stream. The final one follows once the client has answered a
+ * ping and has therefore read the first. Requires a request in progress, because after a GOAWAY,
+ * nghttp2 stops reading from a session without requests.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {
   if (connection.isClosing || session.destroyed) return;
@@ -158,10 +157,10 @@ const hopHeaders = [
   "te",
 ];
 
-/** Returns a function that reports, for a closed stream, whether its whole response was sent. */
+/** Returns a function that tells, once a stream is closed, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
   const { session } = stream; // kept, because a closed stream has no session
-  // `writableFinished` is not enough: for a request with a body, Node closes the stream before it
+  // `writableFinished` is not enough: Node closes the stream of a request with a body before it
   // reports that the end of the response was taken.
   return () =>
     stream.rstCode === noError &&
@@ -207,7 +206,7 @@ async function write(
 }
 
 /**
- * Size of the pieces of a response that are written to its stream, in bytes. Progress is visible
- * only between pieces.
+ * Size of the pieces in which a response is written, in bytes. Progress is visible only between
+ * them.
  */
 const pieceBytes = 16_384;

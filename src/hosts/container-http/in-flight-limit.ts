@@ -2,20 +2,18 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Holder, UnreadBudget } from "./unread-bytes.ts";
 
-/**
- * Maximum number of requests in flight per connection, and of open streams per HTTP/2 connection.
- */
+/** Maximum number of requests in flight, and of open HTTP/2 streams, per connection. */
 export const maxInFlight = 100;
 
-/** Limit for the requests in flight of one connection. Any others wait in order of arrival. */
+/** Limit for the requests in flight of one connection. Others wait in order of arrival. */
 export interface InFlightLimit {
   /** Whether any request had to wait, so that the client may have sent more than was read. */
   readonly hadToWait: boolean;
   /** Whether reading is paused because requests wait. */
   readonly isHolding: boolean;
   /**
-   * Runs the request once there is room. The request stays in flight until its work has settled and
-   * `leave` was called.
+   * Runs the request once there is room. It is in flight until its work has settled and `leave` was
+   * called.
    */
   enter(request: LimitedRequest): void;
   /** Reports that the response is ready. */
@@ -32,34 +30,26 @@ export interface LimitedRequest {
   work(): Promise<void>;
   /** Called once the request has ended, even if it never ran. */
   ended(): void;
-  /**
-   * Number of unfinished parts, work and response. Starts at 2; {@link InFlightLimit} counts it
-   * down.
-   */
+  /** Unfinished parts, work and response: starts at 2, and {@link InFlightLimit} counts it down. */
   left: number;
-  /** Bytes that the request holds of the budget for unread bytes. Starts at 0. */
+  /** Bytes held in the budget for unread bytes. Starts at 0. */
   heldBytes: number;
-  /**
-   * Whether the response was sent or abandoned, so that no bytes are held for it. Starts as false.
-   */
+  /** Whether the response was sent or abandoned, so that no bytes are held. Starts as false. */
   hasLeft: boolean;
-  /**
-   * Whether the request is unanswered and started before earlier ones were answered. Starts as
-   * false.
-   */
+  /** Whether the request is unanswered, but started before an earlier response. Starts as false. */
   isAhead: boolean;
 }
 
 /**
- * Memory of a request that was read while earlier ones of its connection are unanswered, in bytes,
- * in addition to its content. Measured: 1.9 KB.
+ * Memory of a request that was read while earlier ones are unanswered, in bytes, in addition to its
+ * content. Measured: 1.9 KB.
  */
 const requestBytes = 2_048;
 
 /**
  * Creates the limit of one connection. A handler keeps running after its HTTP/2 stream is reset, so
- * its request stays in flight until the handler ends. Requests run concurrently only while the
- * connection holds few bytes for its client.
+ * its request stays in flight until the handler ends. Requests run concurrently only while few
+ * bytes wait for the client.
  *
  * @param hold - pauses reading while requests wait; the returned function resumes it.
  */
@@ -74,15 +64,15 @@ export function createInFlightLimit(
   let isAdvancing = false;
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
-  // Responses that are not read queue in memory, so they leave no room. Without room, a response is
-  // being written, whose end checks again.
+  // Unread responses queue in memory, so they leave no room. Without room, a response is being
+  // written, whose end checks again.
   const hasRoom = () =>
     inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
       if (!hasRoom()) return false;
-      // Not for HTTP/2, which passes no `hold`: its responses do not wait for each other.
+      // HTTP/2 passes no `hold`: its responses do not wait for each other.
       if (hold !== undefined) {
         if (!budget.takeAhead()) return false;
         request.isAhead = true;
@@ -109,9 +99,9 @@ export function createInFlightLimit(
     release?.();
     release = undefined;
   };
-  // Advances in a later turn, because one read may bring thousands of requests, which would run
-  // before requests of other connections. Under strain, advances immediately, so that memory is
-  // freed before the next connection is read.
+  // Advances in a later turn, because one read may bring thousands of requests, which would delay
+  // those of other connections. Under strain, advances immediately, so that memory is freed before
+  // the next connection is read.
   const advanceLater = () => {
     if (isAdvancing || (waiting.size === 0 && release === undefined)) return;
     if (budget.isStrained) return advance();
@@ -166,8 +156,8 @@ export function createInFlightLimit(
 
 /**
  * Stops reading from an HTTP/1.1 socket until the returned function is called. Node's server
- * resumes the socket after each message, so `resume` is disabled until then. Data that was already
- * read is still parsed.
+ * resumes the socket after each message, so `resume` is disabled. Data already read is still
+ * parsed.
  *
  * @returns a function that ends this pause; pass `false` if another pause is still active.
  */

@@ -18,15 +18,15 @@ const lookMs = 50;
 
 /**
  * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards all
- * data that the client still sends. If the socket closed with unread bytes, it would be reset, and
- * a client that reads only after it has sent everything would never see its response.
+ * data that the client still sends. A socket that closes with unread bytes is reset, and a client
+ * that reads only after it has sent everything would never see its response.
  *
- * `` text
- * response out request read, or quiet for 0.5 s client ends, 5 s silent, 30 s or 64 MiB
+ * ```text
+ * response out    request read, or quiet for 0.5 s    client ends, 5 s silent, 30 s or 64 MiB
  * |-- read on ----| FIN, read on ---------------------| closed
- * ``
+ * ```
  *
- * @param requestTimeoutMs - also limits the discarding, if lower than 30 s.
+ * @param requestTimeoutMs - limits the discarding, if lower than 30 s.
  */
 export function lingerAfterAnswer(
   socket: Socket,

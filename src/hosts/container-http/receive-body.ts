@@ -10,7 +10,7 @@ export interface BodyHolder {
 
 /**
  * Reads a whole body. If it rejects, the stream keeps flowing and stays open, because its socket
- * still has to carry the response. The caller discards the rest of the body.
+ * still has to carry the response.
  *
  * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` if the server already
  * holds too many bytes, `malformed_request` if the body ends early.
@@ -65,16 +65,13 @@ function overloaded(): FrameworkError {
 }
 
 /**
- * Size below which pieces are copied into a shared page, in bytes. A separate buffer takes a few
- * hundred bytes more than its content.
+ * Size below which pieces are copied into a shared page, in bytes, because a separate buffer takes
+ * a few hundred bytes more than its content.
  */
 const smallBytes = 1_024;
 const maxPageBytes = 16_384;
 
-/**
- * Collects the pieces of a body. Whatever their size, they take at most about twice their bytes in
- * memory.
- */
+/** Collects the pieces of a body, of any size, in at most about twice the memory of their bytes. */
 function createPieces() {
   const whole: Uint8Array[] = [];
   let page = Buffer.alloc(0);

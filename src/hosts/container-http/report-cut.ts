@@ -5,10 +5,7 @@ import type { Logger } from "../../base/log/logger.ts";
 
 /**
  * Logs that a response was cut off after its start: a warning if the client has left, else an
- * error.
- *
- * @param signal - signal of the request. If its reason is a typed error, the service itself has
- * ended the request.
+ * error. A typed error as the reason of `signal` means that the service ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
   const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";

@@ -11,8 +11,7 @@ const silentMs = 5_000;
 const mostMs = 30_000;
 
 /**
- * Returns whether a body is small enough to read to its end: its declared length is small or,
- * without one, the received part is.
+ * Returns whether a body is small: by its declared length or, without one, by the received bytes.
  */
 export function isSmallBody({ headers }: IncomingMessage, received: number): boolean {
   const { "content-length": length } = headers;
@@ -24,7 +23,7 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
  * the next request. If too much arrives, the connection closes in stages. A silent client is cut
  * off.
  *
- * @param requestTimeoutMs - also limits the rest of the body, if lower than 30 s.
+ * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
  */
 export function readRest(
   socket: Socket,

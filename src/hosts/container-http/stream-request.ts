@@ -64,7 +64,7 @@ export function streamRequest(
 
 /**
  * Returns all header fields from a flat list of names and values. Node's own object drops
- * repetitions of fields that it allows only once.
+ * repetitions of some fields.
  */
 function headersOf(fields: readonly string[]): HeaderMap {
   const headers = emptyHeaders();
@@ -98,7 +98,7 @@ function refusalOf(
     : refusals.expectation();
 }
 
-/** Returns a host for comparison: in lower case, without the default port of https. */
+/** Normalizes a host for comparison: lower case, without https's default port. */
 function hostOf(authority: string): string {
   return authority.toLowerCase().replace(/:443$/, "");
 }

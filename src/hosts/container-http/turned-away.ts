@@ -15,10 +15,7 @@ interface TurnedAway {
 /** Time for a refused client to read the response before its connection is cut, in milliseconds. */
 const cutAfterMs = 500;
 
-/**
- * Answers a refused request with the uniform body, directly on its socket, because Node has no
- * response object for it.
- */
+/** Answers a refused request directly on its socket, because Node has no response object for it. */
 export async function turnAway(
   scope: RequestScope,
   connections: Connections,

@@ -4,7 +4,7 @@ import { getHeapStatistics } from "node:v8";
 /** Bytes that one connection holds because its client has not read them. */
 export interface Unread {
   bytes: number;
-  /** Time at which the client last took bytes, as far as known, by `performance.now()`. */
+  /** Time at which the client last took bytes, by `performance.now()`. */
   movedMs: number;
   /** Bytes that the client had taken at `movedMs`. */
   taken: number;
@@ -26,47 +26,42 @@ export interface Holder {
 }
 
 /**
- * Limit for the bytes that wait for clients: responses that are not read, and requests that were
- * sent before earlier ones were answered.
+ * Limit for the bytes that wait for clients: unread responses, and requests that were sent before
+ * earlier ones were answered.
  */
 export interface UnreadBudget {
-  /** Bytes held by all connections. */
   readonly heldBytes: number;
-  /** Whether so many bytes are held that freeing memory is more important than fairness. */
+  /** Whether so many bytes are held that freeing memory precedes fairness. */
   readonly isStrained: boolean;
   /** Returns whether a connection may start a request while others are unanswered. */
   hasRoom(connection: Holder): boolean;
   /**
-   * Holds more bytes. If the total exceeds the limit, cuts the connections that hold the most bytes
-   * for the longest time.
+   * Holds more bytes. Above the limit, cuts the connections that hold most bytes for the longest
+   * time.
    */
   hold(connection: Holder, bytes: number): void;
   release(connection: Holder, bytes: number): void;
   /**
-   * Reserves one of the places for requests that start before earlier ones on their connection are
-   * answered. Returns whether a place was free.
+   * Reserves a place for a request that starts before earlier ones of its connection are answered.
+   * Returns whether one was free.
    */
   takeAhead(): boolean;
   giveAhead(): void;
 }
 
 /**
- * Maximum number of concurrent pipelined requests on all connections, in addition to the first of
- * each connection. The size of a response is unknown until it is ready, and requests that wait for
- * the same event finish together.
+ * Maximum number of concurrent pipelined requests on all connections, without the first of each.
+ * The size of a response is unknown until it is ready, and requests that wait for the same event
+ * finish together.
  */
 const mostAhead = 100;
-/**
- * Assumed size of a pipelined response, in bytes. A low limit therefore allows fewer than
- * `mostAhead`.
- */
+/** Assumed size of a pipelined response, in bytes: a low limit allows fewer than `mostAhead`. */
 const aheadBytes = 1_048_576;
 
 /** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
 /**
- * Share of the limit to which connections are cut. Below 1, so that the check of all connections
- * makes room for some time.
+ * Share of the limit down to which connections are cut, so that one check makes room for some time.
  */
 const rest = 3 / 4;
 
@@ -80,10 +75,7 @@ export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_lim
 }
 
 /**
- * Creates the budget of a server.
- *
- * @param known - all connections, by socket.
- * @param onStrain - called when an eighth of the limit is held, and again for each further eighth.
+ * @param onStrain - called at each eighth of the limit, as more bytes are held.
  * @param onCut - called with the number of connections that were cut.
  */
 export function createUnreadBudget(
@@ -116,8 +108,8 @@ export function createUnreadBudget(
   const makeRoom = (latest: Holder) => {
     const nowMs = performance.now();
     const holders = [...known]
-      // Spares the latest connection if it has only one request, whose response alone may exceed
-      // the limit.
+      // Spares the latest connection if it has one request, whose response may exceed the limit
+      // alone.
       .filter(
         ([, connection]) =>
           connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),
@@ -172,8 +164,8 @@ export function createUnreadBudget(
 }
 
 /**
- * Returns the bytes a connection holds, multiplied by the time since its client last took any. The
- * weight of an active reader stays low, because it holds many bytes only briefly.
+ * Returns the bytes a connection holds, multiplied by the time since its client last took any. An
+ * active reader holds many bytes only briefly, so its weight stays low.
  */
 function weightOf(connection: Holder, nowMs: number): number {
   const { unread } = connection;
@@ -193,12 +185,11 @@ function takenOf({ transport, session, requests }: Holder): number {
 }
 
 /**
- * Returns the bytes that the kernel has taken from a connection, which it does at the pace of the
- * client; `undefined` if no bytes wait. Node's socket timeout uses the same number, but also treats
- * received data as progress.
+ * Returns the bytes that the kernel has taken, at the pace of the client; `undefined` if none wait.
+ * Node's socket timeout uses the same number, but also treats received data as progress.
  */
 export function takenByKernel(socket: Duplex): number | undefined {
-  // Safe: a network socket has a handle until it is destroyed. Without one, no connection is cut.
+  // Safe: a network socket has a handle until it is destroyed. Without it, no connection is cut.
   const { _handle: handle } = socket as {
     _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
   };

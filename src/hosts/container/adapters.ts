@@ -80,7 +80,7 @@ export async function openChecked(
   return adapters;
 }
 
-/** Returns a hint for a developer who forgot to set `NODE_ENV=development`. */
+/** For a developer who forgot to set `NODE_ENV=development`. */
 function hint(mode: "create" | "check"): string {
   return mode === "check"
     ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
@@ -99,8 +99,7 @@ async function openEmbedded(
     const { endPolls } = await import("../../embedded/queues/end-polls.ts");
     return {
       ...adapters,
-      // With another endpoint for SQS, the queues are not the stack's, so it cannot end their
-      // polls.
+      // With another endpoint for SQS, the stack does not have the queues.
       ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
       close: async () => {
         await adapters.close();
@@ -118,14 +117,12 @@ async function loadDevelopmentSecret(directory: string, variables: Variables): P
   return developmentSecret(directory, variables);
 }
 
-/** Opens the log that keeps records for `keelson trace`. */
 async function openLog(directory: string, variables: Variables): Promise<(record: string) => void> {
   const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
   return openDevelopmentLog(directory, variables).keep;
 }
 
-// Imported dynamically, because the embedded stack is a layer above the hosts, and to keep it out
-// of production processes.
+// Dynamic, because the embedded stack is a layer above the hosts and production must not load it.
 function loadEmbedded() {
   return import("../../embedded/stack/index.ts");
 }
@@ -138,8 +135,7 @@ function requiredTables(runtime: Runtime) {
 }
 
 /**
- * Returns `create` for an emulator: an endpoint on this machine, or one with plain HTTP outside
- * AWS.
+ * Returns `create` for an emulator: an endpoint on this machine, or with plain HTTP outside AWS.
  */
 export function tableMode(endpoint: string): "create" | "check" {
   const { protocol, hostname } = new URL(endpoint);

@@ -5,15 +5,13 @@ import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process
 import type { Binding } from "./adapters.ts";
 
 /**
- * Returns the shutdown times. A process that restarts on source changes does not linger, because it
- * has no load balancer to notify.
+ * A process that restarts on source changes has no load balancer to notify, so it does not linger.
  */
 export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
   const times = { ...defaultTimes, ...given };
   return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
 }
 
-/** Warns if the shutdown may take longer than most platforms wait by default before a kill. */
 export function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
   const { totalMs } = { ...defaultTimes, ...given };
   if (runtime.environment !== "production" || totalMs <= platformMs) return;

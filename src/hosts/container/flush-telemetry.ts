@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry provider that buffers spans or metrics until it exports them. The API may register
- * a proxy whose delegate is the actual provider.
+ * OpenTelemetry provider that buffers spans or metrics. The API may register a proxy whose delegate
+ * is the actual provider.
  */
 interface Provider {
   forceFlush?(): Promise<void>;
@@ -13,10 +13,8 @@ interface Provider {
 export const telemetry = Symbol.for("opentelemetry.js.api.1");
 
 /**
- * Flushes the OpenTelemetry SDK, which exports only at intervals, before the process ends. Never
- * rejects.
- *
- * @param limitMs - longest wait for the receiver, in milliseconds.
+ * Flushes the OpenTelemetry SDK, which exports only at intervals, for at most `limitMs`
+ * milliseconds. Never rejects.
  */
 export function flushTelemetry(limitMs: number): Promise<unknown> {
   // Safe: only version 1 of the OpenTelemetry API sets this key, and it sets this shape.

@@ -19,11 +19,10 @@ import type { Workers } from "./workers.ts";
 
 /** Lifecycle of a container's process: receives events and performs the resulting actions. */
 export interface ProcessLife {
-  /** Server to drain; set once it is created. */
+  /** Server to drain, set once it is created. */
   server: ContainerServer | undefined;
   workers: Workers | undefined;
   tell(event: LifecycleEvent): void;
-  /** Returns whether the process is starting or running. */
   isAlive(): boolean;
   /** Resolves to the exit code once the shutdown is complete. */
   readonly ended: Promise<0 | 1>;
@@ -34,7 +33,6 @@ const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-/** Requests and messages that were cut off, as many as log lines name. */
 interface CutOff {
   requestIds: readonly string[];
   messages: readonly Readonly<Record<string, string>>[];
@@ -135,7 +133,6 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-/** Builds the record of a shutdown: the duration of each phase and the work that was cut off. */
 function record(
   { entered, cutOff, exitCode, signals }: Lifecycle,
   { requestIds, messages }: CutOff,

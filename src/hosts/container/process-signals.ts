@@ -1,7 +1,6 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { type ProcessLife, thrown } from "./process-life.ts";
 
-/** Members of Node's `process` that a container uses. */
 export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
   readonly env: NodeJS.ProcessEnv;
   exit(code: number): void;
@@ -10,15 +9,13 @@ export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
 /** Time in which two signals count as one, in milliseconds. */
 const sameSignalMs = 200;
 
-/** Connection between a container's lifecycle and its process. */
 export interface ProcessTie {
   /** Whether the caller closed the container, so that the process continues. */
   isCallers: boolean;
-  /** Removes the listeners. */
   readonly ignore: () => void;
 }
 
-/** Listens to the process's signals and uncaught errors, and exits once the lifecycle has ended. */
+/** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
 export function listen(
   process: HostProcess,
   { log, environment }: Pick<Runtime, "log" | "environment">,
@@ -27,8 +24,7 @@ export function listen(
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
-    // npm forwards a signal that the terminal has already sent to the whole process group. The two
-    // count as one.
+    // npm forwards a signal that the terminal has already sent to the whole process group.
     if (performance.now() - lastAt <= sameSignalMs) return;
     lastAt = performance.now();
     count += 1;

@@ -50,7 +50,7 @@ export function runContainer(server: Server, options: ContainerOptions = {}): Pr
   return runContainerIn(process, server, options);
 }
 
-/** Runs a server. @param process - the process to listen to and to exit. */
+/** @param process - the process to listen to and to exit. */
 export async function runContainerIn(
   process: HostProcess,
   server: Server,
@@ -80,7 +80,7 @@ export async function runContainerIn(
     return await start(runtime, life, { ...options, port }, binding, tie);
   } catch (error) {
     if (life?.isAlive() === false) return exiting();
-    // The message of a `FrameworkError` is for clients, so its cause, the actual reason, is logged.
+    // A `FrameworkError` has a message for clients; its cause holds the actual reason.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
@@ -140,8 +140,8 @@ async function start(
 }
 
 /**
- * Starts the workers. Returns `false`, and stops them, if the process received a stop meanwhile,
- * which could not reach them.
+ * Starts the workers. Returns `false`, and stops them, if a stop of the process could not reach
+ * them.
  */
 async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
   life.workers = await startWorkers(runtime);
@@ -150,10 +150,7 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   return false;
 }
 
-/**
- * Returns a promise that never resolves, for a process that could not start or was stopped before
- * it served. The process exits once its resources are closed.
- */
+/** Never resolves, because the process has not served and exits once its resources are closed. */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }

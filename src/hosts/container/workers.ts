@@ -25,8 +25,8 @@ export interface Workers {
 }
 
 /**
- * Average time between sweeps of the outbox, in milliseconds. Usually, events are dispatched right
- * after their commit, so most sweeps find it empty.
+ * Average time between sweeps of the outbox, in milliseconds. Events are usually dispatched right
+ * after their commit, so most sweeps find none.
  */
 const sweepMs = 10_000;
 /**
@@ -34,7 +34,6 @@ const sweepMs = 10_000;
  */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
-/** Starts the queue workers, the outbox sweep and the schedules that the server needs. */
 export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
   const { registry } = runtime.server;
   const queues = usesMessages(registry) ? await startQueues(runtime) : [];
@@ -76,7 +75,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   };
 }
 
-/** Starts the schedules. `ended` resolves once no schedule is running. */
+/** `ended` resolves once no schedule is running. */
 async function startSchedules(
   runtime: Runtime,
   stop: AbortSignal,
@@ -97,9 +96,7 @@ async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
 }
 
 interface QueueWorker {
-  /** Stops receiving messages. */
   stop(): void;
-  /** Resolves once no message is in progress. */
   finished(): Promise<void>;
 }
 
@@ -112,17 +109,13 @@ const maxRunning = 10;
  * Time between renewals of a visibility timeout, in milliseconds: two renewals in a row may fail.
  */
 const renewMs = (visibilitySeconds * 1_000) / 3;
-/**
- * Extra time for which messages after a retried one in their group stay invisible, in milliseconds.
- */
+/** Extra invisibility of messages after a retried one in their group, in milliseconds. */
 const behindFirstMs = 1_000;
 /**
  * Wait time of a long poll in production and in development, in seconds. A stopping process waits
- * for its last poll, for which the linger leaves time. On the embedded stack, the poll is ended
- * early.
+ * for its last poll, within the linger. On the embedded stack, it ends the poll early.
  */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
-/** Time between checks whether the last poll has ended, in milliseconds. */
 const lookMs = 5;
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
@@ -182,8 +175,8 @@ async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // The poll is not aborted, because its messages would then stay invisible until their
-      // visibility timeout ends.
+      // Not aborted, because messages of an aborted poll would stay invisible for their visibility
+      // timeout.
       consumer.stop();
       void adapters.endPolls?.(url);
     },
@@ -197,18 +190,14 @@ async function startQueueWorker(
   };
 }
 
-/**
- * Groups messages that must run in sequence. On a standard queue, groups serve only fairness, so
- * each message runs independently.
- */
+/** Groups messages that must run in sequence. A standard queue's groups serve only fairness. */
 function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
   if (!isOrdered(name)) return messages.map((message) => [message]);
   return [...Map.groupBy(messages, ({ group }) => group).values()];
 }
 
 /**
- * Processes the messages of one group in sequence. Never throws: failures are logged, and SQS
- * redelivers the message.
+ * Processes a group in sequence. Never throws: failures are logged, and SQS redelivers the message.
  */
 async function workOn(
   runtime: Runtime,

@@ -15,7 +15,7 @@ export interface InvocationModule {
 
 export interface Invoked<Loaded> {
   readonly loaded: Loaded;
-  /** Runtime of the server, created from the environment once per process. */
+  /** Runtime, created from the environment once per process. */
   readonly runtime: Runtime;
 }
 
@@ -23,10 +23,10 @@ export interface Invoked<Loaded> {
  * Prepares a server for a function: `server.ready()` can be awaited before the first invocation,
  * and SIGTERM closes the server.
  *
- * @param load - imports the module that invocations need, dynamically, because a cold start waits
- * for all static imports (`bundle-import` in `bench/results.json`). In Lambda, the import starts
- * during initialization, when the function has a whole processor regardless of its memory. Nothing
- * awaits it there; after a failure, the first invocation imports again.
+ * @param load - imports the module that invocations need, because a cold start waits for all static
+ * imports (`bundle-import` in `bench/results.json`). In Lambda, the import starts during
+ * initialization, when the function has a whole processor regardless of its memory. Nothing awaits
+ * it there; after a failure, the first invocation imports again.
  * @param name - the only handler that the function calls; default: any.
  */
 export function prepareLambda<Loaded extends InvocationModule>(

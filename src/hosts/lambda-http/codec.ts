@@ -34,8 +34,8 @@ export interface UnreadEvent {
 }
 
 /**
- * Returns whether an event looks like a request but is not one: a call of a Lambda authorizer,
- * whose result is a policy, or a WebSocket message, to which some tools add a method.
+ * Returns whether an event only looks like a request: a call of a Lambda authorizer, whose result
+ * is a policy, or a WebSocket message, to which some tools add a method.
  */
 export function isNoRequest(event: UnreadEvent): boolean {
   return asksAuthorizer(event) || isOfSocket(event.requestContext);
@@ -45,7 +45,6 @@ export function asksAuthorizer(event: object): boolean {
   return "methodArn" in event || "routeArn" in event;
 }
 
-/** Returns whether a request context belongs to a WebSocket message. */
 export function isOfSocket(requestContext: unknown): boolean {
   return (
     typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)
@@ -164,7 +163,7 @@ function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
   try {
     if (typeof body === "object") return Buffer.from(JSON.stringify(body));
   } catch {
-    // The value has a cycle, or is nested deeper than the stack allows. No gateway sends either.
+    // A cycle, or nesting deeper than the stack allows. No gateway sends either.
   }
   throw new FrameworkError("malformed_request", "The body of the event is not a text");
 }
@@ -207,7 +206,7 @@ export function encodedPath(path: string): string {
 }
 
 export function claimsBy(by: GatewayClaims["by"], claims: unknown): GatewayClaims | undefined {
-  // Safe: the object was parsed from JSON, so its keys are strings.
+  // Safe: the object was parsed from JSON.
   return typeof claims === "object" && claims !== null
     ? { by, claims: claims as Record<string, unknown> }
     : undefined;

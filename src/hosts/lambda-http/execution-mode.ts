@@ -7,7 +7,7 @@ import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";
 import { timeoutMessage } from "./middy-error.ts";
 import { logLate } from "./run-middlewares.ts";
 
-/** One invocation of a function: runs it and turns its outcome into an answer. */
+/** Invocation of a function: runs it and turns its outcome into an answer. */
 export interface Exchange<Answer> {
   /** Headers of the event before any middleware can change them, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
@@ -26,10 +26,7 @@ export interface Exchange<Answer> {
 export interface Invocation {
   readonly event: unknown;
   readonly context: unknown;
-  /**
-   * Tenant that the execution environment belongs to, if the function's tenant isolation mode is
-   * on.
-   */
+  /** Tenant of the execution environment, if the function's tenant isolation mode is on. */
   readonly isolatedTo: string | undefined;
 }
 
@@ -102,7 +99,7 @@ export function scopeMode<Answer>(
   };
 }
 
-/** Invocation's context, whose members a test may leave out. */
+/** Invocation's context, which a test may leave incomplete. */
 interface GivenContext {
   readonly tenantId?: unknown;
   readonly getRemainingTimeInMillis?: unknown;
@@ -128,8 +125,7 @@ function timeoutListener(
         scope.log.warn("handler.abandoned", { afterMs });
         abort();
         answerError(timeout);
-        // The aborted run records its metrics shortly after the answer, so they are flushed in a
-        // later turn.
+        // The aborted run records its metrics shortly after the answer.
         const { metrics } = scope.runtime;
         if (metrics?.flush !== undefined) setImmediate(metrics.flush);
       }),
@@ -141,7 +137,6 @@ function timeoutListener(
  * the cheapest insertion and removal.
  */
 interface Deadline {
-  /** Time until Lambda ends the process, in milliseconds. */
   readonly leftMs: number;
   readonly delayMs: number;
   readonly dueMs: number;
@@ -182,8 +177,8 @@ const defaultMarginMs = 50;
  */
 const middyMarginMs = 5;
 /**
- * Longest time between two checks of the deadlines, in milliseconds. The timer may keep an idle
- * process running for this long.
+ * Longest time between two checks, in milliseconds. The timer may keep an idle process running for
+ * this long.
  */
 const lookMs = 500;
 

@@ -75,7 +75,7 @@ function requireHttp(event: unknown): AnyHttpEvent {
   );
 }
 
-/** Exchange of an HTTP event of any shape: turns results and errors into responses. */
+/** HTTP event of any shape: turns results and errors into responses. */
 export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   readonly http: AnyHttpEvent;
   readonly headers: Readonly<Record<string, string>>;
@@ -179,10 +179,7 @@ class RoutedExchange extends HttpExchange {
   }
 }
 
-/**
- * Converts an answer to a result of the event's shape. Logs how many cookies the shape cannot
- * carry.
- */
+/** Converts an answer to its event's shape. Logs how many cookies the shape cannot carry. */
 function writeAnswer(
   answer: LambdaAnswer,
   scope: RequestScope,

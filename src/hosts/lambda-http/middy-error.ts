@@ -5,9 +5,9 @@ import { FrameworkError, isTypedError, PipelineError } from "../../base/errors/e
 import type { MiddyHook } from "./lazy-mode.ts";
 
 /**
- * Converts an error of a Middy middleware. An error with a `statusCode` from 400 to 499, as
- * `http-errors` creates, becomes a typed error, and Middy's early timeout becomes `timeout`. Any
- * other error is returned unchanged.
+ * Converts an error of a Middy middleware: one with a `statusCode` from 400 to 499, like those of
+ * `http-errors`, becomes a typed error, and an early timeout becomes `timeout`. Others stay
+ * unchanged.
  */
 export function fromMiddy(error: unknown): unknown {
   if (!(error instanceof Error) || isTypedError(error)) return error;
@@ -61,7 +61,7 @@ export function noting(
     note(request.error);
     return first(request);
   };
-  // The wrapper keeps the name, because Middy passes the names of middlewares to its own hooks.
+  // Middy passes the names of middlewares to its own hooks, so the wrapper keeps the name.
   return [Object.defineProperty(noted, "name", { value: first.name }), ...others];
 }
 

@@ -4,8 +4,8 @@ import { readsWithoutSdk } from "../../aws/light/light-database.ts";
 import * as always from "./lambda-runtime.ts";
 
 /**
- * Loads the DynamoDB client, which the first request of an HTTP function would otherwise wait for,
- * unless every handler only reads configuration and a caller waits for the cold start.
+ * Loads the DynamoDB client before the first request needs it, unless every handler only reads
+ * configuration and a caller waits for the cold start.
  *
  * @param name - the only handler that the function calls; default: every handler with a route.
  */

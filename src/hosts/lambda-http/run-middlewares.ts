@@ -3,7 +3,6 @@ import { describeError } from "../../base/errors/describe.ts";
 import type { MiddyFunction, MiddyParts, MiddyPlugin, MiddyRequest } from "./lazy-mode.ts";
 import { logAnswered, noting } from "./middy-error.ts";
 
-/** Event and context of an invocation, and the `before` hooks and handler to run. */
 export interface MiddlewareRun extends Pick<MiddyParts, "befores" | "handler"> {
   readonly event: unknown;
   readonly context: unknown;

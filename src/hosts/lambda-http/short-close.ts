@@ -13,7 +13,6 @@ type Bind = () => Promise<Runtime>;
 
 interface ShortClose {
   (): void;
-  /** Runtimes to close, by owner. */
   readonly [mark]: Map<object, Bind>;
 }
 

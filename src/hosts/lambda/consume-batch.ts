@@ -48,16 +48,16 @@ async function consume(
 }
 
 /**
- * Returns the group of a message on an ordered queue. `undefined` on a standard queue, whose groups
- * serve only fairness, so that a failed message does not block others.
+ * Returns the group of a message on an ordered queue. A standard queue's groups serve only
+ * fairness, so a failed message there does not block others.
  */
 function orderedGroup({ eventSourceARN, attributes }: SQSRecord): string | undefined {
   return isOrdered(eventSourceARN) ? attributes.MessageGroupId : undefined;
 }
 
 /**
- * Handles records in sequence until one fails. Returns the records to retry: the failed one and all
- * after it.
+ * Handles records in sequence until one fails. Returns the failed record and all after it, to
+ * retry.
  */
 async function leftOf(
   group: readonly SQSRecord[],

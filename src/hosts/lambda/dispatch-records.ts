@@ -10,8 +10,8 @@ import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
 /**
- * Minimum age of a row, in milliseconds. The function that committed a younger row is still
- * dispatching it.
+ * Minimum age of a row, in milliseconds. A younger row is still being dispatched by the function
+ * that committed it.
  */
 const graceMs = 2_000;
 /** Time to wait for a concurrent sweep of the same shard, in milliseconds. */
@@ -20,8 +20,7 @@ const sweepMs = 2_000;
 const pageSize = 100;
 
 /**
- * Dispatches the rows that the records of one invocation name, as far as they are still in the
- * outbox.
+ * Dispatches the rows named by the records of one invocation and still in the outbox.
  *
  * @throws TypeError if the event is not from a DynamoDB stream.
  */
@@ -144,10 +143,7 @@ async function dispatchShard(
   }
 }
 
-/**
- * Returns the given rows that are still pending. Reads them like a sweep: consistently and in
- * order.
- */
+/** Returns the rows that are still pending. Reads consistently and in order, like a sweep. */
 async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<OutboxRow[]> {
   const sorts = new Set(rows.map(({ sort }) => sort));
   const times = rows.map(({ sort }) => sort.slice(0, sort.indexOf("#"))).sort();
@@ -169,7 +165,6 @@ function leftOf({ rows }: ShardRows, waiting: readonly OutboxRow[]): WrittenRow[
   return rows.filter(({ sort }) => sorts.has(sort));
 }
 
-/** Returns the time a row was written, in epoch milliseconds. */
 function timeOf(sort: string): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

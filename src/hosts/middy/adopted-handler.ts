@@ -37,7 +37,6 @@ export interface RequestScopeOptions {
   readonly access?: AccessRule;
 }
 
-/** Creates the execution mode that {@link requestScope} loads for an existing Middy handler. */
 export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOptions>): Mode {
   return scopeMode<unknown>(runtime, (invocation) => {
     const http = httpEventOf(invocation.event);
@@ -134,7 +133,7 @@ class AdoptedExchange extends HttpExchange {
   }
 }
 
-/** Exchange of an event that is not HTTP. Lambda receives its result and its errors unchanged. */
+/** Event that is not HTTP. Lambda receives its result and its errors unchanged. */
 class OtherExchange implements Exchange<unknown> {
   readonly headers = {};
   readonly #invocation: Invocation;
@@ -156,8 +155,7 @@ class OtherExchange implements Exchange<unknown> {
         `${what}adopt its handler by another requestScope, without that rule`,
       );
     }
-    // An event that is not a client's request comes from AWS, or from a caller allowed to invoke
-    // the function, so it is trusted.
+    // Other events come from AWS, or from a caller allowed to invoke the function.
     const isTrusted = !isRequest(event);
     scope.isIdentified = isTrusted;
     scope.isSystem = isTrusted && isolatedTo === undefined;
@@ -172,7 +170,7 @@ class OtherExchange implements Exchange<unknown> {
   }
 
   fail(error: unknown, scope: RequestScope): never {
-    // Logs the error without using the response: the source of the event receives the error itself.
+    // Only logs: the source of the event receives the error itself.
     fail(scope, { headers: {}, method: "" }, fromMiddy(error));
     scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
     throw error;
@@ -196,7 +194,7 @@ function patternOf(event: unknown): string | undefined {
   return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
 }
 
-/** Runs the function's middlewares and its own handler, with `ctx` as `context.keelson`. */
+/** Runs the function's middlewares and its handler, with `ctx` as `context.keelson`. */
 function runAdopted(
   middy: MiddyFunction,
   scope: RequestScope,
@@ -213,7 +211,6 @@ function runAdopted(
   return runMiddlewares(middy, scope, { event, context, befores, handler });
 }
 
-/** Converts the result of the handler or a middleware to an answer that can be stored. */
 function answerOf({
   statusCode,
   headers,
