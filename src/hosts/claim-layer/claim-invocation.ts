@@ -30,7 +30,10 @@ export interface Invocation {
   claim: Claim | undefined;
   /** Record that refused the invocation; `undefined` if this process's cache gave the answer. */
   found: ClaimRecord | undefined;
-  /** Whether the engine has processed the refusal. A replay runs the function regardless. */
+  /**
+   * Whether the engine has processed the refusal. In a replay, the engine runs the function
+   * regardless.
+   */
   isRefusalKnown: boolean;
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
@@ -41,8 +44,8 @@ export function isReplay({ durable, data }: Invocation): boolean {
 }
 
 /**
- * Returns whether the engine has not processed a refusal. If the function runs, the invocation is a
- * replay that was not reported to the layer.
+ * Returns whether an invocation was refused, and the engine has not processed the refusal. If its
+ * function runs, it is a replay that was not reported to the layer.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
@@ -62,7 +65,7 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Carries the answer of another durable execution that has done the same work. */
+/** Error that carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 

@@ -74,7 +74,7 @@ export class ClaimLayer extends BasePersistenceLayer {
           handler(event, context),
         );
       } catch (error) {
-        // The engine wraps an error that a layer throws, as its `cause`.
+        // The engine wraps errors that a layer throws; the original error is the `cause`.
         const cause = error instanceof Error ? error.cause : undefined;
         // Safe: the answer is from the same function, for the same key.
         if (cause instanceof AnsweredElsewhere) return cause.answer as Result;
@@ -119,8 +119,8 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Waits for a running duplicate. The engine calls this method in that case, but never in a
-   * replay.
+   * Waits for a running duplicate. The engine calls this method while a duplicate runs, but never
+   * in a replay.
    */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
     const invocation = this.#current(

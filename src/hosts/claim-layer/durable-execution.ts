@@ -6,7 +6,7 @@ export interface DurableContextLike {
 }
 
 export interface DurableInvocation {
-  /** Hash of the execution's ARN, which is long. */
+  /** Hash of the execution's long ARN. */
   readonly execution: string;
   /** Event of the call, if this invocation continues an earlier one. */
   readonly replayed: { readonly event: unknown } | undefined;

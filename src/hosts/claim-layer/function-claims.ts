@@ -134,7 +134,7 @@ export function createFunctionClaims(
   };
 }
 
-/** Expires no earlier than its lease, although records that Powertools wrote may. */
+/** Returns a record that expires no earlier than its lease, unlike some that Powertools writes. */
 function recordInProgress(
   common: { readonly idempotencyKey: string; readonly payloadHash: string },
   { leaseUntilMs, expiresAt }: Extract<ClaimRecord, { readonly status: "INPROGRESS" }>,

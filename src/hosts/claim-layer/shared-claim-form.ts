@@ -38,7 +38,8 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
         ...common,
         ...marshalled({ completed_by: claim.owner, ...(unkept === undefined ? {} : { unkept }) }),
         ...(data === undefined && parts === undefined ? {} : marshalled({ owner: claim.owner })),
-        ...(value === undefined ? {} : { data: value as AttributeValue }), // safe: from `storableResult`
+        // Safe: only `storableResult` creates this value.
+        ...(value === undefined ? {} : { data: value as AttributeValue }),
       };
     },
     read: (item) => {

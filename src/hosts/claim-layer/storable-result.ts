@@ -24,8 +24,8 @@ export type StorableResult =
  */
 const largestValue = 400_000;
 /**
- * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions without it fail
- * to read the string.
+ * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions that do not
+ * know the prefix fail to read the string.
  */
 const nativeText = "dynamodb:";
 
@@ -127,7 +127,7 @@ function sum(sizes: readonly number[]): number {
 const bytesName = "\u0000bytes";
 
 function bytesAsText(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  // `value` is already the JSON form of a Buffer.
+  // `value` is already the JSON form of a Buffer, unlike `this[name]`.
   const given = this[name];
   return given instanceof Uint8Array
     ? { [bytesName]: Buffer.from(given).toString("base64") }
@@ -135,7 +135,8 @@ function bytesAsText(this: Record<string, unknown>, name: string, value: unknown
 }
 
 function textAsBytes(_name: string, value: unknown): unknown {
-  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName]; // safe: JSON has no undefined
+  // Safe: only `null` has no members, and JSON contains no `undefined`.
+  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName];
   return typeof text === "string" ? new Uint8Array(Buffer.from(text, "base64")) : value;
 }
 

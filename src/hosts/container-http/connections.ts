@@ -32,14 +32,12 @@ export interface Outflow {
   reset(): void;
 }
 
-/** Connection that an upgrade handler has taken over. */
 export interface Upgraded {
   readonly requestId: string;
   readonly path: string;
   readonly draining: AbortController;
 }
 
-/** Lingering close of a connection whose last response was sent. */
 export interface Lingering {
   /** Sends the FIN now and closes the connection soon, because the process drains. */
   hurry(): void;
@@ -140,7 +138,10 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   return { of, known, shaking };
 }
 
-/** Creates one error per connection, on demand: that takes longer than most steps of a request. */
+/**
+ * Creates one error per connection, because creating an error takes longer than most steps of a
+ * request.
+ */
 function lazyDeparture(): () => DOMException {
   let departure: DOMException | undefined;
   return () => {
@@ -163,8 +164,8 @@ export function bytesRead(socket: Duplex): number {
 }
 
 /**
- * Set for few members. A `Set` reallocates each time it has become empty, which happens once per
- * request of a connection (`http-no-log` in `bench/results.json`).
+ * Set for few members, in insertion order. A `Set` reallocates each time it has become empty, which
+ * happens once per request of a connection (`http-no-log` in `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];

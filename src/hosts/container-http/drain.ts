@@ -70,8 +70,8 @@ export function createDrain(
     }
     if (isOver) for (const socket of shaking.values()) socket.destroy();
   };
-  // Replaces Node's method, which `http.close` calls: it treats an answered connection as idle even
-  // if its next request has not been read yet.
+  // Replaces Node's method, which `http.close` calls and which treats an answered connection as
+  // idle even if its next request has not been read yet.
   http.closeIdleConnections = closeIdle;
   draining.addEventListener("abort", () => {
     for (const { requests, upgraded, session, lingering } of known.values()) {
@@ -134,8 +134,8 @@ function underWay(known: Connections["known"]): UnderWay {
 const mostTurns = 1_000;
 
 /**
- * Longest turn that ends the wait, in milliseconds. A connection that arrives during it may be
- * lost.
+ * Longest event loop turn that ends the wait, in milliseconds. A connection that arrives during the
+ * turn may be lost.
  */
 const shortMs = 0.2;
 
@@ -146,8 +146,8 @@ const patienceMs = 50;
  * Closes a listener once it has accepted all pending connections, and calls back when its
  * connections have ended. Node accepts one connection per turn of the event loop, and on close, the
  * kernel resets those that still wait, so the listener closes after a short turn that accepted
- * none. A turn starts by polling for connections, so one that arrives between the poll and the
- * close is still lost: see `docs/container.md`.
+ * none. A turn starts by polling for connections, so a connection that arrives between the poll and
+ * the close is still lost: see `docs/container.md`.
  */
 export function closeListener(listener: Server, whenEnded: () => void): void {
   const beganMs = performance.now();

@@ -196,7 +196,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
-    // One call for all headers, because Node keeps a table of headers that are set one by one.
+    // One call for all headers, because Node would keep a table of headers that are set one by one.
     response.writeHead(
       status,
       cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
@@ -271,7 +271,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
    * Returns whether the rest of an unwanted body is small and will arrive, so that it can be read.
    */
   #isRestSmall(): boolean {
-    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else no 100 was sent
+    // A client that waits for `100 Continue` gets it only if the body is read.
+    const isAwaited = !this.#expectsContinue || this.#held !== undefined;
     return (
       isAwaited &&
       !this.#connection.isBroken &&

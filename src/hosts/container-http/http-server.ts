@@ -31,7 +31,6 @@ import { createTlsServer } from "./tls-server.ts";
 import { turnAway } from "./turned-away.ts";
 import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
-/** HTTP server of the container, its connections, and the bytes that it holds. */
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
@@ -50,7 +49,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     maxHeaderSize: settings.maxHeaderBytes,
     connectionsCheckingInterval: 1_000, // Node checks for slow requests only every 30 s by default
     requireHostHeader: false, // Node would answer on its own, without a request ID
-    joinDuplicateHeaders: true, // Node would drop a repetition, which a proxy may have read
+    joinDuplicateHeaders: true, // Node would drop repeated headers, which a proxy may read
   } satisfies ServerOptions;
   const http =
     tls === undefined
@@ -240,7 +239,8 @@ function takeOver(
       : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined)
       return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
-    socket.allowHalfOpen = false; // else a handler that never ends it keeps it open
+    // Otherwise, a handler that does not end the socket would keep it open.
+    socket.allowHalfOpen = false;
     const draining = new AbortController();
     connection.upgraded = {
       requestId: scope.requestId,

@@ -19,7 +19,6 @@ import { type StreamRequest, streamRequest } from "./stream-request.ts";
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
 const closeMs = 5_000;
 
-/** Serves HTTP/2 over a connection: each stream is a request. */
 export function serveSession(serving: Serving, connection: Connection, socket: TLSSocket): void {
   const { runtime, settings, bodies, unread } = serving;
   const { remoteAddress } = socket;
@@ -59,8 +58,8 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     });
     respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
-      // A timeout passed while requests were open, and resetting the last stream sends no data that
-      // would restart it.
+      // The timeout passed while requests were open. The reset of the last stream sends no data
+      // that would restart the timeout, so it is restarted here.
       if (isOverdue && connection.requests.size === 0)
         session.setTimeout(settings.keepAliveTimeoutMs);
     });
@@ -69,7 +68,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client to stop sending requests, and still serves those that are on their way (RFC 9113,
+ * Tells a client to send no more requests, and still serves those that are on their way (RFC 9113,
  * 6.8). The first GOAWAY excludes no stream. The final one follows once the client has answered a
  * ping and has therefore read the first. Requires a request in progress, because after a GOAWAY,
  * nghttp2 stops reading from a session without requests.

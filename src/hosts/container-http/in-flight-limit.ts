@@ -32,11 +32,14 @@ export interface LimitedRequest {
   ended(): void;
   /** Unfinished parts, work and response: starts at 2, and {@link InFlightLimit} counts it down. */
   left: number;
-  /** Bytes held in the budget for unread bytes. Starts at 0. */
+  /** Bytes that the request holds of the budget for unread bytes. Starts at 0. */
   heldBytes: number;
   /** Whether the response was sent or abandoned, so that no bytes are held. Starts as false. */
   hasLeft: boolean;
-  /** Whether the request is unanswered, but started before an earlier response. Starts as false. */
+  /**
+   * Whether the request is unanswered and started before earlier ones were answered. Starts as
+   * false.
+   */
   isAhead: boolean;
 }
 
@@ -64,15 +67,15 @@ export function createInFlightLimit(
   let isAdvancing = false;
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
-  // Unread responses queue in memory, so they leave no room. Without room, a response is being
-  // written, whose end checks again.
+  // Unread responses queue in memory and leave no room. The end of a response calls `advance`.
   const hasRoom = () =>
     inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
       if (!hasRoom()) return false;
-      // HTTP/2 passes no `hold`: its responses do not wait for each other.
+      // Only HTTP/1.1 passes `hold` and is limited here: HTTP/2 responses do not wait for each
+      // other.
       if (hold !== undefined) {
         if (!budget.takeAhead()) return false;
         request.isAhead = true;
@@ -100,8 +103,7 @@ export function createInFlightLimit(
     release = undefined;
   };
   // Advances in a later turn, because one read may bring thousands of requests, which would delay
-  // those of other connections. Under strain, advances immediately, so that memory is freed before
-  // the next connection is read.
+  // others. Under strain, advances now, so that memory is freed before the next connection is read.
   const advanceLater = () => {
     if (isAdvancing || (waiting.size === 0 && release === undefined)) return;
     if (budget.isStrained) return advance();

@@ -25,7 +25,8 @@ export function receiveBody(
     const pieces = createPieces();
     let received = 0;
     const stop = () => {
-      if (holder.failBody === fail) holder.failBody = undefined; // may be of the next request
+      // By now, `failBody` may belong to the next request.
+      if (holder.failBody === fail) holder.failBody = undefined;
       body.off("data", receive);
       unfollow();
     };

@@ -11,7 +11,7 @@ const silentMs = 5_000;
 const mostMs = 30_000;
 
 /**
- * Returns whether a body is small: by its declared length or, without one, by the received bytes.
+ * Returns whether a body is small, by its declared length or, without one, by the received bytes.
  */
 export function isSmallBody({ headers }: IncomingMessage, received: number): boolean {
   const { "content-length": length } = headers;

@@ -8,9 +8,7 @@ export interface Serving {
   readonly runtime: Runtime;
   readonly routes: Runtime["routes"];
   readonly settings: HttpSettings;
-  /** Limit for the request bodies in memory. */
   readonly bodies: ByteBudget;
-  /** Limit for the data held for clients that do not read. */
   readonly unread: UnreadBudget;
 }
 
@@ -20,6 +18,5 @@ export interface Beginning {
    * demand, because that takes time and most waiting requests never run.
    */
   readonly refuse: (() => PipelineError) | undefined;
-  /** Whether the client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
 }

@@ -98,7 +98,6 @@ function refusalOf(
     : refusals.expectation();
 }
 
-/** Normalizes a host for comparison: lower case, without https's default port. */
 function hostOf(authority: string): string {
   return authority.toLowerCase().replace(/:443$/, "");
 }

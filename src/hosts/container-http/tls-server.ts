@@ -21,15 +21,15 @@ export function createTlsServer(
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: options.headersTimeout,
   });
-  // Node's own listeners. `http2.createSecureServer` also serves HTTP/1.1, but not every version of
-  // Node applies the limits of an HTTP server there.
+  // Node's HTTP/1.1 listeners. `http2.createSecureServer` would also serve HTTP/1.1, but without
+  // the limits of an HTTP server in some versions of Node.
   const serveHttp1 = server.listeners("secureConnection");
   server.removeAllListeners("secureConnection");
   server.on("secureConnection", (socket) => {
     if (socket.alpnProtocol === "h2") serveHttp2(socket);
     else for (const listener of serveHttp1) listener.call(server, socket);
   });
-  // Node's listener would report a failed handshake as an HTTP error, but it cannot be answered.
+  // Node's listener would report a failed handshake as an HTTP error, which no client can receive.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", ({ message }, socket) => {
     log.debug("tls.handshake_failed", { message });

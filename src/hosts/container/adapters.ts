@@ -80,7 +80,7 @@ export async function openChecked(
   return adapters;
 }
 
-/** For a developer who forgot to set `NODE_ENV=development`. */
+/** Returns a hint for a developer who forgot to set `NODE_ENV=development`. */
 function hint(mode: "create" | "check"): string {
   return mode === "check"
     ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
@@ -99,7 +99,8 @@ async function openEmbedded(
     const { endPolls } = await import("../../embedded/queues/end-polls.ts");
     return {
       ...adapters,
-      // With another endpoint for SQS, the stack does not have the queues.
+      // With another endpoint for SQS, the queues are not the stack's, so it cannot end their
+      // polls.
       ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
       close: async () => {
         await adapters.close();
@@ -122,7 +123,8 @@ async function openLog(directory: string, variables: Variables): Promise<(record
   return openDevelopmentLog(directory, variables).keep;
 }
 
-// Dynamic, because the embedded stack is a layer above the hosts and production must not load it.
+// Imported dynamically, because the embedded stack is a layer above the hosts, and production
+// processes must not load it.
 function loadEmbedded() {
   return import("../../embedded/stack/index.ts");
 }

@@ -5,7 +5,8 @@ import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process
 import type { Binding } from "./adapters.ts";
 
 /**
- * A process that restarts on source changes has no load balancer to notify, so it does not linger.
+ * Returns the shutdown times, without a linger for a process that restarts on source changes,
+ * because it has no load balancer to notify.
  */
 export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
   const times = { ...defaultTimes, ...given };

@@ -1,6 +1,6 @@
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** Its message is complete, so its stack is not logged. */
+/** Error whose message is complete, so that its stack is not logged. */
 export class ListenError extends Error {}
 
 /**

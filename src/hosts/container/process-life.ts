@@ -19,7 +19,6 @@ import type { Workers } from "./workers.ts";
 
 /** Lifecycle of a container's process: receives events and performs the resulting actions. */
 export interface ProcessLife {
-  /** Server to drain, set once it is created. */
   server: ContainerServer | undefined;
   workers: Workers | undefined;
   tell(event: LifecycleEvent): void;
@@ -28,7 +27,6 @@ export interface ProcessLife {
   readonly ended: Promise<0 | 1>;
 }
 
-/** Longest wait for the receiver of traces or metrics, in milliseconds. */
 const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });

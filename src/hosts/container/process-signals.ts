@@ -24,7 +24,8 @@ export function listen(
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
-    // npm forwards a signal that the terminal has already sent to the whole process group.
+    // npm forwards a signal that the terminal has already sent to the whole process group. Both
+    // count as one signal.
     if (performance.now() - lastAt <= sameSignalMs) return;
     lastAt = performance.now();
     count += 1;

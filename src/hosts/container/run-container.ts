@@ -116,7 +116,8 @@ async function start(
     throw listenError(error, options.port);
   });
   life.server = container;
-  const { port } = http.address() as AddressInfo; // safe: the server listens on a port, not on a pipe
+  // Safe: the server listens on a port, not on a pipe.
+  const { port } = http.address() as AddressInfo;
   life.tell({ type: "started" });
   runtime.log.info("server.started", {
     url: `${options.tls === undefined ? "http" : "https"}://localhost:${port}`,
@@ -140,8 +141,8 @@ async function start(
 }
 
 /**
- * Starts the workers. Returns `false`, and stops them, if a stop of the process could not reach
- * them.
+ * Starts the workers. Returns `false`, and stops them, if the process was stopped before they
+ * existed.
  */
 async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
   life.workers = await startWorkers(runtime);
@@ -150,7 +151,7 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   return false;
 }
 
-/** Never resolves, because the process has not served and exits once its resources are closed. */
+/** Returns a promise that never resolves: the process exits once its resources are closed. */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }

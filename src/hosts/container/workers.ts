@@ -75,7 +75,6 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   };
 }
 
-/** `ended` resolves once no schedule is running. */
 async function startSchedules(
   runtime: Runtime,
   stop: AbortSignal,
@@ -113,7 +112,7 @@ const renewMs = (visibilitySeconds * 1_000) / 3;
 const behindFirstMs = 1_000;
 /**
  * Wait time of a long poll in production and in development, in seconds. A stopping process waits
- * for its last poll, within the linger. On the embedded stack, it ends the poll early.
+ * for its last poll; the linger covers that time. On the embedded stack, it ends the poll early.
  */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
 const lookMs = 5;
@@ -175,8 +174,8 @@ async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // Not aborted, because messages of an aborted poll would stay invisible for their visibility
-      // timeout.
+      // The poll is not aborted, because messages of an aborted poll would stay invisible until
+      // their visibility timeout ends.
       consumer.stop();
       void adapters.endPolls?.(url);
     },

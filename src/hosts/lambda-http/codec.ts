@@ -12,7 +12,6 @@ export interface HttpEvent<Result> {
   readonly body: unknown;
   /** Maximum size of the result as JSON, in bytes. */
   readonly maxResultBytes: number;
-  /** Maximum number of cookies in a response. */
   readonly maxCookies: number;
   /** Returns a copy of the headers, with names in lower case. */
   headers(): Record<string, string>;
@@ -21,7 +20,6 @@ export interface HttpEvent<Result> {
   write(answer: LambdaAnswer): Result;
 }
 
-/** Event of unknown shape, with the members that tell the shapes apart. */
 export interface UnreadEvent {
   readonly version?: unknown;
   readonly httpMethod?: unknown;
@@ -52,7 +50,6 @@ export function isOfSocket(requestContext: unknown): boolean {
   );
 }
 
-/** Facts about a request that its event does not contain. */
 export interface EventScope {
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number | undefined;

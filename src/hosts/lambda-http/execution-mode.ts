@@ -105,7 +105,6 @@ interface GivenContext {
   readonly getRemainingTimeInMillis?: unknown;
 }
 
-/** Returns the tenant for which Lambda invoked the function. */
 function tenantOf(context: unknown): string | undefined {
   const { tenantId }: GivenContext = Object(context);
   return typeof tenantId === "string" && tenantId !== "" ? tenantId : undefined;
@@ -125,7 +124,8 @@ function timeoutListener(
         scope.log.warn("handler.abandoned", { afterMs });
         abort();
         answerError(timeout);
-        // The aborted run records its metrics shortly after the answer.
+        // The aborted run records its metrics after the answer, so they are flushed in a later
+        // turn.
         const { metrics } = scope.runtime;
         if (metrics?.flush !== undefined) setImmediate(metrics.flush);
       }),
@@ -150,7 +150,6 @@ interface Deadline {
 
 interface TimeoutListener {
   /**
-   * Called at the deadline.
    * @param afterMs - time that the invocation had, in milliseconds.
    * @param abort - aborts the signal. Its listeners run synchronously, so call it within the
    * invocation's scope.

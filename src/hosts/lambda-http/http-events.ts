@@ -75,7 +75,7 @@ function requireHttp(event: unknown): AnyHttpEvent {
   );
 }
 
-/** HTTP event of any shape: turns results and errors into responses. */
+/** Exchange of an HTTP event of any shape: turns results and errors into responses. */
 export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   readonly http: AnyHttpEvent;
   readonly headers: Readonly<Record<string, string>>;
@@ -203,7 +203,7 @@ export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHtt
     throw tooLarge(http.maxResultBytes);
 }
 
-/** Reports an answer, always as complete: Lambda does not reveal whether the client receives it. */
+/** Reports an answer as complete, because Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
   scope: RequestScope,

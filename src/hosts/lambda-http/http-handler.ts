@@ -71,7 +71,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
   return told as unknown as LambdaHttpHandler<Event>;
 }
 
-/** The server's handlers answer, so a handler that is set on the function would never run. */
+/** Throws, because the server's handlers answer and a handler of the function would never run. */
 function refuseHandler(): never {
   throw new Error(
     ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",

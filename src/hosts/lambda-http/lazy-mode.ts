@@ -45,7 +45,6 @@ export interface MiddyFunction extends MiddyParts {
   run(request: MiddyRequest, parts: MiddyParts): Promise<unknown>;
 }
 
-/** Parts of a Middy function that a run may replace. */
 export interface MiddyParts {
   readonly befores: readonly MiddyHook[];
   readonly handler: MiddyHandler;

@@ -5,8 +5,8 @@ type Values = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
  * Reads the headers of an event that may contain them twice, as single values and as lists. Names
- * become lower case, and repeated headers are joined as RFC 9110 specifies. A list overrides the
- * single value, unless it is empty.
+ * become lower case, and repeated headers are joined as RFC 9110 specifies. A list that is not
+ * empty overrides the single value.
  */
 export function eventHeaders(single: Values, multiple: Values): HeaderMap {
   const headers = copyHeaders(single ?? {});
@@ -26,8 +26,8 @@ function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
 }
 
 /**
- * Rebuilds the query string from an event's parameters. A list overrides the single value, which is
- * only its last, unless the list is empty.
+ * Rebuilds the query string from an event's parameters. A list that is not empty overrides the
+ * single value, which is only the last of the list.
  *
  * @param encode - encodes parameters, which API Gateway decodes. A load balancer passes them on as
  * sent.

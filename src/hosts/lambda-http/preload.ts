@@ -5,7 +5,7 @@ import * as always from "./lambda-runtime.ts";
 
 /**
  * Loads the DynamoDB client before the first request needs it, unless every handler only reads
- * configuration and a caller waits for the cold start.
+ * configuration, which needs no client, and a caller waits for the cold start.
  *
  * @param name - the only handler that the function calls; default: every handler with a route.
  */

@@ -38,7 +38,7 @@ export async function runMiddlewares(
 
 /**
  * Calls `requestEnd` for a failed request. As in Middy, an error of `requestEnd` becomes the
- * `cause` of the request's error, if that has none.
+ * `cause` of the request's error, if that error has no cause.
  */
 async function endFailed(
   plugin: MiddyPlugin,
@@ -54,7 +54,7 @@ async function endFailed(
   }
 }
 
-/** Calls `requestEnd`, which may return any value, and returns only a promise. */
+/** Calls `requestEnd`, and returns its result only if that is a promise. */
 function ended(plugin: MiddyPlugin, request: MiddyRequest): unknown {
   const end = plugin.requestEnd(request);
   return end instanceof Promise ? end : undefined;

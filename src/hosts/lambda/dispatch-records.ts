@@ -20,7 +20,7 @@ const sweepMs = 2_000;
 const pageSize = 100;
 
 /**
- * Dispatches the rows named by the records of one invocation and still in the outbox.
+ * Dispatches the rows that one invocation's records name, unless they have left the outbox.
  *
  * @throws TypeError if the event is not from a DynamoDB stream.
  */
@@ -143,7 +143,9 @@ async function dispatchShard(
   }
 }
 
-/** Returns the rows that are still pending. Reads consistently and in order, like a sweep. */
+/**
+ * Returns which of the given rows are still pending. Reads consistently and in order, like a sweep.
+ */
 async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<OutboxRow[]> {
   const sorts = new Set(rows.map(({ sort }) => sort));
   const times = rows.map(({ sort }) => sort.slice(0, sort.indexOf("#"))).sort();

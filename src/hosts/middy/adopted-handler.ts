@@ -133,7 +133,7 @@ class AdoptedExchange extends HttpExchange {
   }
 }
 
-/** Event that is not HTTP. Lambda receives its result and its errors unchanged. */
+/** Exchange of an event that is not HTTP. Lambda receives its result and its errors unchanged. */
 class OtherExchange implements Exchange<unknown> {
   readonly headers = {};
   readonly #invocation: Invocation;
@@ -155,7 +155,8 @@ class OtherExchange implements Exchange<unknown> {
         `${what}adopt its handler by another requestScope, without that rule`,
       );
     }
-    // Other events come from AWS, or from a caller allowed to invoke the function.
+    // An event that is not a client's request comes from AWS, or from a caller allowed to invoke
+    // the function.
     const isTrusted = !isRequest(event);
     scope.isIdentified = isTrusted;
     scope.isSystem = isTrusted && isolatedTo === undefined;
@@ -170,7 +171,7 @@ class OtherExchange implements Exchange<unknown> {
   }
 
   fail(error: unknown, scope: RequestScope): never {
-    // Only logs: the source of the event receives the error itself.
+    // The error is only logged here; the source of the event receives it.
     fail(scope, { headers: {}, method: "" }, fromMiddy(error));
     scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
     throw error;
