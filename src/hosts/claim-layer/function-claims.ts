@@ -11,7 +11,6 @@ import type { ClaimLayerOptions } from "./claim-layer-options.ts";
 import { sharedForm } from "./shared-claim-form.ts";
 import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
 
-/** Claims of functions that Powertools' engine runs, in Powertools' table. */
 export interface FunctionClaims {
   /**
    * Takes the claim of an invocation. If it is still refused after `waitMs`, returns the record
@@ -33,7 +32,9 @@ export interface FunctionClaims {
   release(invocation: Invocation): Promise<void>;
   read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
   /**
-   * Converts a claim to Powertools' record. @throws TypeError if its result could not be stored.
+   * Converts a claim to Powertools' record.
+   *
+   * @throws TypeError if the result of the claim could not be stored.
    */
   recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
 }

@@ -62,7 +62,7 @@ export interface Connection {
   /** HTTP/2 session; `undefined` for HTTP/1.1. */
   session: Session | undefined;
   readonly unread: Unread;
-  /** Limit for HTTP/1.1 requests in flight. Set at the first request. */
+  /** Limit for HTTP/1.1 requests in flight, set at the first request. */
   inFlight: InFlightLimit | undefined;
   lingering: Lingering | undefined;
   /** Network socket, below the TLS socket. */

@@ -242,7 +242,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Closes the connection after this response if no other follows, or reads the rest of the body.
+   * Closes the connection after this response, if no other follows, or reads the rest of the body.
    */
   #end(): void {
     const connection = this.#connection;

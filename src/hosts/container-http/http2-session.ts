@@ -24,7 +24,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
-    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets larger
+    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets longer
     // ones.
     settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
@@ -205,7 +205,6 @@ async function write(
 }
 
 /**
- * Size of the pieces in which a response is written, in bytes. Progress is visible only between
- * them.
+ * Size of the pieces in which a response is written, in bytes. Progress is visible between pieces.
  */
 const pieceBytes = 16_384;

@@ -8,7 +8,7 @@ export interface Unread {
   movedMs: number;
   /** Bytes that the client had taken at `movedMs`. */
   taken: number;
-  /** Whether the connection was cut because of these bytes, which then no longer count. */
+  /** Whether the connection was cut because of these bytes, which are then no longer counted. */
   isCut: boolean;
 }
 
@@ -50,9 +50,9 @@ export interface UnreadBudget {
 }
 
 /**
- * Maximum number of concurrent pipelined requests on all connections, without the first of each.
- * The size of a response is unknown until it is ready, and requests that wait for the same event
- * finish together.
+ * Maximum number of concurrent pipelined requests on all connections, in addition to the first of
+ * each, because the size of a response is unknown until it is ready, and requests that wait for the
+ * same event finish together.
  */
 const mostAhead = 100;
 /** Assumed size of a pipelined response, in bytes: a low limit allows fewer than `mostAhead`. */

@@ -23,8 +23,8 @@ export interface Invoked<Loaded> {
  * Prepares a server for a function: `server.ready()` can be awaited before the first invocation,
  * and SIGTERM closes the server.
  *
- * @param load - imports the module that invocations need. Not a static import, because a cold start
- * waits for those (`bundle-import` in `bench/results.json`). In Lambda, the import starts during
+ * @param load - imports the module that invocations need; a static import would prolong the cold
+ * start (`bundle-import` in `bench/results.json`). In Lambda, the import starts during
  * initialization, when the function has a whole processor regardless of its memory. Nothing awaits
  * it there; after a failure, the first invocation imports again.
  * @param name - the only handler that the function calls; default: any.

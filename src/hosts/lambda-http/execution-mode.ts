@@ -15,8 +15,9 @@ export interface Exchange<Answer> {
   /** Returns the answer at the deadline. Without this method, `fail` answers. */
   timedOut?(middy: MiddyFunction): Promise<Answer>;
   /**
-   * Returns the answer to an error. @throws the error itself if the source of the event must
-   * receive it.
+   * Returns the answer to an error.
+   *
+   * @throws the error itself if the source of the event must receive it.
    */
   fail(error: unknown, scope: RequestScope): Answer;
   /** Returns the result of the invocation. Called once. */
@@ -133,8 +134,8 @@ function timeoutListener(
 }
 
 /**
- * Deadline of an invocation. Watched deadlines form a doubly linked list, newest first, which has
- * the cheapest insertion and removal.
+ * Deadline of an invocation. Watched deadlines form a doubly linked list, newest first, because its
+ * insertions and removals are the cheapest.
  */
 interface Deadline {
   readonly leftMs: number;

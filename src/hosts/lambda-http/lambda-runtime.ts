@@ -7,7 +7,6 @@ import type { Server } from "../../app/server/server.ts";
 import { openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
 
-/** Loads the DynamoDB client before the first request needs it. */
 export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamodb-sdk.ts");
 
 export const openMeasuring = async (server: DeclaredServer): Promise<Measuring | undefined> =>
