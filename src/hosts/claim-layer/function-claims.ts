@@ -124,6 +124,7 @@ export function createFunctionClaims(
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
       if (found.status === "INPROGRESS") return recordInProgress(common, found);
       const { store } = await open();
+      // Powertools casts the stored result in the same way.
       const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue;
       return new IdempotencyRecord({
         ...common,

@@ -20,7 +20,7 @@ export interface OpenRequest {
   readonly log?: Logger | undefined;
   /** Progress of an HTTP/2 response. */
   outflow?: Outflow;
-  /** Whether the request was ended because its client does not read the response. */
+  /** Whether the request was ended, and logged, because its client does not read the response. */
   isStalled?: boolean;
   /** Releases a response that waits for earlier ones. Called when the connection is cut. */
   drop?: (() => void) | undefined;

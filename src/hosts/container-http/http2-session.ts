@@ -205,6 +205,6 @@ async function write(
 }
 
 /**
- * Size of the pieces in which a response is written, in bytes. Progress is visible between pieces.
+ * Size of the pieces in which a response is written, in bytes. Progress is measured by the piece.
  */
 const pieceBytes = 16_384;

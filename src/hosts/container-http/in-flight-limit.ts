@@ -7,7 +7,7 @@ export const maxInFlight = 100;
 
 /** Limit for the requests in flight of one connection. Others wait in order of arrival. */
 export interface InFlightLimit {
-  /** Whether any request had to wait, so that the client may have sent more than was read. */
+  /** Whether any request had to wait. The client may then have sent more than was read. */
   readonly hadToWait: boolean;
   /** Whether reading is paused because requests wait. */
   readonly isHolding: boolean;

@@ -118,6 +118,7 @@ async function loadDevelopmentSecret(directory: string, variables: Variables): P
   return developmentSecret(directory, variables);
 }
 
+/** Opens the log that keeps records for `keelson trace`. */
 async function openLog(directory: string, variables: Variables): Promise<(record: string) => void> {
   const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
   return openDevelopmentLog(directory, variables).keep;

@@ -30,6 +30,7 @@ export function flushTelemetry(limitMs: number): Promise<unknown> {
   return Promise.race([Promise.allSettled(flushes), tooLate]).finally(() => clearTimeout(timer));
 }
 
+/** Turns a synchronous throw of `forceFlush` into a rejection. */
 async function flushed(provider: Provider): Promise<void> {
   await provider.forceFlush?.();
 }

@@ -182,7 +182,7 @@ async function startQueueWorker(
     finished: async () => {
       while (consumer.status.isPolling) {
         await sleep(lookMs);
-        await adapters.endPolls?.(url); // again, because the last poll may have started since
+        await adapters.endPolls?.(url); // repeated: the last poll may have started after `stop`
       }
       while (running.size > 0) await Promise.race(running);
     },

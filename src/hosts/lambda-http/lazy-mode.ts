@@ -21,7 +21,7 @@ export interface MiddyPlugin {
   requestEnd(request: MiddyRequest): unknown;
 }
 
-/** Middy's private protocol. Only {@link lazyMode} knows the order of its arguments. */
+/** Middy's private protocol. Only {@link lazyMode} knows the order of the arguments. */
 interface MiddyTools {
   middyRequest(event: unknown, context: unknown): MiddyRequest;
   runRequest(
