@@ -16,7 +16,7 @@ import type { DurableInvocation } from "./durable-execution.ts";
  */
 export interface Invocation {
   readonly data: unknown;
-  /** Hash of the event at the start: a function may change its event. */
+  /** Hash of the event at the start, because a function may change its event. */
   readonly hash: string;
   /** Key of the record: the hash, unless a subclass changes it. */
   key: string;
@@ -28,7 +28,10 @@ export interface Invocation {
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
   claim: Claim | undefined;
-  /** Record that refused the invocation; `undefined` if this process's cache gave the answer. */
+  /**
+   * Record that refused the invocation. `undefined` without a refusal, and if this process's cache
+   * gave the answer.
+   */
   found: ClaimRecord | undefined;
   /**
    * Whether the engine has processed the refusal. In a replay, the engine runs the function

@@ -10,7 +10,8 @@ type Class = typeof Module.ClaimLayer;
  * @throws Error at first use, in a bundle or without Powertools Idempotency.
  */
 export function loadedClaimLayer(load: () => typeof Module = loadModule): Class {
-  // Safe: the proxy forwards every use to the class. Its target is a function, so that `new` works.
+  // Safe: the proxy forwards every use to the class. Its target is a function, which allows `new`
+  // and the `prototype` of another class.
   const standIn = function ClaimLayer() {} as unknown as Class;
   const proxy: Class = new Proxy(standIn, {
     get: (_, name) => Reflect.get(load().ClaimLayer, name),

@@ -67,15 +67,15 @@ export function createInFlightLimit(
   let isAdvancing = false;
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
-  // Unread responses queue in memory and leave no room. The end of a response calls `advance`.
+  // Unread responses queue in memory and leave no room. Without room, a response is being written,
+  // and its end calls `advance`.
   const hasRoom = () =>
     inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
       if (!hasRoom()) return false;
-      // Only HTTP/1.1 passes `hold` and is limited here: HTTP/2 responses do not wait for each
-      // other.
+      // HTTP/2 passes no `hold`, because its responses do not wait for each other.
       if (hold !== undefined) {
         if (!budget.takeAhead()) return false;
         request.isAhead = true;
