@@ -8,15 +8,15 @@ import type { DurableInvocation } from "./durable-execution.ts";
  *
  * | state | |
  * |---|---|
- * | `claiming` | it requests its claim |
+ * | `claiming` | requests its claim |
  * | `refused` | another owner has the claim, or the work is done |
- * | `held` | it has waited and now has the claim; the engine retries |
- * | `running` | it has the claim, and its function runs |
- * | `settled` | it has ended |
+ * | `held` | has waited and now has the claim; the engine retries |
+ * | `running` | has the claim, and its function runs |
+ * | `settled` | has ended |
  */
 export interface Invocation {
   readonly data: unknown;
-  /** Hash of the event at the start: a function may change its event. */
+  /** Hash of the event at the start, because a function may change its event. */
   readonly hash: string;
   /** Key of the record: the hash, unless a subclass changes it. */
   key: string;
@@ -29,35 +29,36 @@ export interface Invocation {
   fingerprint: string | undefined;
   claim: Claim | undefined;
   /**
-   * Record that refused the invocation; `undefined` also for an answer from this process's cache.
+   * Record that refused the invocation. `undefined` without a refusal, and if this process's cache
+   * gave the answer.
    */
   found: ClaimRecord | undefined;
   /**
-   * Whether the engine treated the refusal as one. In a replay, it runs the function regardless.
+   * Whether the engine has processed the refusal. In a replay, the engine runs the function
+   * regardless.
    */
   isRefusalKnown: boolean;
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
 
-/** Returns whether the invocation is known to continue an earlier one of its durable execution. */
+/** Returns whether the invocation is known to continue an earlier one of its execution. */
 export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
 /**
- * Returns whether the engine ran a refused invocation anyway: a replay that was not reported to the
- * layer.
+ * Returns whether an invocation was refused, and the engine has not processed the refusal. If its
+ * function runs, it is a replay that was not reported to the layer.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }
 
-/** Returns whether an invocation may take over a claim in progress. */
 export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
   const { durable, found } = invocation;
   if (durable === undefined) return isUnanswered(invocation) && found?.owner === owner;
   if (durable.owners.has(owner)) return false;
-  // Records of Powertools' own layer, and of calls without `durable()`, have no execution.
+  // Records of Powertools' layer, and of calls without `durable()`, have no execution.
   return execution === durable.execution || (execution === undefined && isReplay(invocation));
 }
 

@@ -18,7 +18,7 @@ export interface ClaimLayerOptions {
   readonly clientConfig?: DynamoDBClientConfig;
   /**
    * Time for which a concurrent duplicate waits for the first call, in milliseconds. Default
-   * 10,000; 0 refuses it immediately.
+   * 10,000; with 0, the duplicate is refused immediately.
    */
   readonly waitMs?: number;
 }

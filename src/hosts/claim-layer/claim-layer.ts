@@ -30,7 +30,7 @@ import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts"
 
 /**
  * Persistence layer for Powertools' `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent`
- * (specification 3.2). Replaces `DynamoDBPersistenceLayer` on the same table; both can use it at
+ * (specification 3.2). Replaces `DynamoDBPersistenceLayer` on the same table, which both can use at
  * the same time. A claim has an owner and a renewed lease, only its owner completes or releases it,
  * and a concurrent duplicate waits for the answer. Records have Powertools' format. `docs/once.md`
  * lists the problems that a layer cannot fix.
@@ -56,10 +56,10 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Reports to the layer which durable execution a call belongs to; Powertools does not. Replays
-   * then continue with the claims of their execution, a call of another execution is a concurrent
-   * duplicate, and claims last while the execution is suspended, for at most the configured
-   * `expiresAfterSeconds`.
+   * Wraps a function so that the layer knows the durable execution of each call, which Powertools
+   * does not report. Replays then continue with the claims of their execution, a call of another
+   * execution is a concurrent duplicate, and claims last while the execution is suspended, for at
+   * most the configured `expiresAfterSeconds`.
    *
    * @example
    * export const handler = withDurableExecution(persistenceStore.durable(makeIdempotent(charge, { persistenceStore })));
@@ -74,9 +74,10 @@ export class ClaimLayer extends BasePersistenceLayer {
           handler(event, context),
         );
       } catch (error) {
-        // The engine wraps errors that a layer throws.
+        // The engine wraps errors that a layer throws; the original error is the `cause`.
         const cause = error instanceof Error ? error.cause : undefined;
-        if (cause instanceof AnsweredElsewhere) return cause.answer as Result; // safe: the same function's, for the same key
+        // Safe: the answer is from the same function, for the same key.
+        if (cause instanceof AnsweredElsewhere) return cause.answer as Result;
         throw cause instanceof IdempotencyAlreadyInProgressError ? cause : error;
       }
     };
@@ -88,7 +89,7 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Runs synchronously up to its first `await`, so that the following steps of Powertools' engine
+   * Calls `enterWith` before its first `await`, so that the following steps of Powertools' engine
    * belong to this invocation.
    */
   override async saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
@@ -118,7 +119,7 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Waits for a running duplicate. The engine calls this method while the duplicate runs, but never
+   * Waits for a running duplicate. The engine calls this method while a duplicate runs, but never
    * in a replay.
    */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
@@ -176,7 +177,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     invocation.found = found;
     const message = `There is a record of ${idempotencyKey} already`;
     if (found.status === "INPROGRESS") {
-      // In a replay, the engine would take the record for this execution's and run the function.
+      // In a replay, the engine would attribute the record to this execution and run the function.
       if (isReplayed)
         throw new IdempotencyAlreadyInProgressError(
           `${message}, in progress in another durable execution`,
@@ -189,7 +190,8 @@ export class ClaimLayer extends BasePersistenceLayer {
       found.execution !== undefined &&
       found.execution !== invocation.durable?.execution
     ) {
-      this.processExistingRecord(known, invocation.data as JSONValue); // safe: the engine's own value
+      // Safe: the engine passed `data` as a JSON value.
+      this.processExistingRecord(known, invocation.data as JSONValue);
       const { responseHook: hook } = invocation;
       throw new AnsweredElsewhere(
         hook === undefined ? known.getResponse() : hook(known.getResponse(), known),
@@ -210,7 +212,7 @@ export class ClaimLayer extends BasePersistenceLayer {
       // A replay keeps a stored result: other callers have already received it.
       if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done")
         return;
-      // If no invocation, or another one, requested the claim, it may still be free.
+      // The claim may still be free if no invocation, or another one, requested it.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);
@@ -256,7 +258,6 @@ export class ClaimLayer extends BasePersistenceLayer {
     };
   }
 
-  /** Returns the innermost unsettled invocation that fits. */
   #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {
     let invocation = this.#invocations.getStore();
     while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation)))

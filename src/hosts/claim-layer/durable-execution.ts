@@ -6,20 +6,18 @@ export interface DurableContextLike {
 }
 
 export interface DurableInvocation {
-  /** Hash of the execution's ARN, which is long. All invocations of the execution share it. */
+  /** Hash of the execution's long ARN. */
   readonly execution: string;
   /** Event of the call, if this invocation continues an earlier one. */
   readonly replayed: { readonly event: unknown } | undefined;
-  /**
-   * Owners of the claims taken in this invocation. A duplicate with one of these owners is still
-   * running.
-   */
+  /** Owners of this invocation's claims. A duplicate with one of these owners is still running. */
   readonly owners: Set<string>;
 }
 
 export function durableInvocation(event: unknown, context: DurableContextLike): DurableInvocation {
   const { durableExecutionArn } = context.executionContext;
-  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown }; // read as in Powertools
+  // Powertools reads this undeclared member in the same way.
+  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown };
   return {
     execution: createHash("sha256").update(durableExecutionArn).digest("base64url"),
     replayed: durableExecutionMode === "ReplayMode" ? { event } : undefined,
@@ -27,7 +25,7 @@ export function durableInvocation(event: unknown, context: DurableContextLike): 
   };
 }
 
-/** @throws TypeError if it is not the context of a durable function. */
+/** @throws TypeError if `context` is not a durable function's context. */
 export function assertDurableContext(context: unknown): asserts context is DurableContextLike {
   const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext
     ?.durableExecutionArn;

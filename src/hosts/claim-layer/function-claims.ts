@@ -11,7 +11,6 @@ import type { ClaimLayerOptions } from "./claim-layer-options.ts";
 import { sharedForm } from "./shared-claim-form.ts";
 import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
 
-/** Claims of functions that Powertools' engine runs, in its table. */
 export interface FunctionClaims {
   /**
    * Takes the claim of an invocation. If it is still refused after `waitMs`, returns the record
@@ -29,17 +28,17 @@ export interface FunctionClaims {
    * done.
    */
   complete(claim: Claim, result: unknown): Promise<boolean>;
-  /**
-   * Allows the function to run again. Never throws, so that callers receive the function's own
-   * error.
-   */
+  /** Releases a claim. Never throws, so that callers receive the function's own error. */
   release(invocation: Invocation): Promise<void>;
   read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
-  /** @throws TypeError if its result could not be stored. */
+  /**
+   * Converts a claim to Powertools' record.
+   *
+   * @throws TypeError if the result of the claim could not be stored.
+   */
   recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
 }
 
-/** Creates {@link FunctionClaims}. The client is created at first use. */
 export function createFunctionClaims(
   options: ClaimLayerOptions,
   retentionMs: () => number,
@@ -108,7 +107,7 @@ export function createFunctionClaims(
     release: async (invocation) => {
       try {
         if (isUnanswered(invocation)) await takeLate(invocation);
-        // An invocation without a claim was refused: the record is its duplicate's.
+        // An invocation without a claim was refused: the record belongs to its duplicate.
         await invocation.claim?.release();
       } catch (error) {
         console.warn(
@@ -125,7 +124,8 @@ export function createFunctionClaims(
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
       if (found.status === "INPROGRESS") return recordInProgress(common, found);
       const { store } = await open();
-      const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue; // as in Powertools
+      // Powertools casts the stored result in the same way.
+      const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue;
       return new IdempotencyRecord({
         ...common,
         expiryTimestamp: found.expiresAt,
@@ -136,7 +136,7 @@ export function createFunctionClaims(
   };
 }
 
-/** A record that Powertools wrote may expire before its lease ends. */
+/** Returns a record that expires no earlier than its lease, unlike some that Powertools writes. */
 function recordInProgress(
   common: { readonly idempotencyKey: string; readonly payloadHash: string },
   { leaseUntilMs, expiresAt }: Extract<ClaimRecord, { readonly status: "INPROGRESS" }>,
@@ -168,10 +168,7 @@ async function openStore(
   return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
 }
 
-/**
- * Stores a result as a string if DynamoDB rejects it as a value, for its size, its depth or a
- * number.
- */
+/** Calls `otherwise` if DynamoDB rejects a value, for its size, its depth or a number. */
 function whereRefused(otherwise: () => Promise<boolean>): (error: unknown) => Promise<boolean> {
   return (error) => {
     if (error instanceof Error && error.name === "ValidationException") return otherwise();

@@ -3,15 +3,15 @@ import type * as Module from "./index.ts";
 type Class = typeof Module.ClaimLayer;
 
 /**
- * Returns a proxy of the `ClaimLayer` of `keelson/claim-layer`, which it loads at first use: a
- * project that adopts a Middy handler does not need Powertools Idempotency. A bundle does not
- * contain modules loaded this way.
+ * Returns a proxy of `ClaimLayer` that loads the class at first use, because a project that adopts
+ * a Middy handler does not need Powertools Idempotency. A bundle contains no modules loaded this
+ * way.
  *
  * @throws Error at first use, in a bundle or without Powertools Idempotency.
  */
 export function loadedClaimLayer(load: () => typeof Module = loadModule): Class {
-  // Safe: every use is forwarded to the class. A function works with `new` and can have the
-  // `prototype` of another class.
+  // Safe: the proxy forwards every use to the class. Its target is a function, which allows `new`
+  // and the `prototype` of another class.
   const standIn = function ClaimLayer() {} as unknown as Class;
   const proxy: Class = new Proxy(standIn, {
     get: (_, name) => Reflect.get(load().ClaimLayer, name),
@@ -27,7 +27,7 @@ export function loadedClaimLayer(load: () => typeof Module = loadModule): Class 
 
 function loadModule(): typeof Module {
   try {
-    // Safe: it is an entry point of this package.
+    // Safe: `keelson/claim-layer` is an entry point of this package.
     return process.getBuiltinModule("node:module").createRequire(import.meta.url)(
       "keelson/claim-layer",
     ) as typeof Module;

@@ -17,10 +17,10 @@ import type { ClaimRecord } from "../../parts/once/claim.ts";
  * |---|---|---|
  * | Powertools' | `data`, a DynamoDB value | all |
  * | ours | `data`, a DynamoDB value; `completed_by` | all |
- * | ours, not representable as such a value | `owner`, and `data` as bytes or `parts` | keelson |
- * | ours, without a storable result | `unkept`, the reason | this version; to others, the result is absent |
+ * | ours, result is no DynamoDB value | `owner`, and `data` as bytes or `parts` | keelson |
+ * | ours, result not storable | `unkept`, the reason | this version; others find no result |
  *
- * A record with an `owner` whose `data` Powertools has overwritten still has
+ * If Powertools has overwritten the `data` of a record with an `owner`, the record still has
  * `in_progress_expiration`.
  */
 export function sharedForm(key: ClaimForm["key"]): ClaimForm {
@@ -38,7 +38,8 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
         ...common,
         ...marshalled({ completed_by: claim.owner, ...(unkept === undefined ? {} : { unkept }) }),
         ...(data === undefined && parts === undefined ? {} : marshalled({ owner: claim.owner })),
-        ...(value === undefined ? {} : { data: value as AttributeValue }), // safe: only `storableResult` makes it
+        // Safe: only `storableResult` creates this value.
+        ...(value === undefined ? {} : { data: value as AttributeValue }),
       };
     },
     read: (item) => {
@@ -49,8 +50,8 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
       if (claim.owner !== "" && item["in_progress_expiration"] === undefined) return claim;
       return { ...claim, owner: "", result: { value: item["data"] } };
     },
-    // If the response to the first attempt was lost, the record is already completed. The second
-    // attempt finds its owner in `completed_by`.
+    // If the response to the first attempt was lost, the record is already completed, and the
+    // second attempt finds its owner in `completed_by`.
     completable: (owner) => ({
       ConditionExpression: "(#owner = :owner AND #status = :inProgress) OR completed_by = :owner",
       ExpressionAttributeNames: ownedNames,

@@ -4,13 +4,13 @@ import type { ClaimKey, CompletedClaim, StoredResult } from "../../parts/once/cl
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import { type StorableValue, storableValue } from "./storable-value.ts";
 
-/** Function result to be stored in a record that Powertools' own layer also reads. */
+/** Function result, prepared for a record that Powertools' own layer also reads. */
 export type StorableResult =
   | {
       readonly kind: "storable";
       /** Content of the record, if the result can be a DynamoDB value. */
       readonly inRecord: StoredResult | undefined;
-      /** Stores the result as a string, in parts if it is large. Only keelson can read it then. */
+      /** Stores the result as a string that only keelson can read, in parts if it is large. */
       asText(
         store: ClaimStore,
         claim: Omit<AnswerToStore, "answer" | "cipher">,
@@ -24,14 +24,14 @@ export type StorableResult =
  */
 const largestValue = 400_000;
 /**
- * Prefix of a string that contains a DynamoDB value, not plain JSON. Other versions fail to read
- * it.
+ * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions that do not
+ * know the prefix fail to read the string.
  */
 const nativeText = "dynamodb:";
 
 /**
- * Prepares a result for storage. Never throws, because the function has run: for a result that
- * cannot be stored, it returns the reason.
+ * Prepares a result for storage. Never throws, because the function has run: returns the reason why
+ * a result cannot be stored.
  */
 export async function storableResult(result: unknown): Promise<StorableResult> {
   let storable: StorableValue;
@@ -60,8 +60,8 @@ export async function storableResult(result: unknown): Promise<StorableResult> {
 }
 
 /**
- * Returns the result of a completed claim. An absent result is `null`, because Middy takes
- * `undefined` for no response and runs the function again.
+ * Returns the result of a completed claim; `null` if it is absent, because Middy treats `undefined`
+ * as no response and would run the function again.
  *
  * @throws TypeError if the result could not be stored; Error if one of its parts is missing.
  */
@@ -82,7 +82,7 @@ export async function resultOf(
     : JSON.parse(body);
 }
 
-/** Creates the error for the caller whose function ran, and for all later callers. */
+/** Creates the error that the caller whose function ran and all later callers receive. */
 export function unstorableError(reason: string): TypeError {
   return new TypeError(
     `ClaimLayer: the function has run, and its result could not be stored: ${reason}; it is not run again. Return plain data`,
@@ -92,7 +92,7 @@ export function unstorableError(reason: string): TypeError {
 async function marshalled(value: unknown): Promise<AttributeValue> {
   const { marshall } = await import("../../aws/clients/dynamodb-sdk.ts");
   const { value: native } = marshall({ value });
-  return native as AttributeValue; // safe: the value is not undefined
+  return native as AttributeValue; // safe: `value` is not undefined
 }
 
 async function unmarshalled(value: AttributeValue): Promise<unknown> {
@@ -101,7 +101,7 @@ async function unmarshalled(value: AttributeValue): Promise<unknown> {
 }
 
 /**
- * Returns the size of a value as DynamoDB counts it: strings in UTF-8, numbers by two digits, 3
+ * Returns the size of a value as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
  * bytes for a list or map and 1 for each element.
  */
 function sizeOf(value: AttributeValue): number {
@@ -127,7 +127,7 @@ function sum(sizes: readonly number[]): number {
 const bytesName = "\u0000bytes";
 
 function bytesAsText(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  // A Buffer has already been replaced by its JSON form in `value`, so the original is read here.
+  // `value` is already the JSON form of a Buffer, unlike `this[name]`.
   const given = this[name];
   return given instanceof Uint8Array
     ? { [bytesName]: Buffer.from(given).toString("base64") }
@@ -135,11 +135,11 @@ function bytesAsText(this: Record<string, unknown>, name: string, value: unknown
 }
 
 function textAsBytes(_name: string, value: unknown): unknown {
-  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName]; // safe: other values have members
+  // Safe: only `null` has no members, and JSON contains no `undefined`.
+  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName];
   return typeof text === "string" ? new Uint8Array(Buffer.from(text, "base64")) : value;
 }
 
-/** Returns the error's message, cut to the length that a record should hold. */
 function describe(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 300);
 }

@@ -1,20 +1,19 @@
-/** Result in the form in which it is stored, with the requirements of that form. */
 export interface StorableValue {
   /** Plain data without undefined members, class instances or cycles. */
   readonly value: unknown;
-  /** Whether JSON can represent it: it has no sets, bytes or BigInts. */
+  /** Whether JSON can represent the value: it has no sets, bytes or BigInts. */
   readonly isJson: boolean;
-  /** Whether it can be a DynamoDB value. */
+  /** Whether the value can be a DynamoDB value. */
   readonly isNative: boolean;
 }
 
-/** Nesting depth of DynamoDB, minus the levels of the attribute itself. */
+/** DynamoDB's nesting limit, minus the levels of the attribute itself. */
 const deepest = 30;
 
 /**
- * Returns a function's result in the form in which it is stored. Maps become objects, like in
+ * Returns a function's result in the form in which it is stored. Maps become objects, as in
  * Powertools' own layer. Dates and other class instances become their JSON form. Undefined members,
- * functions and symbols are left out, like in JSON.
+ * functions and symbols are left out, as in JSON.
  *
  * @throws TypeError that names the first value that could not be restored: NaN, an infinity, a
  * cycle, an empty or mixed set.
@@ -64,7 +63,7 @@ export function storableValue(result: unknown): StorableValue {
       if (isMap && typeof key !== "string" && typeof key !== "number")
         refuse(path, "is a Map with keys other than texts");
       const name = String(key);
-      // The SDK sets the prototype for a member of this name.
+      // For a member named `__proto__`, the SDK would set the prototype.
       if (!name.isWellFormed() || name === "__proto__") isNative = false;
       const stored = walk(member, `${path}.${name}`, within);
       if (stored !== undefined) copy.push([name, stored]);
@@ -78,7 +77,6 @@ export function storableValue(result: unknown): StorableValue {
   return { value, isJson, isNative };
 }
 
-/** Returns the JSON form of a value that defines one. */
 function plain(value: unknown, path: string): unknown {
   if (typeof value === "function" || typeof value === "symbol") return undefined;
   if (typeof value !== "object" || value === null) return value;
@@ -99,7 +97,6 @@ function bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** Returns the kind of a member of a DynamoDB set. */
 function kindOf(value: unknown): string | undefined {
   if (typeof value === "string") return "text";
   if (typeof value === "number" || typeof value === "bigint") return "number";

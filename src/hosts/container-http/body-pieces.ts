@@ -1,11 +1,9 @@
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Bytes sent of a response body. */
 export interface SentBody {
-  /** Bytes sent in pieces. */
   bytes: number;
-  /** Bytes sent in one write. They count as sent only if the whole response was. */
+  /** Bytes passed to one write. They count as sent only if the whole response was sent. */
   atOnce: number;
 }
 
@@ -13,25 +11,22 @@ export function sentBytes({ bytes, atOnce }: SentBody, isWhole: boolean): number
   return isWhole ? bytes + atOnce : bytes;
 }
 
-/** Converts a web stream to a Node stream. */
 export function streamOf(body: ReadableStream<Uint8Array>): Readable {
-  // Safe: Node's own type of a web stream and the DOM's differ only in their declarations.
+  // Safe: Node's type of a web stream and the DOM's differ only in their declarations.
   return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
 }
 
-/** Counter of the stream bytes that wait for the client. */
 export interface WaitingBytes {
   hold(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** Number of chunks that a stream holds: the one in progress and two read ahead. */
+/** Chunks that a stream holds: one in progress and two read ahead. */
 const chunksHeld = 3;
 
 /**
- * Sends a body in pieces. A piece counts as sent once the next is requested, because the client
- * side has taken it by then. For a body sent in one write, the bytes that left before its
- * connection broke are unknown.
+ * Sends a body in pieces, to know how many bytes were sent before a connection broke. A piece
+ * counts as sent once `to` requests the next one, because `to` has taken it by then.
  */
 export async function sendPieces(
   body: Uint8Array | ReadableStream<Uint8Array>,
@@ -41,7 +36,7 @@ export async function sendPieces(
   waiting?: WaitingBytes,
 ): Promise<void> {
   const source = body instanceof Uint8Array ? [body] : streamOf(body);
-  // The pipeline would release the source only with its next chunk, which may never arrive.
+  // `pipeline` would destroy the source only at its next chunk, which may never arrive.
   if (source instanceof Readable) to.once("close", () => source.destroy());
   await pipeline(
     source,

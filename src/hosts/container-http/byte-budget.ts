@@ -1,7 +1,7 @@
-/** Limit for the bytes that a server holds for all its requests together. */
+/** Limit for the bytes that a server holds for all its requests. */
 export interface ByteBudget {
   readonly heldBytes: number;
-  /** Takes bytes if the limit allows it, and returns whether it did. */
+  /** Takes bytes if the limit allows, and returns whether it does. */
   take(bytes: number): boolean;
   give(bytes: number): void;
 }
@@ -9,9 +9,7 @@ export interface ByteBudget {
 export interface HeldBytes {
   /** Highest number of bytes held so far. */
   readonly mostBytes: number;
-  /** Takes more bytes if the budget allows it, and returns whether it did. */
   take(bytes: number): boolean;
-  /** Returns all held bytes to the budget. */
   release(): void;
 }
 

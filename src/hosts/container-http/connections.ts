@@ -8,17 +8,17 @@ import type { Unread } from "./unread-bytes.ts";
 
 /** Request that is being answered or waits for its turn. */
 export interface OpenRequest {
-  /** Set once the request is served. */
+  /** Request ID; empty until the request is served. */
   requestId: string;
   readonly method: string;
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Cleans up when the connection closes before the response is complete. */
+  /** Cleans up if the connection closes before the response is complete. */
   leave?(): void;
-  /** Logger of the request, set once its response is ready. */
+  /** Logger, set once the response is ready. */
   readonly log?: Logger | undefined;
-  /** Progress of the response, if its connection writes several at the same time. */
+  /** Progress of an HTTP/2 response. */
   outflow?: Outflow;
   /** Whether the request was ended, and logged, because its client does not read the response. */
   isStalled?: boolean;
@@ -26,80 +26,66 @@ export interface OpenRequest {
   drop?: (() => void) | undefined;
 }
 
-/** Response that is being written. */
 export interface Outflow {
-  /** Returns the bytes taken so far, or `undefined` if no bytes wait. */
+  /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
   taken(): number | undefined;
   reset(): void;
 }
 
-/** Connection that an upgrade handler has taken over. */
 export interface Upgraded {
   readonly requestId: string;
   readonly path: string;
-  /** Aborts when the process drains. */
   readonly draining: AbortController;
 }
 
-/** Connection whose last response is out. */
 export interface Lingering {
-  /** Ends the connection now and closes it soon, because the process drains. */
+  /** Sends the FIN now and closes the connection soon, because the process drains. */
   hurry(): void;
 }
 
 export interface Connection {
   /** Requests in progress, in order of arrival. */
   readonly requests: SmallSet<OpenRequest>;
-  /** Time of acceptance, by `performance.now()`. */
   readonly openedMs: number;
-  /**
-   * Bytes received when the last response was out. The connection is idle while this count is
-   * unchanged.
-   */
+  /** Bytes received by the end of the last response. The connection is idle until more arrive. */
   idleAtBytes: number;
-  /** Whether the parser failed. No further request follows. */
+  /** Whether no request follows, because the parser failed or Node has detached the socket. */
   isBroken: boolean;
   /** Whether the client was notified of the close. Later requests are ignored (RFC 9112, 9.6). */
   isClosing: boolean;
   /** Whether the rest of a body is being discarded because its request was answered early. */
   isDiscarding: boolean;
   failBody: ((error: unknown) => void) | undefined;
-  /** Reason that the rest of a body will not arrive, for a handler that reads it later. */
+  /** Error for a later read of a body whose rest will not arrive. */
   bodyFailure: PipelineError | undefined;
   upgraded: Upgraded | undefined;
-  /** Set for HTTP/2. */
+  /** HTTP/2 session; `undefined` for HTTP/1.1. */
   session: Session | undefined;
-  /** Bytes held for the client that it has not read. */
   readonly unread: Unread;
-  /** Set once the connection has had a request. */
+  /** Limit for HTTP/1.1 requests in flight, set at the first request. */
   inFlight: InFlightLimit | undefined;
-  /** Set once the connection lingers before it closes. */
   lingering: Lingering | undefined;
   /** Network socket, below the TLS socket. */
   transport: Duplex;
-  /** Creates the reason with which requests abort once their client has gone. */
+  /** Returns the abort reason of requests whose client has disconnected. */
   readonly departure: () => DOMException;
 }
 
 export interface Session {
-  /**
-   * Sends the client elsewhere, and still serves requests that it sent before it learned of this.
-   */
+  /** Makes the client use another connection. Requests that are on their way are still served. */
   retire(): void;
-  /** Refuses further requests, and closes once all are answered. */
+  /** Refuses new requests, and closes once all others are answered. */
   close(): void;
   destroy(): void;
 }
 
 export interface Connections {
   of(socket: Duplex): Connection;
-  /** Open connections by socket. */
   readonly known: ReadonlyMap<Duplex, Connection>;
   /** Network sockets whose TLS handshake is in progress, by address. */
   readonly shaking: ReadonlyMap<string, Socket>;
 }
 
-/** Tracks the connections of `http`. */
 export function followConnections(http: HttpServer, isTls: boolean): Connections {
   const known = new Map<Duplex, Connection>();
   const of = (socket: Duplex): Connection => {
@@ -136,8 +122,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
-    // With TLS, the handshake creates another socket for the connection. The network socket closes
-    // with it.
+    // With TLS, the handshake creates a second socket on top of the network socket.
     http.on("connection", (socket) => {
       const address = addressOf(socket);
       shaking.set(address, socket);
@@ -145,7 +130,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
     });
     http.on("secureConnection", (socket: Socket) => {
       const address = addressOf(socket);
-      /* v8 ignore next -- a connection that broke in that moment has lost its address */
+      /* v8 ignore next -- a connection that broke at that moment no longer has an address */
       follow(socket).transport = shaking.get(address) ?? socket;
       shaking.delete(address);
     });
@@ -154,7 +139,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
 }
 
 /**
- * Creates one error for all requests of a connection: creating it takes longer than most steps of a
+ * Creates one error per connection, because creating an error takes longer than most steps of a
  * request.
  */
 function lazyDeparture(): () => DOMException {
@@ -169,7 +154,7 @@ function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Returns whether no bytes have arrived since the last response, or at all. */
+/** Returns whether no bytes have arrived since the last response or, without one, at all. */
 export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
   return bytesRead(socket) === idleAtBytes;
 }
@@ -179,9 +164,8 @@ export function bytesRead(socket: Duplex): number {
 }
 
 /**
- * Set in insertion order that rarely has more than a few members. A `Set` reallocates each time it
- * has become empty, which happens once per request of a connection (`http-no-log` in
- * `bench/results.json`).
+ * Set for few members, in insertion order. A `Set` reallocates each time it has become empty, which
+ * happens once per request of a connection (`http-no-log` in `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];
@@ -194,7 +178,6 @@ export class SmallSet<Member> implements Iterable<Member> {
     this.#members.push(member);
   }
 
-  /** Removes a member and returns whether the set had it. */
   delete(member: Member): boolean {
     const members = this.#members;
     if (members[0] === member) {

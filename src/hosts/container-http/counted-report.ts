@@ -5,8 +5,8 @@ import type { Logger } from "../../base/log/logger.ts";
 const reportMs = 10_000;
 
 /**
- * Limits reports of events that may flood: reports the first immediately, then their count at
- * intervals.
+ * Limits reports of events that may flood: reports the first event immediately, then the number of
+ * new events at intervals.
  */
 export function countedReport(report: (count: number) => void): (count: number) => void {
   let counted = 0;
@@ -24,7 +24,6 @@ export function countedReport(report: (count: number) => void): (count: number) 
   };
 }
 
-/** Logs connections that are refused because too many are open. */
 export function reportRefused(server: Server, log: Logger): void {
   const refused = countedReport((count) =>
     log.warn("server.connections_refused", { count, maxConnections: server.maxConnections }),

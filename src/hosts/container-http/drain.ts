@@ -2,7 +2,10 @@ import type { Server as HttpServer } from "node:http";
 import type { Server } from "node:net";
 import { type Connections, isIdle } from "./connections.ts";
 
-/** Requests in flight. `requests` and `requestIds` have the same order and the same limit. */
+/**
+ * Requests in flight. `requests` and `requestIds` have the same order, up to {@link mostNamed}
+ * entries.
+ */
 export interface UnderWay {
   readonly requests: readonly string[];
   readonly requestIds: readonly string[];
@@ -10,38 +13,26 @@ export interface UnderWay {
   readonly upgraded: number;
 }
 
-/** End of a server's connections while its process drains. */
 export interface Drain {
-  /** Closes the listener and all connections as they become idle. Calls back once all have ended. */
+  /** Closes the listener, and each connection once it is idle. Calls back once all have ended. */
   close(whenEnded: () => void): void;
-  /**
-   * Closes idle connections. New connections and those with a partial request get a short grace
-   * period.
-   */
+  /** Closes idle connections. New connections and partial requests get a short grace period. */
   closeIdle(): void;
   /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
   abort(reason: unknown): void;
-  /**
-   * Returns the requests in progress and the upgraded connections, named up to the limit of a log
-   * line.
-   */
   underWay(): UnderWay;
-  /** Cuts all connections, including upgraded ones. */
   cut(): void;
 }
 
 /** Maximum number of requests, events and jobs that a log line names. */
 export const mostNamed = 20;
 
-/**
- * Time between two checks for idle connections while requests finish, in milliseconds. A connection
- * may become idle only during the drain.
- */
+/** Time between two checks for connections that became idle during the drain, in milliseconds. */
 const sweepMs = 100;
 
 /**
- * Time for which a connection is new, in milliseconds. Its first request may be on its way and
- * would be lost.
+ * Age until which an unused connection stays open during the drain, in milliseconds: its first
+ * request may be on its way and would be lost.
  */
 const newMs = 500;
 
@@ -51,7 +42,6 @@ const restOfHeadMs = 500;
 /** Node's code for a request that takes too long to arrive. */
 export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
 
-/** Creates the drain of `http`. Notifies lingering and upgraded connections when `draining` aborts. */
 export function createDrain(
   http: HttpServer,
   { known, shaking }: Connections,
@@ -73,16 +63,15 @@ export function createDrain(
       if (isIdle(connection, socket)) {
         if (!isNew) socket.destroy();
       } else if (isOver) {
-        // A closed server no longer checks for late requests and would wait for them without a
-        // limit.
+        // A closed server no longer checks for late requests and would wait for them indefinitely.
         const late = Object.assign(new Error("Shutting down"), { code: lateRequest });
         http.emit("clientError", late, socket);
       }
     }
     if (isOver) for (const socket of shaking.values()) socket.destroy();
   };
-  // Replaces Node's method, which `http.close` calls. Node's treats an answered connection as idle
-  // even if its next request has not been read yet.
+  // Replaces Node's method, which `http.close` calls and which treats an answered connection as
+  // idle even if its next request has not been read yet.
   http.closeIdleConnections = closeIdle;
   draining.addEventListener("abort", () => {
     for (const { requests, upgraded, session, lingering } of known.values()) {
@@ -141,25 +130,24 @@ function underWay(known: Connections["known"]): UnderWay {
   };
 }
 
-/** Limit of event loop turns to wait for: in a flood of connections, every turn may accept one. */
+/** Maximum number of event loop turns to wait, because in a flood, each may accept a connection. */
 const mostTurns = 1_000;
 
 /**
- * Longest duration of a short turn, in milliseconds. Connections that arrive during the turn that
- * ends the wait arrive within this time.
+ * Longest event loop turn that ends the wait, in milliseconds. A connection that arrives during the
+ * turn may be lost.
  */
 const shortMs = 0.2;
 
-/** Time to wait for a short turn, in milliseconds. */
+/** Longest wait for a turn of at most `shortMs`, in milliseconds. */
 const patienceMs = 50;
 
 /**
  * Closes a listener once it has accepted all pending connections, and calls back when its
- * connections have ended. Node accepts one connection per turn of the event loop. When the listener
- * closes, the kernel resets the connections that still wait, along with their requests. The
- * listener therefore closes after a short turn that accepted no connection. A turn starts by
- * polling for connections, so a connection that arrives between the poll and the close is lost.
- * That gap cannot be zero: see `docs/container.md`.
+ * connections have ended. Node accepts one connection per turn of the event loop, and on close, the
+ * kernel resets those that still wait, so the listener closes after a short turn that accepted
+ * none. A turn starts by polling for connections, so a connection that arrives between the poll and
+ * the close is still lost: see `docs/container.md`.
  */
 export function closeListener(listener: Server, whenEnded: () => void): void {
   const beganMs = performance.now();

@@ -22,9 +22,9 @@ interface Place {
 }
 
 /**
- * HTTP/1.1 request and its response. One object with methods instead of closures: a function
- * created for each request retains everything it uses, and a dozen took a tenth of a request's time
- * (`http-no-log` in `bench/results.json`).
+ * HTTP/1.1 request and its response. An object with methods instead of closures: a dozen functions
+ * per request, each retaining what it uses, took a tenth of the request's time (`http-no-log` in
+ * `bench/results.json`).
  */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
@@ -62,7 +62,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     response: ServerResponse,
     { refuse, expectsContinue }: Beginning,
   ) {
-    // Safe: both are always set on a server. The client shares these types.
+    // Safe: Node always sets both on a server; the type is shared with the client.
     const { method, url } = message as IncomingMessage & {
       readonly method: string;
       readonly url: string;
@@ -96,7 +96,9 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     return this.#scope?.log;
   }
 
-  /** Created on demand: one read may bring thousands of requests, and most of these only wait. */
+  /**
+   * Abort signal, created on demand: one read may bring thousands of requests, and most only wait.
+   */
   get signal(): AbortSignal {
     if (this.#departure === undefined) {
       this.#departure = new AbortController();
@@ -130,15 +132,12 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (observer !== undefined) this.#tell(observer);
   }
 
-  /**
-   * Reports the request to the observer. A request that never ran has no response and is not
-   * reported.
-   */
+  /** Reports the request, unless it never ran. */
   #tell(observer: RunObserver): void {
     if (this.#sent === undefined) return;
     const { statusCode: status, writableFinished: isWhole } = this.#response;
     const bytes = sentBytes(this.#sent, isWhole);
-    // Safe: `#sent` is set after the scope.
+    // Safe: `send` sets the scope before `#sent`.
     observer.ended(this.#scope as RequestScope, {
       kind: "request",
       method: this.method,
@@ -157,8 +156,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Waits here for the responses before this one, rather than in Node. Node cannot drop a waiting
-   * response before its socket has closed. A stream is not read while it waits here.
+   * Sends a response after those to earlier requests. Waits here and not in Node, which cannot drop
+   * a waiting response before its socket has closed. A waiting stream is not read.
    */
   async #sendInTurn(answer: HttpResponse): Promise<void> {
     const { body } = answer;
@@ -174,7 +173,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
       this.drop = undefined;
     }
     if (this.#response.socket === null) {
-      // The client has gone. An error from canceling the stream has no effect.
+      // The client has gone, so an error of the cancellation does not matter.
       if (isStream) await body.cancel().catch(() => undefined);
       return;
     }
@@ -193,14 +192,11 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     }
   }
 
-  /**
-   * Returns a promise only for a stream or a long body whose bytes are counted. Any other response
-   * is written synchronously.
-   */
+  /** Writes the response: synchronously, except a stream or a long body whose bytes are counted. */
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
-    // Sets all headers in one call. Node keeps a table of headers that are set one by one.
+    // One call for all headers, because Node would keep a table of headers that are set one by one.
     response.writeHead(
       status,
       cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
@@ -216,7 +212,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (sent !== undefined && length > pieceBytes) {
       this.hold(length);
       const bytes = typeof body === "string" ? Buffer.from(body) : body;
-      // A client that leaves during a fixed-length response does not cause a log line.
+      // If the client leaves during a fixed-length response, nothing is logged.
       return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
     }
     if (sent !== undefined) sent.atOnce = length;
@@ -234,7 +230,6 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.release(this, bytes);
   }
 
-  /** Ends the exchange: the response is out, or the connection has closed. */
   leave(): void {
     const connection = this.#connection;
     if (!connection.requests.delete(this)) return;
@@ -246,15 +241,16 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.leave(this);
   }
 
-  /** Closes the connection with this response if no other follows. */
+  /**
+   * Closes the connection after this response, if no other follows, or reads the rest of the body.
+   */
   #end(): void {
     const connection = this.#connection;
     const { runtime, settings } = this.#serving;
     const { draining } = runtime.lifecycle;
     const message = this.#message;
     const { complete, socket } = message;
-    // Pipelined requests run concurrently. The connection closes with the last response, so that
-    // every request gets one.
+    // Pipelined requests run concurrently, so the connection closes only with the last response.
     const isLatest = [...connection.requests].at(-1) === this;
     const isLast = (draining.aborted || connection.isBroken) && isLatest;
     if (!isLast && !complete && this.#isRestSmall()) {
@@ -265,18 +261,18 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
       connection.isClosing = true;
       this.#response.setHeader("connection", "close");
     }
-    // The client may still send an unwanted body, or requests that were not read.
+    // Closes in stages, because the client may still send an unwanted body or unread requests.
     if (!complete || (isLast && this.#inFlight.hadToWait)) {
       lingerAfterAnswer(socket, connection, message, settings.requestTimeoutMs, draining);
     }
   }
 
   /**
-   * Returns whether the rest of an unwanted body is small and will arrive, so that it is read to
-   * its end.
+   * Returns whether the rest of an unwanted body is small and will arrive, so that it can be read.
    */
   #isRestSmall(): boolean {
-    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else no 100 was sent
+    // A client that waits for `100 Continue` gets it only if the body is read.
+    const isAwaited = !this.#expectsContinue || this.#held !== undefined;
     return (
       isAwaited &&
       !this.#connection.isBroken &&
@@ -285,7 +281,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   #cut(error: unknown): void {
-    // Safe: only a response that is being sent is cut, and its request has a scope by then.
+    // Safe: `send` sets the scope before it can cut the response.
     const { log } = this.#scope as RequestScope;
     if (!this.isStalled) reportCut(log, error, this.signal);
     this.#response.destroy();

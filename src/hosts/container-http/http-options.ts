@@ -29,19 +29,19 @@ export interface HttpServerOptions {
    */
   readonly maxConnections?: number;
   /**
-   * Takes over connections that request an upgrade, such as WebSockets. By default, they are plain
-   * requests.
+   * Takes over connections that request an upgrade, such as WebSockets. Default: upgrades are
+   * ignored, and the request is answered like any other.
    */
   readonly upgrade?: UpgradeHandler;
   /**
-   * Serves HTTPS over HTTP/2 and HTTP/1.1. Default: unencrypted HTTP/1.1, for use behind a load
-   * balancer.
+   * Key and certificate for HTTPS, over HTTP/2 and HTTP/1.1. Default: unencrypted HTTP/1.1, for use
+   * behind a load balancer.
    */
   readonly tls?: TlsOptions;
 }
 
 /**
- * Key and certificate of an HTTPS server. They are read once: a renewed certificate needs a
+ * Key and certificate of an HTTPS server. They are read once, so a renewed certificate needs a
  * restart.
  */
 export interface TlsOptions {
@@ -49,7 +49,7 @@ export interface TlsOptions {
   readonly key: string | Buffer;
   /** Certificate with its intermediates, as PEM. */
   readonly cert: string | Buffer;
-  /** Decrypts `key`. */
+  /** Passphrase that decrypts `key`. */
   readonly passphrase?: string;
   /** Lowest TLS version that is accepted. Default `TLSv1.2`. */
   readonly minVersion?: "TLSv1.2" | "TLSv1.3";
@@ -57,9 +57,9 @@ export interface TlsOptions {
 
 /**
  * Takes over a connection; `head` contains the first bytes after the request. From then on, the
- * handler authenticates, answers and ends the connection. `draining` aborts when the process starts
- * to drain; connections still open at the end of the drain are cut off. If the handler throws, the
- * connection is destroyed.
+ * handler itself authenticates the client, answers, and ends the connection. `draining` aborts when
+ * the process starts to drain; connections still open at the end of the drain are cut off. If the
+ * handler throws, the connection is destroyed.
  *
  * @example
  * const sockets = new WebSocketServer({ noServer: true });
@@ -180,16 +180,13 @@ const knownTlsOptions: Readonly<Record<string, Wanted>> = {
   },
 };
 
-/**
- * Returns the reason why key and certificate cannot be used together, or `undefined` if they can.
- */
 function certificateProblem({ key, cert, ...rest }: TlsOptions): string | undefined {
   if (key === undefined || cert === undefined) return "key or cert is not there";
   try {
     process.getBuiltinModule("node:tls").createSecureContext({ key, cert, ...rest });
     return undefined;
   } catch (error) {
-    return (error as Error).message; // safe: an OpenSSL error, which does not quote its input
+    return (error as Error).message; // safe: an OpenSSL `Error`, which does not quote its input
   }
 }
 

@@ -2,17 +2,17 @@ import type { IncomingMessage } from "node:http";
 import type { HeaderMap } from "../../parts/http/headers.ts";
 
 /**
- * Returns the headers of a message: Node's own object, because a copy took as long to make as the
- * object itself. Node joins repeated headers, except `set-cookie`, which is a list.
+ * Returns Node's own headers object, because a copy took as long as creating that object. Node
+ * joins repeated headers, except `set-cookie`, which it keeps as a list.
  */
 export function headersOf({ headers }: IncomingMessage): HeaderMap {
   const { "set-cookie": list } = headers;
   return (
     list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }
-  ) as HeaderMap; // safe: all others are strings
+  ) as HeaderMap; // safe: all headers except `set-cookie` are strings
 }
 
-/** Splits a request target. An absolute one (`GET http://host/path`) is treated like its path. */
+/** Splits a request target into path and query, without the host of `GET http://host/path`. */
 export function splitTarget(target: string): { path: string; query: string } {
   const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
   const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";

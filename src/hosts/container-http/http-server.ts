@@ -31,10 +31,6 @@ import { createTlsServer } from "./tls-server.ts";
 import { turnAway } from "./turned-away.ts";
 import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
-/**
- * HTTP server of the container with its connections and the bytes it holds: request bodies, and
- * data that clients have not read.
- */
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
@@ -43,7 +39,6 @@ export interface ContainerServer {
   readonly unread: UnreadBudget;
 }
 
-/** Creates the container's HTTP server on Node's own: it serves the same routes as in Lambda. */
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
   const settings = httpSettings(options);
   const { tls, upgrade } = settings;
@@ -54,7 +49,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     maxHeaderSize: settings.maxHeaderBytes,
     connectionsCheckingInterval: 1_000, // Node checks for slow requests only every 30 s by default
     requireHostHeader: false, // Node would answer on its own, without a request ID
-    joinDuplicateHeaders: true, // Node would drop a second one, which a proxy may have read
+    joinDuplicateHeaders: true, // Node would drop repeated headers, which a proxy may read
   } satisfies ServerOptions;
   const http =
     tls === undefined
@@ -108,9 +103,9 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
 }
 
 /**
- * Refuses a request that Node would accept. Node ignores any coding before `chunked`. If `chunked`
- * is not the last coding, the length of the body is unknown; Node's parser then fails, which
- * results in a 400 (RFC 9112, 6.3).
+ * Returns why to refuse a request that Node accepts: it has no host, or a coding before `chunked`,
+ * which Node ignores. If `chunked` is not the last coding, the length of the body is unknown, and
+ * Node's parser fails, which results in a 400 (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,
@@ -150,9 +145,9 @@ function respond(
 }
 
 /**
- * Pauses reading on all open connections for one turn of the event loop. One turn reads data from
- * all of them. The pause gives waiting requests their turn, frees the memory of cut connections, and gives
- * new clients their turn.
+ * Pauses reading on all open HTTP/1.1 connections for one turn of the event loop; otherwise, each
+ * turn reads from all of them. During the pause, waiting requests and new clients get their turn,
+ * and the memory of cut connections is freed.
  */
 function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
@@ -163,7 +158,7 @@ function holdAllBack({ known }: Connections): void {
     const release = holdBack(socket as Socket); // safe: a server's sockets are network sockets
     releases.push(() => release(!connection.inFlight?.isHolding));
   }
-  // The first callback still runs in this turn.
+  // The outer callback still runs in this turn.
   setImmediate(() =>
     setImmediate(() => {
       for (const release of releases) release();
@@ -172,9 +167,9 @@ function holdAllBack({ known }: Connections): void {
 }
 
 /**
- * Refuses requests that the parser rejects. If the request is known, the pipeline answers. If a
- * response is being written, the socket cannot take another. Otherwise, it is turned away with the
- * uniform body.
+ * Refuses a request that the parser rejects. If its body is being read, the read fails and the
+ * pipeline answers. If no request is in progress, the uniform error goes directly to the socket.
+ * Otherwise, pending responses use the socket, so only a later read of the body fails.
  */
 function refuse(
   runtime: Runtime,
@@ -183,7 +178,7 @@ function refuse(
   socket: Duplex,
 ): void {
   const connection = connections.of(socket);
-  // A client that has sent no bytes does not get a response.
+  // A client that has sent nothing gets no response.
   const isUnused =
     error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
   const isAnswered =
@@ -210,11 +205,11 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
 };
 
 /**
- * Returns whether a connection that Node has detached can be taken over. If responses to earlier
- * requests are pending, it cannot: they are written, and the last one closes it.
+ * Returns whether a connection that Node has detached can be taken over. If responses are pending,
+ * it cannot: they are still written, and the last one closes the connection.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
-  // No other listener is left, and an unhandled error would end the process.
+  // Node has removed its listeners, and an unhandled error would end the process.
   socket.on("error", () => socket.destroy());
   if (connection.requests.size === 0) return !connection.isClosing;
   connection.isBroken = true;
@@ -223,7 +218,8 @@ function isFree(connection: Connection, socket: Duplex): boolean {
 }
 
 /**
- * Hands a connection to the application. A draining process refuses it, because it would not last.
+ * Passes a connection to the upgrade handler. A draining process refuses it, because the connection
+ * would soon be cut.
  */
 function takeOver(
   runtime: Runtime,
@@ -243,7 +239,8 @@ function takeOver(
       : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined)
       return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
-    socket.allowHalfOpen = false; // otherwise a handler that forgets to end it keeps it
+    // Otherwise, a handler that does not end the socket would keep it open.
+    socket.allowHalfOpen = false;
     const draining = new AbortController();
     connection.upgraded = {
       requestId: scope.requestId,

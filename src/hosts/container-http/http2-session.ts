@@ -19,13 +19,12 @@ import { type StreamRequest, streamRequest } from "./stream-request.ts";
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
 const closeMs = 5_000;
 
-/** Serves HTTP/2 over a connection: each of its streams is a request. */
 export function serveSession(serving: Serving, connection: Connection, socket: TLSSocket): void {
   const { runtime, settings, bodies, unread } = serving;
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
-    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets larger
+    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets longer
     // ones.
     settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
@@ -34,11 +33,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     close: () => session.close(),
     destroy: () => session.destroy(),
   };
-  // An error already ends its session, or its stream and request. The listeners keep Node from
-  // throwing it.
+  // An error already ends its session or stream. Without a listener, Node would throw it.
   session.on("error", () => {});
   let isOverdue = false;
-  session.setTimeout(settings.keepAliveTimeoutMs); // restarts with all data received or sent
+  session.setTimeout(settings.keepAliveTimeoutMs); // any data received or sent restarts it
   session.on("timeout", () => {
     isOverdue = connection.requests.size > 0;
     if (isOverdue) return;
@@ -60,7 +58,8 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     });
     respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
-      // The reset of a stream does not send data, which would restart the timeout.
+      // The timeout passed while requests were open. The reset of the last stream sends no data
+      // that would restart the timeout, so it is restarted here.
       if (isOverdue && connection.requests.size === 0)
         session.setTimeout(settings.keepAliveTimeoutMs);
     });
@@ -69,10 +68,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client that no further requests are accepted, and still serves those that it sent before
- * it learned of this (RFC 9113, 6.8). The first GOAWAY excludes no stream. The final one follows
- * once the client has answered a ping and has therefore read the first. Requires a request in
- * progress: after a GOAWAY, nghttp2 stops reading from a session without requests.
+ * Tells a client to send no more requests, and still serves those that are on their way (RFC 9113,
+ * 6.8). The first GOAWAY excludes no stream. The final one follows once the client has answered a
+ * ping and has therefore read the first. Requires a request in progress, because after a GOAWAY,
+ * nghttp2 stops reading from a session without requests.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {
   if (connection.isClosing || session.destroyed) return;
@@ -157,11 +156,11 @@ const hopHeaders = [
   "te",
 ];
 
-/** Returns a function that reports, for a closed stream, whether its whole response was sent. */
+/** Returns a function that tells, once a stream is closed, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
-  const { session } = stream; // a closed stream has no session
-  // For a request with a body, Node closes the stream before it reports that the end of the
-  // response was taken.
+  const { session } = stream; // kept, because a closed stream has no session
+  // `writableFinished` is not enough: Node closes the stream of a request with a body before it
+  // reports that the end of the response was taken.
   return () =>
     stream.rstCode === noError &&
     (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
@@ -180,7 +179,7 @@ async function write(
   const fields = Object.fromEntries(
     Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)),
   );
-  // An unread rest of the body would hold the stream open.
+  // Without this, an unread rest of the request body would hold the stream open.
   stream.once("finish", () => {
     if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
   });
@@ -206,7 +205,6 @@ async function write(
 }
 
 /**
- * Size of the pieces of a response that are written to its stream, in bytes. Progress is visible
- * only between pieces.
+ * Size of the pieces in which a response is written, in bytes. Progress is measured by the piece.
  */
 const pieceBytes = 16_384;

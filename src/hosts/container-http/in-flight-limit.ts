@@ -2,14 +2,12 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Holder, UnreadBudget } from "./unread-bytes.ts";
 
-/**
- * Maximum number of requests in flight per connection, and of open streams per HTTP/2 connection.
- */
+/** Maximum number of requests in flight, and of open HTTP/2 streams, per connection. */
 export const maxInFlight = 100;
 
-/** Limit of the requests in flight of one connection. Further requests wait in order of arrival. */
+/** Limit for the requests in flight of one connection. Others wait in order of arrival. */
 export interface InFlightLimit {
-  /** Whether requests had to wait, so that the client may have sent more than was read. */
+  /** Whether any request had to wait. The client may then have sent more than was read. */
   readonly hadToWait: boolean;
   /** Whether reading is paused because requests wait. */
   readonly isHolding: boolean;
@@ -20,10 +18,7 @@ export interface InFlightLimit {
   enter(request: LimitedRequest): void;
   /** Reports that the response is ready. */
   answered(request: LimitedRequest): void;
-  /**
-   * Counts bytes of the response that wait for the client, until the request leaves or releases
-   * them.
-   */
+  /** Counts response bytes that wait for the client, until the request leaves or releases them. */
   hold(request: LimitedRequest, bytes: number): void;
   release(request: LimitedRequest, bytes: number): void;
   /** Reports that the response was sent or abandoned. Call it once. */
@@ -31,39 +26,33 @@ export interface InFlightLimit {
 }
 
 export interface LimitedRequest {
-  /** Never rejects. */
+  /** Runs the request. Never rejects. */
   work(): Promise<void>;
-  /** Called when the request has ended, even if it never ran. */
+  /** Called once the request has ended, even if it never ran. */
   ended(): void;
-  /**
-   * Number of unfinished parts, work and response: starts at 2, and {@link InFlightLimit} counts it
-   * down.
-   */
+  /** Unfinished parts, work and response: starts at 2, and {@link InFlightLimit} counts it down. */
   left: number;
-  /** Bytes held of the budget for unread bytes. Starts at 0. */
+  /** Bytes that the request holds of the budget for unread bytes. Starts at 0. */
   heldBytes: number;
-  /**
-   * Whether the response was sent or abandoned, so that the request holds no bytes. Starts as
-   * false.
-   */
+  /** Whether the response was sent or abandoned, so that no bytes are held. Starts as false. */
   hasLeft: boolean;
   /**
-   * Whether the request started before earlier ones were answered, and has no response yet. Starts
-   * as false.
+   * Whether the request is unanswered and started before earlier ones were answered. Starts as
+   * false.
    */
   isAhead: boolean;
 }
 
 /**
- * Memory that a request takes in addition to its bytes, once it was read while others of its
- * connection are unanswered. Measured: 1.9 KB.
+ * Memory of a request that was read while earlier ones are unanswered, in bytes, in addition to its
+ * content. Measured: 1.9 KB.
  */
 const requestBytes = 2_048;
 
 /**
- * Creates the limit of one connection. A handler keeps running after its stream is reset and counts
- * until it ends, so a reset does not free its place. Requests run concurrently only while the
- * connection holds few bytes for its client.
+ * Creates the limit of one connection. A handler keeps running after its HTTP/2 stream is reset, so
+ * its request stays in flight until the handler ends. Requests run concurrently only while few
+ * bytes wait for the client.
  *
  * @param hold - pauses reading while requests wait; the returned function resumes it.
  */
@@ -78,15 +67,15 @@ export function createInFlightLimit(
   let isAdvancing = false;
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
-  // Responses that are not read queue in memory. Whenever there is no room, a response is being
-  // written, and its end checks again.
+  // Unread responses queue in memory and leave no room. Without room, a response is being written,
+  // and its end calls `advance`.
   const hasRoom = () =>
     inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
       if (!hasRoom()) return false;
-      // HTTP/2 connections often have many requests, and none waits for another.
+      // HTTP/2 passes no `hold`, because its responses do not wait for each other.
       if (hold !== undefined) {
         if (!budget.takeAhead()) return false;
         request.isAhead = true;
@@ -113,9 +102,8 @@ export function createInFlightLimit(
     release?.();
     release = undefined;
   };
-  // Runs in a later turn: one read may bring thousands of requests, which would otherwise run
-  // before requests of other connections. Under strain, they run immediately, so that their memory
-  // is free before the next connection is read.
+  // Advances in a later turn, because one read may bring thousands of requests, which would delay
+  // others. Under strain, advances now, so that memory is freed before the next connection is read.
   const advanceLater = () => {
     if (isAdvancing || (waiting.size === 0 && release === undefined)) return;
     if (budget.isStrained) return advance();
@@ -170,10 +158,10 @@ export function createInFlightLimit(
 
 /**
  * Stops reading from an HTTP/1.1 socket until the returned function is called. Node's server
- * resumes the socket after each message, even if it is paused here, so `resume` is disabled until
- * then. Data that was already read is still parsed.
+ * resumes the socket after each message, so `resume` is disabled. Data already read is still
+ * parsed.
  *
- * @returns a function that ends this pause; pass `false` if another pause is active.
+ * @returns a function that ends this pause; pass `false` if another pause is still active.
  */
 export function holdBack(socket: Socket): (isLast?: boolean) => void {
   const pause = () => void socket.pause();

@@ -3,13 +3,13 @@ import type { Socket } from "node:net";
 import { bytesRead, type Connection, type Lingering } from "./connections.ts";
 
 /**
- * Time without data after which the client has sent all data in flight and gets the FIN, in
+ * Time without data after which all data in flight has arrived and the FIN is sent, in
  * milliseconds.
  */
 const quietMs = 500;
-/** Time without data after which the client has stopped sending, in milliseconds. */
+/** Time without data after which a client is considered silent, in milliseconds. */
 const silentMs = 5_000;
-/** Limits for the time in which data is discarded, and for its size. */
+/** Limits for discarding data: its duration in milliseconds, and its size in bytes. */
 const mostMs = 30_000;
 const mostBytes = 67_108_864;
 /** Time limit while the process drains, in milliseconds. */
@@ -17,8 +17,8 @@ const hurriedMs = 250;
 const lookMs = 50;
 
 /**
- * Closes a connection in stages once its last response is out (RFC 9112, 9.6). Reads and discards
- * all data that the client still sends. A socket closed with unread bytes is reset, and a client
+ * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards all
+ * data that the client still sends. A socket that closes with unread bytes is reset, and a client
  * that reads only after it has sent everything would never see its response.
  *
  * ```text
@@ -26,8 +26,7 @@ const lookMs = 50;
  * |-- read on ----| FIN, read on ---------------------| closed
  * ```
  *
- * @param requestTimeoutMs - time limit for a request to arrive; if lower than 30 s, it also limits
- * the rest of this request.
+ * @param requestTimeoutMs - limits the discarding, if lower than 30 s.
  */
 export function lingerAfterAnswer(
   socket: Socket,

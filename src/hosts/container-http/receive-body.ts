@@ -3,14 +3,14 @@ import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HeldBytes } from "./byte-budget.ts";
 
-/** Holder of the function that fails, from outside, the body being read. */
+/** Object whose `failBody` makes the current read of a body fail. */
 export interface BodyHolder {
   failBody: ((error: unknown) => void) | undefined;
 }
 
 /**
- * Reads a whole body. If it refuses a body, the rest stays with the caller: the stream keeps
- * flowing and stays open, because its socket still has to carry the response.
+ * Reads a whole body. If it rejects, the stream keeps flowing and stays open, because its socket
+ * still has to carry the response.
  *
  * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` if the server already
  * holds too many bytes, `malformed_request` if the body ends early.
@@ -25,7 +25,8 @@ export function receiveBody(
     const pieces = createPieces();
     let received = 0;
     const stop = () => {
-      if (holder.failBody === fail) holder.failBody = undefined; // may be the next request's by now
+      // By now, `failBody` may belong to the next request.
+      if (holder.failBody === fail) holder.failBody = undefined;
       body.off("data", receive);
       unfollow();
     };
@@ -65,16 +66,13 @@ function overloaded(): FrameworkError {
 }
 
 /**
- * Size below which a piece is copied into a page with others, in bytes. A separate buffer takes a
- * few hundred bytes more than its content.
+ * Size below which pieces are copied into a shared page, in bytes, because a separate buffer takes
+ * a few hundred bytes more than its content.
  */
 const smallBytes = 1_024;
 const maxPageBytes = 16_384;
 
-/**
- * Collects the pieces of a body. Regardless of their size, they take at most about twice the memory
- * of their bytes.
- */
+/** Collects the pieces of a body, of any size, in at most about twice the memory of their bytes. */
 function createPieces() {
   const whole: Uint8Array[] = [];
   let page = Buffer.alloc(0);

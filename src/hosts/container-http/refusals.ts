@@ -6,7 +6,7 @@ const malformed = (message: string, status: number, cause?: unknown) =>
     ...(cause === undefined ? {} : { cause }),
   });
 
-/** Reasons to refuse a request before the pipeline sees it. */
+/** Errors of requests that are refused before the pipeline sees them. */
 export const refusals = Object.freeze({
   noHttp: (cause: unknown) => malformed("The request is not valid HTTP", 400, cause),
   noHost: () => new FrameworkError("malformed_request", "The request has no Host header"),

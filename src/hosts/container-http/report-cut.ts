@@ -4,11 +4,8 @@ import { systemCode } from "../../base/errors/system-code.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Logs the error of a response that was cut off after its start. A client that left is not an
- * error.
- *
- * @param signal - signal of the request; if its reason is a typed error, the service itself has
- * ended the request.
+ * Logs that a response was cut off after its start: a warning if the client has left, else an
+ * error. A typed error as the reason of `signal` means that the service ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
   const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";

@@ -5,16 +5,13 @@ import { lingerNow } from "./lingering-close.ts";
 
 /** Largest unwanted body that is read to keep its connection open, in bytes. */
 const mostBytes = 65_536;
-/** Time without data after which the client has stopped sending, in milliseconds. */
+/** Time without data after which a client is considered silent, in milliseconds. */
 const silentMs = 5_000;
 /** Time limit for the rest of the body, in milliseconds. */
 const mostMs = 30_000;
 
 /**
- * Returns whether the rest of a body is worth reading: its declared length is small or, without
- * one, the received part is.
- *
- * @param received - bytes received so far.
+ * Returns whether a body is small, by its declared length or, without one, by the received bytes.
  */
 export function isSmallBody({ headers }: IncomingMessage, received: number): boolean {
   const { "content-length": length } = headers;
@@ -22,12 +19,11 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
 }
 
 /**
- * Reads the rest of a body that was answered early, so that its connection can serve the next
- * request. If the client sends too much, the connection closes in stages. A silent client is cut
+ * Discards the rest of a body whose request was answered early, so that the connection can serve
+ * the next request. If too much arrives, the connection closes in stages. A silent client is cut
  * off.
  *
- * @param requestTimeoutMs - time limit for a request to arrive; if lower than 30 s, it also limits
- * the rest of this request.
+ * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
  */
 export function readRest(
   socket: Socket,

@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Connection, Connections, OpenRequest } from "./connections.ts";
 import { takenByKernel } from "./unread-bytes.ts";
 
-/** Progress of a writer when it last moved far enough. */
+/** Bytes that a client had taken at its last sufficient progress, and the time of this progress. */
 interface Mark {
   readonly taken: number;
   readonly sinceMs: number;
@@ -13,15 +13,15 @@ interface Mark {
 const mostLookMs = 5_000;
 
 /**
- * Bytes per second that a client has to take. Otherwise, a client that takes one byte from time to
- * time would keep its response in memory forever.
+ * Minimum rate at which a client must read, in bytes per second. Otherwise, a client that takes one
+ * byte from time to time would keep its response in memory forever.
  */
 const leastBytesASecond = 1_024;
 
 /**
  * Cuts the connections whose client has taken almost nothing of the written data for `timeoutMs`,
  * or up to a quarter longer. Resets HTTP/2 streams by the same rule. One check of all connections
- * every few seconds replaces a timer for each, so a response that is read costs nothing.
+ * every few seconds replaces a timer for each.
  */
 export function cutStalled(
   http: Server,

@@ -63,8 +63,8 @@ export function streamRequest(
 }
 
 /**
- * Returns all header fields from a flat list of names and values. Node's own map drops repeated
- * fields that it considers single.
+ * Returns all header fields from a flat list of names and values. Node's own object drops
+ * repetitions of some fields.
  */
 function headersOf(fields: readonly string[]): HeaderMap {
   const headers = emptyHeaders();
@@ -79,10 +79,7 @@ function headersOf(fields: readonly string[]): HeaderMap {
   return headers;
 }
 
-/**
- * Returns the reason to refuse a request that the protocol itself accepts, such as one without a
- * host.
- */
+/** Returns why to refuse a request that is valid HTTP/2, such as one with two different hosts. */
 function refusalOf(
   received: IncomingHttpHeaders,
   { expect, host }: Readonly<HeaderMap>,
@@ -101,7 +98,6 @@ function refusalOf(
     : refusals.expectation();
 }
 
-/** Normalizes a host for comparison: lower case, without the default port of https. */
 function hostOf(authority: string): string {
   return authority.toLowerCase().replace(/:443$/, "");
 }

@@ -4,9 +4,9 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { TlsOptions } from "./http-options.ts";
 
 /**
- * Creates an HTTPS server: `serveHttp2` receives the connections that use HTTP/2, and Node's own
- * HTTP/1.1 server the others. Loads TLS on demand, because most containers run behind a load
- * balancer that terminates it.
+ * Creates an HTTPS server. HTTP/2 connections go to `serveHttp2`, all others to Node's HTTP/1.1
+ * server. Loads TLS on demand, because most containers run behind a load balancer that terminates
+ * it.
  */
 export function createTlsServer(
   tls: TlsOptions,
@@ -21,15 +21,15 @@ export function createTlsServer(
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: options.headersTimeout,
   });
-  // Node's own listeners serve HTTP/1.1. `http2.createSecureServer` also serves it, but not every
-  // version of Node applies the limits of an HTTP server there.
+  // Node's HTTP/1.1 listeners. `http2.createSecureServer` would also serve HTTP/1.1, but without
+  // the limits of an HTTP server in some versions of Node.
   const serveHttp1 = server.listeners("secureConnection");
   server.removeAllListeners("secureConnection");
   server.on("secureConnection", (socket) => {
     if (socket.alpnProtocol === "h2") serveHttp2(socket);
     else for (const listener of serveHttp1) listener.call(server, socket);
   });
-  // No client can be answered yet. Node would report this as an HTTP error.
+  // Node's listener would report a failed handshake as an HTTP error, which no client can receive.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", ({ message }, socket) => {
     log.debug("tls.handshake_failed", { message });

@@ -6,17 +6,16 @@ import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Connections } from "./connections.ts";
 
-/** Request that is refused after its head. */
 interface TurnedAway {
   readonly headers: Readonly<Record<string, string>>;
-  /** `undefined` if the parser failed. */
+  /** Request method; `undefined` if the parser failed. */
   readonly method: string | undefined;
 }
 
 /** Time for a refused client to read the response before its connection is cut, in milliseconds. */
 const cutAfterMs = 500;
 
-/** Answers on a bare socket in the form of the pipeline: Node has no response object here. */
+/** Answers a refused request directly on its socket, because Node has no response object for it. */
 export async function turnAway(
   scope: RequestScope,
   connections: Connections,

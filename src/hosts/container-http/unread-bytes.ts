@@ -4,11 +4,11 @@ import { getHeapStatistics } from "node:v8";
 /** Bytes that one connection holds because its client has not read them. */
 export interface Unread {
   bytes: number;
-  /** Time of the last known progress, by `performance.now()`. */
+  /** Time at which the client last took bytes, by `performance.now()`. */
   movedMs: number;
-  /** Bytes that the client had taken at that time. */
+  /** Bytes that the client had taken at `movedMs`. */
   taken: number;
-  /** Whether the connection was cut for the bytes it held, and no longer counts. */
+  /** Whether the connection was cut because of these bytes, which are then no longer counted. */
   isCut: boolean;
 }
 
@@ -18,7 +18,6 @@ interface HoldingRequest {
   drop?: (() => void) | undefined;
 }
 
-/** Connection that holds unread bytes. */
 export interface Holder {
   readonly unread: Unread;
   readonly requests: Iterable<HoldingRequest> & { readonly size: number };
@@ -27,46 +26,47 @@ export interface Holder {
 }
 
 /**
- * Limit for the bytes that wait for clients: responses that are not read, and requests that were
- * sent before earlier ones were answered.
+ * Limit for the bytes that wait for clients: unread responses, and requests that were sent before
+ * earlier ones were answered.
  */
 export interface UnreadBudget {
-  /** Bytes held by all connections. */
   readonly heldBytes: number;
-  /** Whether so many bytes are held that freeing memory takes precedence over fairness. */
+  /** Whether so many bytes are held that freeing memory precedes fairness. */
   readonly isStrained: boolean;
   /** Returns whether a connection may start a request while others are unanswered. */
   hasRoom(connection: Holder): boolean;
   /**
-   * Holds more bytes. If the total exceeds the limit, cuts the connections that hold the most bytes
-   * for the longest time.
+   * Holds more bytes. Above the limit, cuts the connections that hold most bytes for the longest
+   * time.
    */
   hold(connection: Holder, bytes: number): void;
   release(connection: Holder, bytes: number): void;
-  /** Takes a place for a request that starts before earlier ones on its connection are answered. */
+  /**
+   * Reserves a place for a request that starts before earlier ones of its connection are answered.
+   * Returns whether one was free.
+   */
   takeAhead(): boolean;
   giveAhead(): void;
 }
 
 /**
  * Maximum number of concurrent pipelined requests on all connections, in addition to the first of
- * each connection. The size of their responses is unknown until they are ready, and requests that
- * wait for the same event finish together.
+ * each, because the size of a response is unknown until it is ready, and requests that wait for the
+ * same event finish together.
  */
 const mostAhead = 100;
-/** Assumed size of such a response, in bytes, so that a low limit allows fewer. */
+/** Assumed size of a pipelined response, in bytes: a low limit allows fewer than `mostAhead`. */
 const aheadBytes = 1_048_576;
 
 /** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
 /**
- * Share of the limit that is held at most after connections were cut. A check of all connections
- * thus makes room for some time.
+ * Share of the limit down to which connections are cut, so that one check makes room for some time.
  */
 const rest = 3 / 4;
 
 const mebibyte = 1_048_576;
-/** Bytes that V8 adds to its heap limit for young objects: three times 64 MiB. */
+/** Bytes for young objects that V8 includes in its heap limit: three times 64 MiB. */
 const youngBytes = 192 * mebibyte;
 
 /** Returns the default limit: 128 MiB, or a quarter of a small heap, and at least 8 MiB. */
@@ -75,10 +75,7 @@ export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_lim
 }
 
 /**
- * Creates the budget of a server.
- *
- * @param known - all connections, by socket.
- * @param onStrain - called when an eighth of the limit is held, and again for each further eighth.
+ * @param onStrain - called at each eighth of the limit, as more bytes are held.
  * @param onCut - called with the number of connections that were cut.
  */
 export function createUnreadBudget(
@@ -111,7 +108,8 @@ export function createUnreadBudget(
   const makeRoom = (latest: Holder) => {
     const nowMs = performance.now();
     const holders = [...known]
-      // A single response may exceed the whole limit: its client asked for nothing else.
+      // Spares the latest connection if it has one request, whose response may exceed the limit
+      // alone.
       .filter(
         ([, connection]) =>
           connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),
@@ -167,7 +165,7 @@ export function createUnreadBudget(
 
 /**
  * Returns the bytes a connection holds, multiplied by the time since its client last took any. An
- * active reader holds many bytes only briefly.
+ * active reader holds many bytes only briefly, so its weight stays low.
  */
 function weightOf(connection: Holder, nowMs: number): number {
   const { unread } = connection;
@@ -179,7 +177,6 @@ function weightOf(connection: Holder, nowMs: number): number {
   return unread.bytes * (nowMs - unread.movedMs + 1);
 }
 
-/** Returns the bytes a client has taken of the responses being written. */
 function takenOf({ transport, session, requests }: Holder): number {
   let taken = takenByKernel(transport) ?? 0;
   if (session === undefined) return taken;
@@ -188,13 +185,11 @@ function takenOf({ transport, session, requests }: Holder): number {
 }
 
 /**
- * Returns the bytes of a connection that the kernel has taken, which it does at the pace of the
- * client; `undefined` if none wait. Node's socket timeout uses the same number, but also counts
- * received data as progress.
+ * Returns the bytes that the kernel has taken, at the pace of the client; `undefined` if none wait.
+ * Node's socket timeout uses the same number, but also treats received data as progress.
  */
 export function takenByKernel(socket: Duplex): number | undefined {
-  // Safe: a network socket has a handle until it is destroyed. Without a handle, no connection
-  // would be cut.
+  // Safe: a network socket has a handle until it is destroyed. Without it, no connection is cut.
   const { _handle: handle } = socket as {
     _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
   };

@@ -12,16 +12,15 @@ import {
   type Variables,
 } from "../../base/process/environment.ts";
 
-/** Adapters of a container's runtime, and the options that depend on them. */
 export interface Binding
   extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
-  /** Place of each adapter, for the boot log. */
+  /** Endpoint of each adapter, `aws` or the embedded stack, for the boot log. */
   readonly adapters: Readonly<Record<string, string>>;
 }
 
 /**
- * Chooses the adapters. A configured endpoint wins. Without one, production uses the AWS account,
- * and development uses the embedded stack, stored in `KEELSON_DIRECTORY` (default `.keelson`).
+ * Chooses the adapters: a configured endpoint; otherwise the AWS account in production, and in
+ * development the embedded stack, stored in `KEELSON_DIRECTORY` (default `.keelson`).
  */
 export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
   const { environment, options, registry } = serverInternals(server);
@@ -30,7 +29,6 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const local = directory === undefined ? {} : await openLocal(directory, variables, environment);
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
   const hasQueues = usesMessages(registry);
-  /** Returns the places of the other adapters that the server uses. */
   const others = (place: string) => ({
     ...(usesSsm ? { ssm: endpointOf(variables, "SSM") ?? place } : {}),
     ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
@@ -56,9 +54,6 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   };
 }
 
-/**
- * Returns the development secret and, in development, the log that keeps records on this machine.
- */
 async function openLocal(
   directory: string,
   variables: Variables,
@@ -69,10 +64,7 @@ async function openLocal(
   return isDeveloping ? { ...secret, keepRecord: await openLog(directory, variables) } : secret;
 }
 
-/**
- * Opens the AWS adapters and ensures that their tables exist: creates them on an emulator, checks
- * them on AWS.
- */
+/** Opens the AWS adapters. Creates their tables on an emulator, and checks them on AWS. */
 export async function openChecked(
   runtime: Runtime,
   variables: Variables,
@@ -88,7 +80,7 @@ export async function openChecked(
   return adapters;
 }
 
-/** Helps a developer who forgot to set `NODE_ENV=development`. */
+/** Returns a hint for a developer who forgot to set `NODE_ENV=development`. */
 function hint(mode: "create" | "check"): string {
   return mode === "check"
     ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
@@ -107,7 +99,8 @@ async function openEmbedded(
     const { endPolls } = await import("../../embedded/queues/end-polls.ts");
     return {
       ...adapters,
-      // If the environment names another endpoint for SQS, the queues are not the stack's.
+      // With another endpoint for SQS, the queues are not the stack's, so it cannot end their
+      // polls.
       ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
       close: async () => {
         await adapters.close();
@@ -131,8 +124,8 @@ async function openLog(directory: string, variables: Variables): Promise<(record
   return openDevelopmentLog(directory, variables).keep;
 }
 
-// The embedded stack ranks above the hosts in the folder plan. The dynamic import keeps it out of
-// production processes.
+// Imported dynamically, because the embedded stack is a layer above the hosts, and production
+// processes must not load it.
 function loadEmbedded() {
   return import("../../embedded/stack/index.ts");
 }
@@ -145,8 +138,7 @@ function requiredTables(runtime: Runtime) {
 }
 
 /**
- * Returns whether missing tables are created. An endpoint on this machine, or one with plain HTTP
- * outside AWS, is an emulator and gets them.
+ * Returns `create` for an emulator: an endpoint on this machine, or with plain HTTP outside AWS.
  */
 export function tableMode(endpoint: string): "create" | "check" {
   const { protocol, hostname } = new URL(endpoint);

@@ -3,7 +3,7 @@ import type { BindAlone } from "../../app/server/server.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { bindAdapters } from "./adapters.ts";
 
-/** Binds a server the way a container does, for a process without one: a script or a REPL. */
+/** Creates the runtime of a server as a container does, for a script or a REPL. */
 export const bindAlone: BindAlone = async (server) => {
   const variables = process.env;
   const binding = await bindAdapters(server, variables);

@@ -5,18 +5,14 @@ import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process
 import type { Binding } from "./adapters.ts";
 
 /**
- * Returns the shutdown times. A process that restarts on source changes has no load balancer to
- * notify, so it does not linger.
+ * Returns the shutdown times, without a linger for a process that restarts on source changes,
+ * because it has no load balancer to notify.
  */
 export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
   const times = { ...defaultTimes, ...given };
   return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
 }
 
-/**
- * Warns if the shutdown may take longer than most platforms wait by default before they kill the
- * process.
- */
 export function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
   const { totalMs } = { ...defaultTimes, ...given };
   if (runtime.environment !== "production" || totalMs <= platformMs) return;
@@ -41,7 +37,7 @@ export function portOf(port: number | undefined, variables: Variables): number {
   return given;
 }
 
-/** Rejects a production server whose routes need an identity but that cannot verify tokens. */
+/** @throws Error if a handler needs an identity but the server cannot verify tokens. */
 export function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
   const needy = [...runtime.server.registry.handlers.values()].find(
     ({ access }) => access !== undefined && needsIdentity(access),

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry provider that buffers spans or metrics until it exports them. The API may register
- * a proxy whose delegate is the actual provider.
+ * OpenTelemetry provider that buffers spans or metrics. The API may register a proxy whose delegate
+ * is the actual provider.
  */
 interface Provider {
   forceFlush?(): Promise<void>;
@@ -8,16 +8,13 @@ interface Provider {
 }
 
 /**
- * Key of the global under which the OpenTelemetry API registers its providers. If it is absent, a
- * flush is not needed.
+ * Global under which the OpenTelemetry API registers its providers. Without it, no flush is needed.
  */
 export const telemetry = Symbol.for("opentelemetry.js.api.1");
 
 /**
- * Flushes the OpenTelemetry SDK, which exports only at intervals, before the process ends. Never
- * rejects.
- *
- * @param limitMs - longest wait for the receiver, in milliseconds.
+ * Flushes the OpenTelemetry SDK, which exports only at intervals, for at most `limitMs`
+ * milliseconds. Never rejects.
  */
 export function flushTelemetry(limitMs: number): Promise<unknown> {
   // Safe: only version 1 of the OpenTelemetry API sets this key, and it sets this shape.

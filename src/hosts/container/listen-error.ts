@@ -1,11 +1,11 @@
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/**
- * Error of a port that cannot be listened on. Its message is complete, so its stack is not logged.
- */
+/** Error whose message is complete, so that its stack is not logged. */
 export class ListenError extends Error {}
 
-/** Turns a `listen` error about the port into one sentence. Returns any other error unchanged. */
+/**
+ * Turns a `listen` error about the port into one sentence, and returns any other error unchanged.
+ */
 export function listenError(error: unknown, port: number): unknown {
   const reason = reasons.get(systemCode(error));
   return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);

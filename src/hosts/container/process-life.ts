@@ -17,24 +17,20 @@ import type { ContainerServer } from "../container-http/http-server.ts";
 import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
 import type { Workers } from "./workers.ts";
 
-/** Life of a container's process: receives lifecycle events and performs the resulting actions. */
+/** Lifecycle of a container's process: receives events and performs the resulting actions. */
 export interface ProcessLife {
-  /** Server to drain; set once it is created. */
   server: ContainerServer | undefined;
   workers: Workers | undefined;
   tell(event: LifecycleEvent): void;
-  /** Returns whether the process is starting or running. */
   isAlive(): boolean;
   /** Resolves to the exit code once the shutdown is complete. */
   readonly ended: Promise<0 | 1>;
 }
 
-/** Longest wait for the receiver of traces or metrics, in milliseconds. */
 const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-/** Work that was cut off, up to the number that log lines name. */
 interface CutOff {
   requestIds: readonly string[];
   messages: readonly Readonly<Record<string, string>>[];
@@ -63,7 +59,6 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     }
     for (const action of actions) perform[action]();
   };
-  /** Returns the time left for the current phase, in milliseconds: 0 if it has run out. */
   const leftMs = () => Math.max(0, dueMs - Date.now());
   const done = (phase: ShutdownPhase, clean = true) => tell({ type: "done", phase, clean });
 
@@ -87,7 +82,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       life.server?.drain.cut();
     },
     "finish-workers": () => {
-      // Safe: it never rejects; each run logs its own failure.
+      // `allSettled` never rejects, and each run logs its own failure.
       const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
       void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
     },
@@ -108,7 +103,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       runtime.metrics?.record("keelson.drains", 1, {
         "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy",
       });
-      // Each log line is written before its call returns. Only tracers and meters may need a wait.
+      // Log lines are written synchronously, so only tracers and meters may need a flush.
       if (!(telemetry in globalThis)) return done("flushed");
       void flushTelemetry(Math.min(mostFlushMs, leftMs() / 2)).then(() => done("flushed"));
     },
@@ -136,12 +131,11 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-/** Builds the record of a shutdown: the duration of each phase and the work that was cut off. */
 function record(
   { entered, cutOff, exitCode, signals }: Lifecycle,
   { requestIds, messages }: CutOff,
 ): Record<string, unknown> {
-  // Safe: every phase was entered before the record is written.
+  // Safe: every phase has a time, because the record is written at the end.
   const times = phases.map((phase) => entered[phase] as number);
   const phaseMs = Object.fromEntries(
     times

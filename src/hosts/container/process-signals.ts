@@ -1,7 +1,6 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { type ProcessLife, thrown } from "./process-life.ts";
 
-/** Members of Node's `process` that a container uses. */
 export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
   readonly env: NodeJS.ProcessEnv;
   exit(code: number): void;
@@ -10,17 +9,13 @@ export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
 /** Time in which two signals count as one, in milliseconds. */
 const sameSignalMs = 200;
 
-/** Tie of a life to its process. */
 export interface ProcessTie {
-  /** Whether the caller closed the container; the process then continues. */
+  /** Whether the caller closed the container, so that the process continues. */
   isCallers: boolean;
-  /** Removes the listeners. */
   readonly ignore: () => void;
 }
 
-/**
- * Listens to the process's signals and uncaught errors, and exits at the end of its life.
- */
+/** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
 export function listen(
   process: HostProcess,
   { log, environment }: Pick<Runtime, "log" | "environment">,
@@ -29,8 +24,8 @@ export function listen(
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
-    // npm forwards a signal that the terminal already sent to the whole process group. Both count
-    // as one signal.
+    // npm forwards a signal that the terminal has already sent to the whole process group. Both
+    // count as one signal.
     if (performance.now() - lastAt <= sameSignalMs) return;
     lastAt = performance.now();
     count += 1;

@@ -50,7 +50,7 @@ export function runContainer(server: Server, options: ContainerOptions = {}): Pr
   return runContainerIn(process, server, options);
 }
 
-/** @param process - the process whose signals it listens to, and which it ends. */
+/** @param process - the process to listen to and to exit. */
 export async function runContainerIn(
   process: HostProcess,
   server: Server,
@@ -80,7 +80,7 @@ export async function runContainerIn(
     return await start(runtime, life, { ...options, port }, binding, tie);
   } catch (error) {
     if (life?.isAlive() === false) return exiting();
-    // The message of a FrameworkError addresses clients; its cause holds the actual reason.
+    // A `FrameworkError` has a message for clients; its cause holds the actual reason.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
@@ -105,8 +105,8 @@ async function start(
   tie: ProcessTie,
 ): Promise<Container> {
   if (!life.isAlive()) return exiting();
-  // A developer who saves a source file waits for the first response, so a reloaded process serves
-  // before it starts its workers. Any other process starts them before it is ready.
+  // A reloaded process serves before it starts its workers, because a developer waits for the first
+  // response. Any other process starts them before it is ready.
   const isQuick = isReloaded(runtime);
   if (!isQuick && !(await hasWorkers(runtime, life))) return exiting();
   const container = createHttpServer(runtime, options);
@@ -116,7 +116,8 @@ async function start(
     throw listenError(error, options.port);
   });
   life.server = container;
-  const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+  // Safe: the server listens on a port, not on a pipe.
+  const { port } = http.address() as AddressInfo;
   life.tell({ type: "started" });
   runtime.log.info("server.started", {
     url: `${options.tls === undefined ? "http" : "https"}://localhost:${port}`,
@@ -140,8 +141,8 @@ async function start(
 }
 
 /**
- * Starts the workers. Returns `false` if the process received a stop while they started: that stop
- * could not reach them, so they are stopped here.
+ * Starts the workers. Returns `false`, and stops them, if the process was stopped before they
+ * existed.
  */
 async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
   life.workers = await startWorkers(runtime);
@@ -150,16 +151,13 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   return false;
 }
 
-/**
- * Never resolves. The process could not start, or received a stop before it served, and exits once
- * its resources are closed.
- */
+/** Returns a promise that never resolves: the process exits once its resources are closed. */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }
 
 /**
- * Time in which a reloaded process only serves requests, in milliseconds. Loading the queue clients
- * would block its first responses.
+ * Time in which a reloaded process only serves requests, in milliseconds, because loading the queue
+ * clients would block its first responses.
  */
 const quickMs = 250;

@@ -25,14 +25,15 @@ export interface Workers {
 }
 
 /**
- * Average time between sweeps of the outbox, in milliseconds. Events leave it right after their
- * commit, so most sweeps find it empty.
+ * Average time between sweeps of the outbox, in milliseconds. Events are usually dispatched right
+ * after their commit, so most sweeps find none.
  */
 const sweepMs = 10_000;
-/** Minimum age of a row for a sweep and for a process's last sweep, in milliseconds. */
+/**
+ * Minimum age of an outbox row for a sweep, and for the last sweep of a process, in milliseconds.
+ */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
-/** Starts the queue workers, the outbox sweep and the schedules that the server needs. */
 export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
   const { registry } = runtime.server;
   const queues = usesMessages(registry) ? await startQueues(runtime) : [];
@@ -67,14 +68,13 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     },
     finished: async () => {
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
-      // A reloaded process skips its last sweep: a developer waits for the restart, and the next
-      // process sweeps the remaining rows.
+      // A reloaded process skips the last sweep, because a developer waits for the restart. The
+      // next process sweeps the remaining rows.
       if (sweepsAtEnd) await sweep(lastGraceMs, undefined);
     },
   };
 }
 
-/** Starts the schedules. `ended` resolves once none of them is running. */
 async function startSchedules(
   runtime: Runtime,
   stop: AbortSignal,
@@ -94,16 +94,13 @@ async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
   return queues;
 }
 
-/** Worker that processes the messages of one queue until it is stopped. */
 interface QueueWorker {
-  /** Stops receiving messages. */
   stop(): void;
-  /** Resolves once no message is in progress. */
   finished(): Promise<void>;
 }
 
 /**
- * Number of message groups in progress at which a process stops polling. On a standard queue, each
+ * Number of message groups in progress at which a worker stops polling. On a standard queue, each
  * message is a group.
  */
 const maxRunning = 10;
@@ -111,16 +108,14 @@ const maxRunning = 10;
  * Time between renewals of a visibility timeout, in milliseconds: two renewals in a row may fail.
  */
 const renewMs = (visibilitySeconds * 1_000) / 3;
-/** Extra time that messages behind a retried one in their group stay invisible, in milliseconds. */
+/** Extra invisibility of messages after a retried one in their group, in milliseconds. */
 const behindFirstMs = 1_000;
 /**
- * Wait time of a long poll, in seconds. A process that stops waits for its last poll; the linger
- * covers that time. On the embedded stack, the poll is ended early.
+ * Wait time of a long poll in production and in development, in seconds. A stopping process waits
+ * for its last poll; the linger covers that time. On the embedded stack, it ends the poll early.
  */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
-/** Time between checks whether the last poll has ended, in milliseconds. */
 const lookMs = 5;
-/** Shortest and longest backoff after a failed poll, in milliseconds. */
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
 /**
@@ -147,7 +142,7 @@ async function startQueueWorker(
     waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
     visibilityTimeout: visibilitySeconds,
     messageSystemAttributeNames: [...systemAttributes],
-    // Each message is acknowledged once it is done, without waiting for the slowest of its batch.
+    // Each message is deleted once it is done, without waiting for the slowest of its batch.
     shouldDeleteMessages: false,
     suppressFifoWarning: true, // the code below keeps the order of a group
     preReceiveMessageCallback: async () => {
@@ -159,7 +154,7 @@ async function startQueueWorker(
     },
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
-        // Other processes can receive these messages immediately.
+        // Makes the messages immediately visible to other processes.
         for (const { receipt } of messages.map(queueMessage))
           await queue.changeVisibility(receipt, 0);
         return [];
@@ -179,33 +174,29 @@ async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // The poll is not aborted: messages of an aborted poll would stay invisible until their
-      // visibility timeout ends.
+      // The poll is not aborted, because messages of an aborted poll would stay invisible until
+      // their visibility timeout ends.
       consumer.stop();
       void adapters.endPolls?.(url);
     },
     finished: async () => {
       while (consumer.status.isPolling) {
         await sleep(lookMs);
-        await adapters.endPolls?.(url); // again: the last poll may have been about to start
+        await adapters.endPolls?.(url); // repeated: the last poll may have started after `stop`
       }
       while (running.size > 0) await Promise.race(running);
     },
   };
 }
 
-/**
- * Groups messages that must run in sequence. Groups on a standard queue serve fairness, so their
- * messages run independently.
- */
+/** Groups messages that must run in sequence. A standard queue's groups serve only fairness. */
 function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
   if (!isOrdered(name)) return messages.map((message) => [message]);
   return [...Map.groupBy(messages, ({ group }) => group).values()];
 }
 
 /**
- * Processes the messages of one group in sequence. Never throws: failures are logged, and SQS
- * redelivers the message.
+ * Processes a group in sequence. Never throws: failures are logged, and SQS redelivers the message.
  */
 async function workOn(
   runtime: Runtime,
@@ -223,7 +214,7 @@ async function workOn(
   try {
     for (const message of group) {
       if (behindMs !== undefined) {
-        // This message must not overtake the retried one of its group.
+        // The message must not overtake the retried one of its group.
         waiting.delete(message);
         await queue.changeVisibility(message.receipt, behindMs);
         continue;

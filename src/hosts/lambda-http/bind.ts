@@ -6,7 +6,6 @@ import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
-/** Module with everything that a function's invocations need. */
 export interface InvocationModule {
   readonly createLambdaRuntime: typeof createLambdaRuntime;
   readonly openMeasuring: typeof openMeasuring;
@@ -14,10 +13,9 @@ export interface InvocationModule {
   loadSdk(server: DeclaredServer, name?: string): Promise<unknown> | undefined;
 }
 
-/** Loaded module and runtime of an invocation. */
 export interface Invoked<Loaded> {
   readonly loaded: Loaded;
-  /** Bound from the environment, once per process. */
+  /** Runtime, created from the environment once per process. */
   readonly runtime: Runtime;
 }
 
@@ -25,12 +23,11 @@ export interface Invoked<Loaded> {
  * Prepares a server for a function: `server.ready()` can be awaited before the first invocation,
  * and SIGTERM closes the server.
  *
- * @param load - imports the module at the first invocation, because a cold start waits for all
- * imports of a function (`bundle-import` in `bench/results.json`). In Lambda, the import starts
- * during initialization, when the function has a whole processor regardless of its memory. No code
- * waits for it then, and a failure recurs at the first use.
- * @param name - the only handler that is called; default: any.
- * @returns the module and runtime, created for the first invocation.
+ * @param load - imports the module that invocations need; a static import would prolong the cold
+ * start (`bundle-import` in `bench/results.json`). In Lambda, the import starts during
+ * initialization, when the function has a whole processor regardless of its memory. Nothing awaits
+ * it there; after a failure, the first invocation imports again.
+ * @param name - the only handler that the function calls; default: any.
  */
 export function prepareLambda<Loaded extends InvocationModule>(
   server: Server,

@@ -3,23 +3,23 @@ import type { GatewayClaims } from "../../base/identity/claims.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
-/** HTTP event of one shape: reads as a request, and writes results of the same shape. */
+/**
+ * HTTP event of one shape. Converts itself to a request, and answers to results of the same shape.
+ */
 export interface HttpEvent<Result> {
   readonly method: string;
   /** Body as the gateway or a middleware left it. */
   readonly body: unknown;
   /** Maximum size of the result as JSON, in bytes. */
   readonly maxResultBytes: number;
-  /** Number of cookies that a response can set. */
   readonly maxCookies: number;
   /** Returns a copy of the headers, with names in lower case. */
   headers(): Record<string, string>;
-  /** @param headers - result of `headers`. */
+  /** @param headers - result of `headers()`. */
   request(headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;
   write(answer: LambdaAnswer): Result;
 }
 
-/** Members that tell the shapes of events apart. */
 export interface UnreadEvent {
   readonly version?: unknown;
   readonly httpMethod?: unknown;
@@ -32,8 +32,8 @@ export interface UnreadEvent {
 }
 
 /**
- * Returns whether an event looks like a request but is not one: a call of a Lambda authorizer,
- * whose result is a policy, or a WebSocket message, to which some tools add a method.
+ * Returns whether an event only looks like a request: a call of a Lambda authorizer, whose result
+ * is a policy, or a WebSocket message, to which some tools add a method.
  */
 export function isNoRequest(event: UnreadEvent): boolean {
   return asksAuthorizer(event) || isOfSocket(event.requestContext);
@@ -43,7 +43,6 @@ export function asksAuthorizer(event: object): boolean {
   return "methodArn" in event || "routeArn" in event;
 }
 
-/** Returns whether a request context belongs to a WebSocket message. */
 export function isOfSocket(requestContext: unknown): boolean {
   return (
     typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)
@@ -51,23 +50,22 @@ export function isOfSocket(requestContext: unknown): boolean {
   );
 }
 
-/** Facts about a request that its event does not contain. */
 export interface EventScope {
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number | undefined;
 }
 
-/** Response in the form that all result shapes share. */
+/** Response before its conversion to a result of the event's shape. */
 export interface LambdaAnswer {
   readonly statusCode: number;
-  /** Names are in lower case, without `set-cookie`. */
+  /** Headers, with names in lower case and without `set-cookie`. */
   headers: Record<string, string>;
   readonly cookies: readonly string[];
   readonly body?: string | undefined;
   readonly isBase64Encoded?: boolean | undefined;
 }
 
-/** Converts a response with its complete body to an answer. Bytes become base64. */
+/** Converts a response with a complete body. Bytes become base64. */
 export function wholeAnswer(
   { status: statusCode, headers, cookies }: Omit<HttpResponse, "body">,
   body: WholeBody,
@@ -77,11 +75,10 @@ export function wholeAnswer(
   return { statusCode, headers, cookies, body: text, isBase64Encoded: true };
 }
 
-/** Body that is not a stream. */
 export type WholeBody = Exclude<HttpResponse["body"], ReadableStream>;
 
 /**
- * Converts the pipeline's response to an answer. Bytes and streams become base64.
+ * Converts the pipeline's response. Bytes and streams become base64.
  *
  * @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`.
  */
@@ -98,7 +95,6 @@ function isWhole(body: HttpResponse["body"]): body is WholeBody {
   return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
 
-/** Creates the error of an answer that exceeds the limit of its transport. */
 export function tooLarge(maxBytes: number): FrameworkError {
   return new FrameworkError(
     "response_too_large",
@@ -108,7 +104,6 @@ export function tooLarge(maxBytes: number): FrameworkError {
 
 const noBytes = new Uint8Array(0);
 
-/** Creates the reader of an event's body, {@link HttpRequest.readBody}. */
 export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["readBody"] {
   return (limitBytes) => {
     if (body === undefined || body === null || body === "") return noBytes;
@@ -119,8 +114,8 @@ export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["r
 }
 
 /**
- * Creates the reader of a form that a middleware has parsed, {@link HttpRequest.readForm}. Files of
- * `multipart/form-data` stay in the form that the middleware chose.
+ * Creates the reader of a form that a middleware has parsed; `undefined` for any other body. Files
+ * of `multipart/form-data` stay in the form that the middleware chose.
  */
 export function formReader(
   body: unknown,
@@ -144,7 +139,6 @@ const isForm = /^\s*(application\/x-www-form-urlencoded|multipart\/form-data)\s*
 /** Maximum nesting of a form. Fields, lists of fields and files in lists need less. */
 const maxFormDepth = 8;
 
-/** Returns the size of all names and values, in bytes. */
 function sizeOf(value: unknown, depth: number): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (value instanceof Uint8Array) return value.byteLength;
@@ -160,13 +154,13 @@ function sizeOf(value: unknown, depth: number): number {
   );
 }
 
-/** Returns the bytes of a string, or of the value that a middleware parsed from JSON. */
+/** Returns the bytes of a body: a string, or a value that a middleware has parsed from JSON. */
 function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
   if (typeof body === "string") return Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
   try {
     if (typeof body === "object") return Buffer.from(JSON.stringify(body));
   } catch {
-    // A cycle, or a nesting deeper than the stack. No gateway sends either.
+    // A cycle, or nesting deeper than the stack allows. No gateway sends either.
   }
   throw new FrameworkError("malformed_request", "The body of the event is not a text");
 }
@@ -177,8 +171,8 @@ interface EventBody {
 }
 
 /**
- * Returns a string from an event, or `otherwise`. Any caller allowed to invoke the function may
- * have sent the event.
+ * Returns a value of an event, or `otherwise` if it is not a string: any caller allowed to invoke
+ * the function may have created the event.
  */
 export function textOf(value: unknown, otherwise = ""): string {
   return typeof value === "string" ? value : otherwise;
@@ -199,8 +193,8 @@ export function isPlainPath(path: string): boolean {
 const unplain = /[^\w.~!$&'()*+,;=:@/-]/;
 
 /**
- * Encodes a path that a gateway has decoded, so that it is decoded once like any other. A `/` from
- * the gateway may have been `%2F`; the two are indistinguishable.
+ * Encodes a path that a gateway has decoded, because the router decodes every path. A `/` may have
+ * been sent as `%2F`; the two are indistinguishable.
  */
 export function encodedPath(path: string): string {
   return isPlainPath(path)
@@ -208,9 +202,8 @@ export function encodedPath(path: string): string {
     : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
 }
 
-/** Returns the claims that an authorizer has verified, if they are an object. */
 export function claimsBy(by: GatewayClaims["by"], claims: unknown): GatewayClaims | undefined {
-  // Safe: an object parsed from JSON.
+  // Safe: the object was parsed from JSON.
   return typeof claims === "object" && claims !== null
     ? { by, claims: claims as Record<string, unknown> }
     : undefined;
@@ -219,7 +212,7 @@ export function claimsBy(by: GatewayClaims["by"], claims: unknown): GatewayClaim
 async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop cancels the stream.
+  // A throw leaves the loop, which cancels the stream.
   for await (const chunk of stream) {
     length += chunk.byteLength;
     if (length > maxBytes) throw tooLarge(maxBytes);

@@ -7,14 +7,18 @@ import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";
 import { timeoutMessage } from "./middy-error.ts";
 import { logLate } from "./run-middlewares.ts";
 
-/** Invocation of a function, and its answer in the making. */
+/** Invocation of a function: runs it and turns its outcome into an answer. */
 export interface Exchange<Answer> {
   /** Headers of the event before any middleware can change them, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   run(scope: RequestScope, middy: MiddyFunction): Promise<Answer>;
-  /** Answers at the deadline. Default: the answer of `fail`. */
+  /** Returns the answer at the deadline. Without this method, `fail` answers. */
   timedOut?(middy: MiddyFunction): Promise<Answer>;
-  /** @throws the error if its event's source has to know it. */
+  /**
+   * Returns the answer to an error.
+   *
+   * @throws the error itself if the source of the event must receive it.
+   */
   fail(error: unknown, scope: RequestScope): Answer;
   /** Returns the result of the invocation. Called once. */
   finish(answer: Answer, scope: RequestScope): unknown;
@@ -23,17 +27,17 @@ export interface Exchange<Answer> {
 export interface Invocation {
   readonly event: unknown;
   readonly context: unknown;
-  /** Tenant of the function's environment, if its tenant isolation mode is on. */
+  /** Tenant of the execution environment, if the function's tenant isolation mode is on. */
   readonly isolatedTo: string | undefined;
 }
 
 /**
- * Creates the Middy execution mode: runs all middlewares and the handler inside the request's
- * scope. Every response needs its ID and its error body, even if a `before` answers early. Middy
- * then skips every `after`, so the steps for all responses are here.
+ * Creates the Middy execution mode that runs all middlewares and the handler inside the request's
+ * scope. Every response needs its request ID and error body, even if a `before` hook answers early
+ * and Middy skips every `after` hook, so the steps for all responses are here.
  *
- * @param open - reads the event once, before any middleware can change it. Lambda receives an error
- * that it throws.
+ * @param open - reads the event once, before any middleware can change it. If it throws, Lambda
+ * receives the error.
  */
 export function scopeMode<Answer>(
   runtime: Runtime,
@@ -42,10 +46,11 @@ export function scopeMode<Answer>(
   return (middy) => {
     const { plugin } = middy;
     const deadlines = createDeadlines(plugin);
-    plugin.timeoutEarly = false; // Middy's skips `before`s and runs `after`s during the handler
+    // Middy's own early timeout skips `before` hooks, and runs `after` hooks during the handler.
+    plugin.timeoutEarly = false;
 
     const answerOf = (event: unknown, context: unknown): Promise<unknown> =>
-      // The run or its deadline settles one promise. Promise.race would create three more.
+      // The run or its deadline settles this one promise. `Promise.race` would create three more.
       new Promise((resolve, reject) => {
         if (runtime.log.isSampling) runtime.log.refreshSampling();
         const nowMs = Date.now();
@@ -88,20 +93,19 @@ export function scopeMode<Answer>(
         });
       });
     return (event, context) =>
-      // Metrics are written before the process may be frozen.
+      // Metrics are flushed with the answer, because Lambda may then freeze the process.
       runtime.metrics === undefined
         ? answerOf(event, context)
         : answerOf(event, context).finally(runtime.metrics.flush);
   };
 }
 
-/** Members of an invocation's context, which a test may leave out. */
+/** Invocation's context, which a test may leave incomplete. */
 interface GivenContext {
   readonly tenantId?: unknown;
   readonly getRemainingTimeInMillis?: unknown;
 }
 
-/** Returns the tenant in an invocation's context: the one that Lambda invoked the function for. */
 function tenantOf(context: unknown): string | undefined {
   const { tenantId }: GivenContext = Object(context);
   return typeof tenantId === "string" && tenantId !== "" ? tenantId : undefined;
@@ -121,7 +125,8 @@ function timeoutListener(
         scope.log.warn("handler.abandoned", { afterMs });
         abort();
         answerError(timeout);
-        // The run records its outcome shortly after, while the response is on its way.
+        // The aborted run records its metrics after the answer, so they are flushed in a later
+        // turn.
         const { metrics } = scope.runtime;
         if (metrics?.flush !== undefined) setImmediate(metrics.flush);
       }),
@@ -129,15 +134,14 @@ function timeoutListener(
 }
 
 /**
- * Deadline of an invocation. Those that are watched form a doubly linked list, which has the
- * cheapest insertion and removal. New deadlines go to the front.
+ * Deadline of an invocation. Watched deadlines form a doubly linked list, newest first, because its
+ * insertions and removals are the cheapest.
  */
 interface Deadline {
-  /** Time until Lambda ends the process, in milliseconds. */
   readonly leftMs: number;
   readonly delayMs: number;
   readonly dueMs: number;
-  /** Aborts at the deadline, if it is watched. Its reason is the error of the 504 response. */
+  /** Signal that aborts at a watched deadline. Its reason is the error of the 504 response. */
   readonly signal: AbortSignal;
   readonly controller: AbortController;
   listener: TimeoutListener | undefined;
@@ -147,7 +151,6 @@ interface Deadline {
 
 interface TimeoutListener {
   /**
-   * Called at the deadline.
    * @param afterMs - time that the invocation had, in milliseconds.
    * @param abort - aborts the signal. Its listeners run synchronously, so call it within the
    * invocation's scope.
@@ -169,7 +172,9 @@ interface Deadlines {
 
 /** Default time reserved for sending the response, in milliseconds. */
 const defaultMarginMs = 50;
-/** Middy's default, in milliseconds. It is indistinguishable from an explicit value. */
+/**
+ * Middy's default margin, in milliseconds. An explicit 5 is indistinguishable and also becomes 50.
+ */
 const middyMarginMs = 5;
 /**
  * Longest time between two checks, in milliseconds. The timer may keep an idle process running for
@@ -178,10 +183,11 @@ const middyMarginMs = 5;
 const lookMs = 500;
 
 /**
- * Creates the deadlines of one function. They share one timer, which an invocation sets and clears
- * only if it is due first. Per invocation, either call took a tenth to a quarter of its time
- * (`wrapped-no-log` in `bench/results.json`). A Set was as slow, because V8 reallocates it whenever
- * it becomes empty. The timer keeps the process running while an invocation is in progress.
+ * Creates the deadlines of one function. They share one timer, which an invocation replaces only if
+ * its deadline is the first: setting or clearing a timer took a tenth to a quarter of an
+ * invocation's time (`wrapped-no-log` in `bench/results.json`). A `Set` of deadlines was as slow,
+ * because V8 reallocates it whenever it becomes empty. The timer keeps the process running during
+ * an invocation.
  *
  * @param plugin - if it disables the early timeout, deadlines are not watched and no signal aborts.
  */

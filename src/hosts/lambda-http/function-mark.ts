@@ -1,12 +1,12 @@
-/** Description of a keelson function for packaging tools. */
+/** Description of a keelson function, for tools that check how it is deployed. */
 export interface FunctionMark {
   /** Kind of the function, such as `http` for `lambdaHttp`. */
   readonly kind: string;
-  /** For `lambdaHandler`, the only handler that is called. */
+  /** Name of the only handler that the function calls, for `lambdaHandler`. */
   readonly handler?: string;
 }
 
-/** Shared by all copies of keelson: a bundle contains a separate one. */
+/** Global symbol, because a bundle contains its own copy of keelson. */
 const mark = Symbol.for("keelson.function");
 
 export function marked<Made extends object>(made: Made, saying: FunctionMark): Made {
@@ -14,9 +14,9 @@ export function marked<Made extends object>(made: Made, saying: FunctionMark): M
 }
 
 /**
- * Returns the description of a function, or `undefined` without one, such as for a function that
- * wraps another.
+ * Returns the description of a function. `undefined` if it has none, such as a function that wraps
+ * another.
  */
 export function markOf(made: object): FunctionMark | undefined {
-  return (made as { readonly [mark]?: FunctionMark })[mark]; // safe: only `marked` sets it
+  return (made as { readonly [mark]?: FunctionMark })[mark]; // safe: only `marked` sets this
 }

@@ -22,7 +22,6 @@ export type HttpApiEvent = APIGatewayProxyEventV2;
 /** Lambda result for an HTTP API or a function URL. */
 export type HttpApiResult = APIGatewayProxyStructuredResultV2;
 
-/** Event of an HTTP API with payload format 2.0, or of a function URL. */
 export class HttpApi implements HttpEvent<HttpApiResult> {
   readonly #event: HttpApiEvent;
   readonly method: string;
@@ -81,7 +80,10 @@ export class HttpApi implements HttpEvent<HttpApiResult> {
   }
 }
 
-/** Returns the encoded path. An HTTP API decodes it; a function URL passes it on as sent. */
+/**
+ * Returns the encoded path of an event. An HTTP API decodes paths; a function URL passes them on as
+ * sent.
+ */
 function path({ rawPath, requestContext }: HttpApiEvent): string {
   const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
   return isPlainPath(path) || isAsSent(textOf(requestContext.domainName))
@@ -91,8 +93,8 @@ function path({ rawPath, requestContext }: HttpApiEvent): string {
 
 /**
  * Returns whether an event's path is encoded as the client sent it. A function URL's event contains
- * the URL's own domain, even behind another one. Two emulators do the opposite of AWS: LocalStack
- * decodes the paths of function URLs, and serverless-offline does not decode any.
+ * the URL's own domain, even if the client used another domain. Two emulators do the opposite of
+ * AWS: LocalStack decodes the paths of function URLs, and serverless-offline decodes no paths.
  */
 function isAsSent(domainName: string): boolean {
   if (domainName.includes(".lambda-url.")) return !domainName.includes(".localstack.cloud");
@@ -101,7 +103,7 @@ function isAsSent(domainName: string): boolean {
 
 /**
  * Returns the claims that the gateway's authorizer verified. Only the gateway writes
- * `requestContext`.
+ * `requestContext`, so they are trusted.
  */
 function verifiedClaims(requestContext: object): GatewayClaims | undefined {
   const { authorizer } = requestContext as {

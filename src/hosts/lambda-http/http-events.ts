@@ -32,7 +32,7 @@ export { loadSdk } from "./preload.ts";
 /** Event that `lambdaHttp` and `lambdaHandler` answer. */
 export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
 
-/** Result for an event of this shape. */
+/** Lambda result for an event of the shape `Event`. */
 export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
   Event extends HttpApiEvent
     ? HttpApiResult
@@ -41,9 +41,9 @@ export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
       : RestApiResult;
 
 /**
- * Creates the execution mode of a function that answers events of every shape.
+ * Creates the execution mode of a function that answers HTTP events of every shape.
  *
- * @param name - the only handler that is answered, which has a route; default: every route.
+ * @param name - the only handler that the function calls; default: every handler with a route.
  */
 export function httpMode(runtime: Runtime, name?: string): Mode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
@@ -57,7 +57,7 @@ export function httpMode(runtime: Runtime, name?: string): Mode {
 
 type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
 
-/** Reads an event by its shape. Returns `undefined` for one that is not HTTP. */
+/** Recognizes an HTTP event by its shape. Returns `undefined` for any other event. */
 export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
   if (typeof event !== "object" || event === null) return undefined;
   const unread: UnreadEvent = event;
@@ -66,7 +66,7 @@ export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
   return LoadBalancer.matches(unread) ? new LoadBalancer(unread) : undefined;
 }
 
-/** @throws Error for an event of another kind. */
+/** @throws Error if the event is not HTTP. */
 function requireHttp(event: unknown): AnyHttpEvent {
   const http = httpEventOf(event);
   if (http !== undefined) return http;
@@ -90,8 +90,8 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   abstract run(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer>;
 
   /**
-   * Returns the error's uniform response, and logs the error. Without middlewares, the error is
-   * from a keelson handler: its class determines the status on every host.
+   * Logs an error and returns its uniform response. Without middlewares, the error comes from a
+   * keelson handler, so its class determines the status, as on every host.
    */
   fail(error: unknown, scope: RequestScope): LambdaAnswer {
     return failure(this.hasMiddlewares ? fromMiddy(error) : error, scope, {
@@ -112,11 +112,7 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
     return result;
   }
 
-  /**
-   * Reads the result of the middlewares.
-   *
-   * @throws TypeError if it is not a valid response.
-   */
+  /** @throws TypeError if the result of the middlewares is not a valid response. */
   protected read(result: unknown): LambdaAnswer {
     return measured(readResult(result), this.http.method);
   }
@@ -127,7 +123,6 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   }
 }
 
-/** Exchange of an event that the server's routes answer. */
 class RoutedExchange extends HttpExchange {
   readonly #invocation: Invocation;
   readonly routes: Runtime["routes"];
@@ -155,7 +150,9 @@ class RoutedExchange extends HttpExchange {
     return this.read(result);
   }
 
-  /** Answers the event that the middlewares left, with a result that they can read. */
+  /**
+   * Answers the event as the `before` hooks left it, with a result that the `after` hooks can read.
+   */
   async #answerWithin(event: unknown, scope: RequestScope): Promise<LambdaHttpResult> {
     const http = requireHttp(event);
     const request = http.request(http.headers(), scope);
@@ -163,8 +160,8 @@ class RoutedExchange extends HttpExchange {
     try {
       return writeAnswer(await this.#answer(request, scope, http), scope, http);
     } catch (error) {
-      if (scope.signal?.aborted) throw error; // it was answered before
-      // Middy's error handler would make a 500 of each error.
+      if (scope.signal?.aborted) throw error; // the deadline was already answered
+      // Caught here, because Middy's error handler would turn every error into a 500.
       const { method, headers } = request;
       return writeAnswer(
         failure(error, scope, { method, headers, signal: undefined }),
@@ -182,7 +179,7 @@ class RoutedExchange extends HttpExchange {
   }
 }
 
-/** Writes an answer in the shape of its event. Logs the cookies that the shape cannot carry. */
+/** Converts an answer to its event's shape. Logs how many cookies the shape cannot carry. */
 function writeAnswer(
   answer: LambdaAnswer,
   scope: RequestScope,
@@ -198,11 +195,7 @@ function writeAnswer(
   return http.write(answer);
 }
 
-/**
- * Rejects a response that does not fit its transport.
- *
- * @throws FrameworkError `response_too_large`.
- */
+/** @throws FrameworkError `response_too_large` if the response is too large for its transport. */
 export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHttpEvent): void {
   // Safe: only a query's response is a stream, and queries skip this check.
   const answer = wholeAnswer({ ...response, cookies: [] }, response.body as WholeBody);
@@ -210,7 +203,7 @@ export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHtt
     throw tooLarge(http.maxResultBytes);
 }
 
-/** Reports an answer to the observer. Lambda does not reveal whether the client receives it. */
+/** Reports an answer as complete, because Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
   scope: RequestScope,
@@ -238,8 +231,8 @@ function failure(
 }
 
 /**
- * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, it
- * stays, because it describes a body that is not sent.
+ * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, the
+ * header stays, because it describes a body that is not sent.
  */
 export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
   const { statusCode, headers, body, isBase64Encoded } = answer;
@@ -254,7 +247,7 @@ export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
 
 /**
  * Returns whether a result, as JSON, exceeds the limit of its transport. A character takes at most
- * six bytes, and headers a few kilobytes, so only large bodies are serialized for the measurement.
+ * six bytes, and headers a few kilobytes, so only large bodies are measured.
  */
 function isOver(maxBytes: number, body: string | undefined, result: LambdaHttpResult): boolean {
   if (body === undefined || body.length * 6 < maxBytes - 65_536) return false;

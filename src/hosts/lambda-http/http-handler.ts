@@ -67,20 +67,18 @@ function httpFunction<Event extends LambdaHttpEvent>(
     handler,
     name === undefined ? { kind: "http" } : { kind: "handler", handler: name },
   );
-  // Safe: Middy's handlers have these methods and return themselves.
+  // The cast is safe: a Middy handler has these methods, and each returns the handler itself.
   return told as unknown as LambdaHttpHandler<Event>;
 }
 
-/**
- * Rejects a handler set on the function: the server's handlers answer, so it would never be called.
- */
+/** Throws, because the server's handlers answer and a handler of the function would never run. */
 function refuseHandler(): never {
   throw new Error(
     ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
   );
 }
 
-/* v8 ignore next 3 -- Middy requires it, but the execution mode answers, in its scope */
+/* v8 ignore next 3 -- Middy requires a handler, but the execution mode answers in its place */
 function answeredByMode(): never {
   throw new Error("lambdaHttp: no handler can be called around its execution mode");
 }

@@ -7,20 +7,17 @@ import type { Server } from "../../app/server/server.ts";
 import { openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
 
-/** Loads the client that the first request waits for. */
 export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamodb-sdk.ts");
 
-/** Opens the function's metrics, if they are configured. */
 export const openMeasuring = async (server: DeclaredServer): Promise<Measuring | undefined> =>
   server.options.metrics &&
   (await import("../../app/metrics/emf-metrics.ts")).openLambdaMetrics(server, process.env);
 
-/** Flushes the metrics of an invocation before it ends, because the process may then be frozen. */
+/** Flushes the metrics before an invocation ends, because Lambda may then freeze the process. */
 export function measured<Result>({ metrics }: Runtime, result: Promise<Result>): Promise<Result> {
   return metrics === undefined ? result : result.finally(metrics.flush);
 }
 
-/** Binds a server to the environment and to AWS. */
 export function createLambdaRuntime(
   server: Server,
   powertools: PowertoolsThreshold | undefined,

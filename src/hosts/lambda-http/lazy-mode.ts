@@ -4,7 +4,6 @@ import type { ExecutionMode } from "./middleware.ts";
 /** Handler of a Middy function. Middy passes a signal in the options. */
 export type MiddyHandler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
-/** Hook of a middleware. */
 export type MiddyHook = (request: MiddyRequest) => unknown;
 
 export interface MiddyRequest {
@@ -15,14 +14,14 @@ export interface MiddyRequest {
 
 export interface MiddyPlugin {
   timeoutEarly: boolean;
-  /** Time before the function's timeout, in milliseconds. */
+  /** Time between the early timeout and the function's timeout, in milliseconds. */
   readonly timeoutEarlyInMillis: number;
   timeoutEarlyResponse(): unknown;
   requestStart(request: MiddyRequest): void;
   requestEnd(request: MiddyRequest): unknown;
 }
 
-/** Middy's private protocol, of which only {@link lazyMode} knows the order of arguments. */
+/** Middy's private protocol. Only {@link lazyMode} knows the order of the arguments. */
 interface MiddyTools {
   middyRequest(event: unknown, context: unknown): MiddyRequest;
   runRequest(
@@ -35,29 +34,30 @@ interface MiddyTools {
   ): Promise<unknown>;
 }
 
-/** Middy function as its execution mode receives it. `use` adds to its lists at any time. */
+/**
+ * Middy function as its execution mode receives it. `use` may add hooks to the lists at any time.
+ */
 export interface MiddyFunction extends MiddyParts {
   readonly afters: readonly MiddyHook[];
   readonly plugin: MiddyPlugin;
   request(event: unknown, context: unknown): MiddyRequest;
-  /** Runs a request through the given parts and the function's own `after`s. */
+  /** Runs a request through the given parts and the function's own `after` hooks. */
   run(request: MiddyRequest, parts: MiddyParts): Promise<unknown>;
 }
 
-/** Parts of a Middy function that a run may replace. */
 export interface MiddyParts {
   readonly befores: readonly MiddyHook[];
   readonly handler: MiddyHandler;
   readonly onErrors: readonly MiddyHook[];
 }
 
-/** Creates the function that Lambda invokes. */
+/** Execution mode: creates the function that Lambda invokes. */
 export type Mode = (middy: MiddyFunction) => (event: unknown, context: unknown) => Promise<unknown>;
 
 /**
- * Creates a Middy execution mode that is loaded at the first invocation: a cold start waits for all
- * imports of a function, and Lambda can prepare the first event in that time. A failed load is
- * retried.
+ * Creates a Middy execution mode that is loaded at the first invocation, because a cold start waits
+ * for all imports of a function. Lambda can prepare the first event meanwhile. A failed load is
+ * retried at the next invocation.
  */
 export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
   const mode = (
@@ -87,6 +87,7 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
     };
     return lazyHandler;
   };
-  // Safe: Middy types a mode as `() => void`, and calls it with the six arguments above.
+  // The cast is safe: Middy types a mode as `() => void`, but calls it with the six arguments
+  // above.
   return mode as unknown as ExecutionMode;
 }

@@ -1,12 +1,12 @@
 import { addHeader, copyHeaders, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 
-/** Values by name, which an event may contain twice: one value each, and a list each. */
+/** Headers or query parameters of an event by name: one value each, or a list of values each. */
 type Values = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
  * Reads the headers of an event that may contain them twice, as single values and as lists. Names
- * become lower case, and repeated headers are joined as RFC 9110 specifies. A list wins, unless it
- * is empty.
+ * become lower case, and repeated headers are joined as RFC 9110 specifies. A list that is not
+ * empty overrides the single value.
  */
 export function eventHeaders(single: Values, multiple: Values): HeaderMap {
   const headers = copyHeaders(single ?? {});
@@ -26,9 +26,11 @@ function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
 }
 
 /**
- * Rebuilds the query string from an event's parameters. A name's list wins over its single value,
- * which is the last of the list; the list may be empty or missing. API Gateway decodes parameters,
- * so `encode` encodes them again. A load balancer passes them on as sent.
+ * Rebuilds the query string from an event's parameters. A list that is not empty overrides the
+ * single value, which is only the last of the list.
+ *
+ * @param encode - encodes parameters, which API Gateway decodes. A load balancer passes them on as
+ * sent.
  */
 export function joinQuery(
   single: Values,

@@ -1,7 +1,7 @@
 import type { Context } from "aws-lambda";
 
-// Public types cannot refer to Middy's, which import a package that hardly any project has
-// installed.
+// These types repeat Middy's own, which import a package that hardly any project has installed and
+// therefore cannot appear in public types.
 
 /** Request that Middy passes to a middleware. */
 export interface MiddlewareRequest<Event = unknown, Result = unknown> {
@@ -21,7 +21,7 @@ export interface Middleware<Event = unknown, Result = unknown> {
   name?: string;
 }
 
-/** Middleware typed for another event or result. Whether it fits shows only at run time. */
+/** Middleware typed for another event or result. TypeScript does not check whether it fits. */
 export interface ForeignMiddleware {
   readonly before?: (request: never) => unknown;
   readonly after?: (request: never) => unknown;
@@ -41,5 +41,5 @@ export interface WithMiddlewares<Event, Result> {
   onError(middleware: (request: MiddlewareRequest<Event, Result>) => unknown): this;
 }
 
-/** Execution mode of a Middy function: the `executionMode` of its options. Only Middy calls it. */
+/** Value for the `executionMode` option of a Middy function. Only Middy calls it. */
 export type ExecutionMode = () => void;

@@ -5,9 +5,9 @@ import { FrameworkError, isTypedError, PipelineError } from "../../base/errors/e
 import type { MiddyHook } from "./lazy-mode.ts";
 
 /**
- * Converts errors that Middy's middlewares throw, which carry a status like errors of
- * `http-errors`. Statuses 400 to 499 become typed errors, and Middy's early timeout becomes
- * `timeout`. Other errors stay unchanged.
+ * Converts an error of a Middy middleware: one with a `statusCode` from 400 to 499, like those of
+ * `http-errors`, becomes a typed error, and an early timeout becomes `timeout`. Others stay
+ * unchanged.
  */
 export function fromMiddy(error: unknown): unknown {
   if (!(error instanceof Error) || isTypedError(error)) return error;
@@ -21,7 +21,7 @@ export function fromMiddy(error: unknown): unknown {
     statusCode > 499
   )
     return error;
-  // Safe: describing an error checks its headers.
+  // Safe: `describeError` checks the headers of an error.
   const details = { cause: error, headers: (headers ?? {}) as Record<string, string> };
   return new PipelineError(
     expose === false ? "The request was refused" : message,
@@ -38,10 +38,7 @@ interface HttpErrorLike {
   readonly headers?: unknown;
 }
 
-/**
- * Returns whether an error is the default one of `timeoutEarlyResponse`, in this copy of Middy or
- * another.
- */
+/** Returns whether an error is Middy's default for an early timeout, from any copy of Middy. */
 function isEarlyTimeout({ name, cause }: Error): boolean {
   return (
     name === "TimeoutError" &&
@@ -51,10 +48,8 @@ function isEarlyTimeout({ name, cause }: Error): boolean {
 }
 
 /**
- * Wraps the first `onError` hook so that it records the error before any hook can replace or answer
- * it.
- *
- * @returns the hooks to run; the first one calls `note`.
+ * Returns the `onError` hooks with the first one wrapped: it passes the error to `note` before any
+ * hook can replace or answer the error.
  */
 export function noting(
   onErrors: readonly MiddyHook[],
@@ -66,12 +61,12 @@ export function noting(
     note(request.error);
     return first(request);
   };
-  // Middy passes the names of middlewares to its hooks.
+  // Middy passes the names of middlewares to its own hooks, so the wrapper keeps the name.
   return [Object.defineProperty(noted, "name", { value: first.name }), ...others];
 }
 
 /**
- * Logs an error that a middleware has answered. The status of its response determines the level.
+ * Logs an error that a middleware has answered. The status of the response determines the level.
  */
 export function logAnswered(scope: RequestScope, thrown: unknown, result: unknown): void {
   const error = fromMiddy(thrown);
@@ -86,9 +81,9 @@ export function logAnswered(scope: RequestScope, thrown: unknown, result: unknow
   warnOfUndeclared(scope, data);
 }
 
-/** Returns the HTTP status of a result, or `undefined` without one. */
 function statusOf(result: unknown): number | undefined {
-  const { statusCode } = Object(result) as { readonly statusCode?: unknown }; // safe: objects have members
+  // Safe: `Object` always returns an object, whose absent members are `undefined`.
+  const { statusCode } = Object(result) as { readonly statusCode?: unknown };
   const status = Number(statusCode);
   return Number.isInteger(status) && status >= 100 ? status : undefined;
 }

@@ -4,10 +4,10 @@ import { readsWithoutSdk } from "../../aws/light/light-database.ts";
 import * as always from "./lambda-runtime.ts";
 
 /**
- * Loads the client that the first request of an HTTP function waits for. Skips it if every handler
- * of the function only reads configuration and a caller waits for the cold start.
+ * Loads the DynamoDB client before the first request needs it, unless every handler only reads
+ * configuration, which needs no client, and a caller waits for the cold start.
  *
- * @param name - the only handler that is called; default: all that have a route.
+ * @param name - the only handler that the function calls; default: every handler with a route.
  */
 export function loadSdk(
   { registry, ...server }: DeclaredServer,

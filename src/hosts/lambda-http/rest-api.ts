@@ -20,7 +20,6 @@ export type RestApiEvent = APIGatewayProxyEvent;
 /** Lambda result for a REST API. */
 export type RestApiResult = APIGatewayProxyResult;
 
-/** Event of a REST API, or of an HTTP API with payload format 1.0. */
 export class RestApi implements HttpEvent<RestApiResult> {
   readonly #event: RestApiEvent;
   readonly method: string;
@@ -88,8 +87,8 @@ export class RestApi implements HttpEvent<RestApiResult> {
 }
 
 /**
- * Returns the encoded path without a stage. A REST API's path has no stage and is as sent. An HTTP
- * API's has one and is decoded, even in format 1.0; only its events have a version.
+ * Returns the encoded path without the stage. A REST API passes the path on as sent. An HTTP API
+ * decodes it and includes the stage, even in format 1.0. Only an HTTP API's event has a `version`.
  */
 function path(event: RestApiEvent): string {
   return isOfHttpApi(event)
@@ -102,9 +101,9 @@ function isOfHttpApi(event: RestApiEvent): boolean {
 }
 
 /**
- * Returns the claims that the gateway's authorizer verified: a Cognito or JWT authorizer's are in
- * `claims`, a Lambda authorizer's next to its `principalId`. Only the gateway writes
- * `requestContext`.
+ * Returns the claims that the gateway's authorizer verified: a Cognito or JWT authorizer writes
+ * them to `claims`, a Lambda authorizer next to `principalId`. Only the gateway writes
+ * `requestContext`, so they are trusted.
  */
 function verifiedClaims(event: RestApiEvent): GatewayClaims | undefined {
   const { authorizer } = event.requestContext as {

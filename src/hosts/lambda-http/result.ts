@@ -1,9 +1,10 @@
 import type { LambdaAnswer } from "./codec.ts";
 
 /**
- * Reads the result of a handler or a middleware, in any shape. Accepts all that gateways accept,
- * including `null` for absent members and a status as a string, and also an object or bytes as
- * `body`, which gateways reject. A result without a `statusCode` is the body.
+ * Reads the result of a handler or a middleware, in any shape. Accepts everything that gateways
+ * accept, including `null` for absent members and a status as a string, and also an object or bytes
+ * as `body`, which gateways reject. A result without a `statusCode` becomes the body of a 200
+ * response.
  *
  * @throws TypeError for a result that is not a valid response; the message names the part and the
  * fix.
@@ -27,7 +28,7 @@ export function readResult(result: unknown): LambdaAnswer {
 const jsonType = "application/json";
 
 function membersOf(result: unknown): Readonly<Record<string, unknown>> {
-  // Safe: any member of an object may be read.
+  // Safe: any member of an object may be read, as `unknown`.
   return typeof result === "object" && result !== null ? (result as Record<string, unknown>) : {};
 }
 
@@ -40,7 +41,6 @@ function statusOf(given: unknown): number {
   );
 }
 
-/** Members of a result that may contain headers. */
 interface ResultHeaders {
   readonly headers: unknown;
   readonly multiValueHeaders: unknown;
@@ -49,8 +49,8 @@ interface ResultHeaders {
 
 /**
  * Reads the headers of a result. Names become lower case, and values become strings; `null` and
- * values that JSON omits are left out. Lists win. All cookies are kept, regardless of their member
- * and the spelling of `Set-Cookie`.
+ * values that JSON omits are left out. `multiValueHeaders` overrides `headers`. All cookies are
+ * kept, whatever member and spelling of `Set-Cookie` they come in.
  *
  * @throws TypeError if the headers are not an object, or a value is an object.
  */
@@ -114,12 +114,10 @@ function contentOf(
   return { body: jsonOf(body, "result's body") };
 }
 
-/**
- * Returns whether a body is a Node or web stream. Checks for functions, which plain data cannot
- * have.
- */
+/** Returns whether a body is a Node or web stream: it has methods, which plain data cannot have. */
 function isStream(body: object): boolean {
-  const { pipe, getReader } = body as Readonly<Record<string, unknown>>; // safe: objects have members
+  // Safe: any member of an object may be read, as `unknown`.
+  const { pipe, getReader } = body as Readonly<Record<string, unknown>>;
   return typeof pipe === "function" || typeof getReader === "function";
 }
 
@@ -142,9 +140,8 @@ function shown(value: unknown): string {
 }
 
 /**
- * Returns a member of a result as Lambda's JSON serialization would: the result of its `toJSON`,
- * such as a date string, if it has one, and `undefined` for functions and symbols. Bytes stay
- * bytes.
+ * Converts a value as Lambda's JSON serialization does: calls `toJSON`, such as of a date, and
+ * drops functions and symbols. Bytes stay bytes.
  */
 function jsonValue(value: unknown): unknown {
   const given = value instanceof Uint8Array || !hasToJson(value) ? value : value.toJSON();

@@ -3,7 +3,6 @@ import { describeError } from "../../base/errors/describe.ts";
 import type { MiddyFunction, MiddyParts, MiddyPlugin, MiddyRequest } from "./lazy-mode.ts";
 import { logAnswered, noting } from "./middy-error.ts";
 
-/** Part of a Middy function that an exchange runs. */
 export interface MiddlewareRun extends Pick<MiddyParts, "befores" | "handler"> {
   readonly event: unknown;
   readonly context: unknown;
@@ -38,8 +37,8 @@ export async function runMiddlewares(
 }
 
 /**
- * Ends a failed request like Middy: an error of the end becomes the `cause` of the request's error,
- * if that can carry one.
+ * Calls `requestEnd` for a failed request. As in Middy, an error of `requestEnd` becomes the
+ * `cause` of the request's error, if that error has no cause.
  */
 async function endFailed(
   plugin: MiddyPlugin,
@@ -55,13 +54,12 @@ async function endFailed(
   }
 }
 
-/** Middy's hooks may return any value. Only a promise is awaited. */
+/** Calls `requestEnd`, and returns its result only if that is a promise. */
 function ended(plugin: MiddyPlugin, request: MiddyRequest): unknown {
   const end = plugin.requestEnd(request);
   return end instanceof Promise ? end : undefined;
 }
 
-/** Logs an error that came after the request had been answered. */
 export function logLate(scope: RequestScope, error: unknown): void {
   const { data } = describeError(error, {
     requestId: scope.requestId,

@@ -13,19 +13,18 @@ type Bind = () => Promise<Runtime>;
 
 interface ShortClose {
   (): void;
-  /** Runtimes to close, by owner. */
   readonly [mark]: Map<object, Bind>;
 }
 
 /**
  * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. One
- * listener per process keeps the list of owners, so that modules have no state.
+ * listener per process holds the list of owners, so that no module has state.
  */
 export function closeAtShutdown(owner: object, bind: Bind): void {
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;
   const known = process.listeners("SIGTERM").find((listener) => mark in listener) as
     | ShortClose
-    | undefined; // safe: it has the mark
+    | undefined; // safe: only `shortClose` sets the mark
   const listener = known ?? shortClose();
   listener[mark].set(owner, bind);
   if (known === undefined) process.on("SIGTERM", listener);
@@ -43,8 +42,8 @@ function shortClose(): ShortClose {
 }
 
 /**
- * Closes only the `onClose` resources and the adapters: no work is in flight between two
- * invocations.
+ * Closes one runtime: only its `onClose` resources and its adapters, because no work is in flight
+ * between two invocations.
  */
 async function closeOne(bind: Bind): Promise<void> {
   const startMs = performance.now();

@@ -1,7 +1,6 @@
 import type { Context } from "aws-lambda";
 import type { Clock } from "../../base/process/clock.ts";
 
-/** Part of the Lambda context that batch functions read. */
 export type TimedContext = Partial<Pick<Context, "getRemainingTimeInMillis">>;
 
 export interface TimeLeft {

@@ -11,11 +11,13 @@ export interface WriteOnceOptions {
    * minutes.
    */
   readonly once?: OnceBy | RequiredKey;
-  /** `encrypted` encrypts the stored response with the key ring. Default: stored as plain data. */
+  /**
+   * `encrypted` encrypts the stored response with the key ring. Default: it is stored unencrypted.
+   */
   readonly replay?: "encrypted";
   /**
-   * Further headers that a retry receives, in addition to `content-type`, `location`, `etag`,
-   * `link` and `cache-control`.
+   * Headers that a retry receives in addition to `content-type`, `location`, `etag`, `link` and
+   * `cache-control`.
    */
   readonly replayHeaders?: readonly string[];
 }
@@ -39,7 +41,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
     throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
-    // With `requestScope`, this never runs: it takes the description and omits the middleware.
+    // `requestScope` reads the description and removes the middleware, so this function never runs.
     throw new Error(
       "writeOnce() claims nothing by itself: give middy({ executionMode: requestScope(server, { handler }) }), or the write could happen twice",
     );
@@ -48,7 +50,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
   return { before: Object.assign(before, { [described]: description }) };
 }
 
-/** Separates the claim's description from the middlewares. */
+/** Returns the description that `writeOnce` left among the hooks, if any, and all other hooks. */
 export function takeDescription(befores: readonly MiddyHook[]): {
   readonly description: ClaimDescription | undefined;
   readonly befores: readonly MiddyHook[];

@@ -48,16 +48,16 @@ async function consume(
 }
 
 /**
- * Returns the group of a message on an ordered queue. Groups on a standard queue serve fairness, so
- * a failed message there does not block others.
+ * Returns the group of a message on an ordered queue. A standard queue's groups serve only
+ * fairness, so a failed message there does not block others.
  */
 function orderedGroup({ eventSourceARN, attributes }: SQSRecord): string | undefined {
   return isOrdered(eventSourceARN) ? attributes.MessageGroupId : undefined;
 }
 
 /**
- * Handles records in sequence until one fails. Returns the records to retry: the failed one and all
- * behind it.
+ * Handles records in sequence until one fails. Returns the failed record and all after it, to
+ * retry.
  */
 async function leftOf(
   group: readonly SQSRecord[],
@@ -80,6 +80,6 @@ function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Q
     receipt: receiptHandle,
     group: attributes.MessageGroupId,
     receives: Number(attributes.ApproximateReceiveCount),
-    sentMs: Number(attributes.SentTimestamp) || undefined, // hand-written events may lack it
+    sentMs: Number(attributes.SentTimestamp) || undefined, // absent in hand-written events
   };
 }

@@ -10,17 +10,17 @@ import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
 /**
- * Minimum age of a row, in milliseconds. The function that committed a younger row is still
- * dispatching it.
+ * Minimum age of a row, in milliseconds. A younger row is still being dispatched by the function
+ * that committed it.
  */
 const graceMs = 2_000;
 /** Time to wait for a concurrent sweep of the same shard, in milliseconds. */
 const sweepMs = 2_000;
-/** Number of rows per page that are read and dispatched together. */
+/** Number of rows that are read and dispatched together. */
 const pageSize = 100;
 
 /**
- * Dispatches the rows named by the records of one invocation that are still in the outbox.
+ * Dispatches the rows that one invocation's records name, unless they have left the outbox.
  *
  * @throws TypeError if the event is not from a DynamoDB stream.
  */
@@ -55,8 +55,8 @@ async function dispatch(
       )
     ).flat(),
   );
-  // Lambda retries a stream batch from the first failed record, so the records behind it are
-  // redelivered. By then, the table no longer holds the dispatched rows.
+  // Lambda retries a stream batch from the first failed record, so it also redelivers the records
+  // after it. By then, the table no longer holds their dispatched rows.
   const first = written.find((row) => left.has(row));
   return {
     batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }],
@@ -143,12 +143,14 @@ async function dispatchShard(
   }
 }
 
-/** Returns the given rows that are still pending. Reads like a sweep: consistently and in order. */
+/**
+ * Returns which of the given rows are still pending. Reads consistently and in order, like a sweep.
+ */
 async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<OutboxRow[]> {
   const sorts = new Set(rows.map(({ sort }) => sort));
   const times = rows.map(({ sort }) => sort.slice(0, sort.indexOf("#"))).sort();
-  // A bare time sorts before every row of that time; with `$`, the character after `#`, it sorts
-  // after.
+  // Sort keys start with `<time>#`. A bare time sorts before every row of that time, and a time
+  // with `$`, the character after `#`, sorts after them.
   const [first, last] = [String(times[0]), `${times.at(-1)}$`];
   const found: OutboxRow[] = [];
   let after: string | undefined = first;
@@ -165,7 +167,6 @@ function leftOf({ rows }: ShardRows, waiting: readonly OutboxRow[]): WrittenRow[
   return rows.filter(({ sort }) => sorts.has(sort));
 }
 
-/** Returns the time a row was written, in epoch milliseconds. */
 function timeOf(sort: string): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

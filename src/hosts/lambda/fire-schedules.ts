@@ -7,7 +7,7 @@ import { type TimedContext, timeLeft } from "../lambda-http/time-left.ts";
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
 /**
- * Outcome of one invocation: the number of schedules that fired, and of those that failed or could
+ * Outcome of one invocation: the number of schedules that ran, and the number that failed or could
  * not be checked.
  */
 export interface FiredSchedules {

@@ -13,7 +13,7 @@ export type LambdaQueueHandler = (
 /**
  * Creates one Lambda function that consumes events and runs jobs, for both queues. It returns the
  * messages to retry, so the event source mapping needs `ReportBatchItemFailures`. On an ordered
- * queue, it also returns the messages behind a failed one in their group. Set the visibility
+ * queue, it also returns the messages after a failed one in the same group. Set the visibility
  * timeout of the queues to six times the function's timeout: the function does not extend it.
  *
  * @example

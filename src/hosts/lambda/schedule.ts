@@ -4,16 +4,16 @@ import { marked } from "../lambda-http/function-mark.ts";
 import type { TimedContext } from "../lambda-http/time-left.ts";
 import type { FiredSchedules } from "./fire-schedules.ts";
 
-/** Lambda function for a rule that invokes it every minute. */
+/** Lambda function that runs due schedules. */
 export type LambdaScheduleHandler = (
   event?: unknown,
   context?: TimedContext,
 ) => Promise<FiredSchedules>;
 
 /**
- * Creates a Lambda function for a rule of one minute, `rate(1 minute)`. It fires the server's due
- * schedules and returns how many fired and failed. Each fire happens once, regardless of the number
- * of processes and invocations. A later invocation retries failures.
+ * Creates a Lambda function for a rule that invokes it every minute, `rate(1 minute)`. It runs the
+ * server's due schedules and returns how many ran and failed. Each scheduled run happens once,
+ * regardless of the number of processes and invocations. A later invocation retries failed runs.
  *
  * @example
  * export const schedule = lambdaSchedule(server);

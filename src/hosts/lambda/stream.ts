@@ -11,11 +11,11 @@ export type LambdaStreamHandler = (
 ) => Promise<DynamoDBBatchResponse>;
 
 /**
- * Creates a Lambda function for the stream of the outbox table. It dispatches committed events that
- * were not dispatched because the function ended or the event bus failed. Usually no row is left,
- * which costs one read per shard. The function returns the first record that failed, so the event
- * source mapping needs `ReportBatchItemFailures`. The stream view type `KEYS_ONLY` is enough.
- * {@link lambdaSweep} dispatches rows that the stream no longer retries.
+ * Creates a Lambda function for the stream of the outbox table. It dispatches events that were
+ * committed but not dispatched, because the function ended or the event bus failed. Usually no row
+ * is left, which costs one read per shard. The function returns the first record that failed, so
+ * the event source mapping needs `ReportBatchItemFailures`. The stream view type `KEYS_ONLY` is
+ * enough. {@link lambdaSweep} dispatches rows that the stream no longer retries.
  *
  * @example
  * export const stream = lambdaStream(server);

@@ -7,8 +7,9 @@ import { marked } from "../lambda-http/function-mark.ts";
 const graceMs = 10_000;
 
 /**
- * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches the events left
- * in the outbox: committed, but not dispatched because the function ended or the event bus failed.
+ * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches events that
+ * were committed to the outbox but not dispatched, because the function ended or the event bus
+ * failed.
  *
  * @example
  * export const sweep = lambdaSweep(server);

@@ -30,14 +30,13 @@ export interface RequestScopeOptions {
   /** Full name of the handler, `<feature>.<entity>.<operation>`, for log lines and claims. */
   readonly handler: string;
   /**
-   * Rule for the callers of the handler. Default: everyone; a valid token identifies the caller.
-   * Any other rule refuses every event that is not HTTP, because such an event does not identify
-   * its sender.
+   * Rule for the callers of the handler. Default: everyone; a valid token still identifies the
+   * caller. A rule that needs an identity refuses every event that is not HTTP, because such an
+   * event does not identify its sender.
    */
   readonly access?: AccessRule;
 }
 
-/** Creates the execution mode of an existing Middy handler, which {@link requestScope} loads. */
 export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOptions>): Mode {
   return scopeMode<unknown>(runtime, (invocation) => {
     const http = httpEventOf(invocation.event);
@@ -47,7 +46,6 @@ export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOpti
   });
 }
 
-/** Exchange of an HTTP event. */
 class AdoptedExchange extends HttpExchange {
   readonly #invocation: Invocation;
   readonly #options: Required<RequestScopeOptions>;
@@ -98,7 +96,8 @@ class AdoptedExchange extends HttpExchange {
     if (ended.kind === "done" && claim === undefined) return this.read(ended.result);
     const response = responseOf(ended);
     const { body } = response;
-    return measured(wholeAnswer(response, body as WholeBody), this.http.method); // safe: a write streams nothing
+    // Safe: the response of a write is never a stream.
+    return measured(wholeAnswer(response, body as WholeBody), this.http.method);
   }
 
   async timedOut({ plugin }: MiddyFunction): Promise<LambdaAnswer> {
@@ -116,7 +115,7 @@ class AdoptedExchange extends HttpExchange {
       headers: this.headers,
       input: { method: request.method, path: request.path, query: request.query, body: bytes },
       assertFits: (response) => assertFits(response, this.http),
-      // Only the handler's own middlewares may know the caller's identity.
+      // Identifies an anonymous caller, whom possibly only the handler's own middlewares recognize.
       anonymousAs: JSON.stringify([authorization, cookie]),
     });
   }
@@ -134,7 +133,7 @@ class AdoptedExchange extends HttpExchange {
   }
 }
 
-/** Exchange of an event that is not HTTP. Its result and its errors stay as they are. */
+/** Exchange of an event that is not HTTP. Lambda receives its result and its errors unchanged. */
 class OtherExchange implements Exchange<unknown> {
   readonly headers = {};
   readonly #invocation: Invocation;
@@ -156,7 +155,8 @@ class OtherExchange implements Exchange<unknown> {
         `${what}adopt its handler by another requestScope, without that rule`,
       );
     }
-    // Any other event comes from AWS, or from a caller allowed to invoke the function.
+    // An event that is not a client's request comes from AWS, or from a caller allowed to invoke
+    // the function.
     const isTrusted = !isRequest(event);
     scope.isIdentified = isTrusted;
     scope.isSystem = isTrusted && isolatedTo === undefined;
@@ -171,7 +171,8 @@ class OtherExchange implements Exchange<unknown> {
   }
 
   fail(error: unknown, scope: RequestScope): never {
-    fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // only logged; rethrown for the source
+    // The error is only logged here; the source of the event receives it.
+    fail(scope, { headers: {}, method: "" }, fromMiddy(error));
     scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
     throw error;
   }
@@ -187,14 +188,14 @@ function patternOf(event: unknown): string | undefined {
   const { routeKey, resource } = event as {
     readonly routeKey?: unknown;
     readonly resource?: unknown;
-  }; // safe: its shape was matched
+  }; // safe: `httpEventOf` accepts only objects
   const pattern = [routeKey, resource].find(
     (given) => typeof given === "string" && given.includes("/"),
   );
   return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
 }
 
-/** Runs the function's middlewares and its own handler, with `ctx` as `context.keelson`. */
+/** Runs the function's middlewares and its handler, with `ctx` as `context.keelson`. */
 function runAdopted(
   middy: MiddyFunction,
   scope: RequestScope,
@@ -206,12 +207,11 @@ function runAdopted(
     signal === undefined
       ? middy.handler
       : (event, context) => middy.handler(event, context, { signal });
-  const context = Object.assign(given ?? {}, { keelson: ctx }); // middlewares extend it in place too
+  const context = Object.assign(given ?? {}, { keelson: ctx }); // in place, as middlewares do
   const { befores } = takeDescription(middy.befores);
   return runMiddlewares(middy, scope, { event, context, befores, handler });
 }
 
-/** Converts the result of the handler or a middleware to an answer that can be stored. */
 function answerOf({
   statusCode,
   headers,

@@ -8,8 +8,8 @@ export type { RequestScopeOptions } from "./adopted-handler.ts";
 export { type AdoptedContext, type LegacyContext, requestScope } from "./request-scope.ts";
 
 /**
- * Class of `keelson/claim-layer`, for code that imports it from here. Its first use throws if
- * Powertools Idempotency is not installed, and in a bundle, which does not contain it: import it
- * from `keelson/claim-layer` there.
+ * `ClaimLayer` of `keelson/claim-layer`, for code that imports it from `keelson/middy`. Its first
+ * use throws if Powertools Idempotency is not installed, and always in a bundle, which does not
+ * contain that module; code to be bundled imports `ClaimLayer` from `keelson/claim-layer`.
  */
 export const ClaimLayer = /* @__PURE__ */ loadedClaimLayer();

@@ -15,10 +15,10 @@ export interface AdoptedContext {
 export type LegacyContext = AdoptedContext;
 
 /**
- * Creates an execution mode for an existing Middy handler. `context.keelson` is its `ctx`,
- * `currentContext()` works, and errors become the uniform response. Every response carries
- * `X-Request-ID`, even if a middleware answers early. For an event that is not HTTP, errors are
- * logged and rethrown.
+ * Creates an execution mode for an existing Middy handler. The handler finds its `ctx` in
+ * `context.keelson`, `currentContext()` works, and errors become the uniform response. Every
+ * response carries `X-Request-ID`, even if a middleware answers early. For an event that is not
+ * HTTP, errors are logged and rethrown.
  *
  * @throws Error if the name is not `<feature>.<entity>.<operation>`, or belongs to a handler of the
  * server.
