@@ -14,10 +14,7 @@ export function countTaken(
   if (taken.kind !== "running" && taken.hasWaited) count(metrics, kind, "waited");
 }
 
-/**
- * Counts an answer found without a claim: the process remembers it, or a concurrent duplicate has
- * produced it.
- */
+/** Counts a write without a claim: this process had its answer, or was running a duplicate. */
 export function countReplayed(
   metrics: Metrics,
   outcome: "replayed" | "waited" | "conflicted",
