@@ -47,7 +47,7 @@ export interface TakeOptions {
    */
   readonly hasGeneration?: boolean;
   readonly execution?: string | undefined;
-  /** Fixed lease, in milliseconds, of a durable execution, which renews no lease while suspended. */
+  /** Fixed lease of a durable execution, in milliseconds. Nothing renews it between invocations. */
   readonly heldMs?: number | undefined;
   /**
    * Replaces the found claim in progress with `claim`. Returns `undefined` if the taker may not do

@@ -83,7 +83,7 @@ export function undoneStep(owner: string, nowMs: number, keepMs: number): Undone
 
 export type StepStanding = "running" | "unknown" | "done" | "not done";
 
-/** Returns the state of a step. A started step is `running` while its run holds the claim, then `unknown`. */
+/** Returns the state of a step: `running` while its run holds the claim, `unknown` after that. */
 export function stepStanding(
   record: StepRecord,
   claim: ClaimRecord | undefined,
