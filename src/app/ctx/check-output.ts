@@ -158,7 +158,7 @@ function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   return [...paths];
 }
 
-/** Shows path segments that look like identifiers. Others, such as an address, may be data. */
+/** Returns `*` for a path segment that is not an identifier: it may be data, such as an address. */
 function shown(part: PropertyKey): string {
   const text = String(part);
   return /^(?:\d{1,9}|[A-Za-z_$][\w$-]{0,63})$/.test(text) ? text : "*";

@@ -40,7 +40,6 @@ export interface ContextParts {
 /** Code that a context is created for. A query has no effects. */
 type ContextOwner = EffectCaller | "query";
 
-/** Contexts of one request or message, by owner. */
 export type Contexts = { of(owner: ContextOwner): PipelineContext };
 
 /**

@@ -39,8 +39,8 @@ const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> 
 };
 
 /**
- * Assigns the effects of one run to its attempts to commit. An effect happens if its attempt is
- * written, and only then. Pure: the ledger neither stores nor sends effects.
+ * Assigns the effects of one run to its attempts to commit. An effect happens if and only if its
+ * attempt is written. Pure: the ledger neither stores nor sends effects.
  */
 export class EffectLedger<Effect> {
   #phase: RunPhase;
@@ -125,7 +125,6 @@ export class EffectLedger<Effect> {
     this.#phase = "waiting";
   }
 
-  /** Enters the phase in which the `commit` hooks run. */
   join(): void {
     this.#phase = "joining";
   }

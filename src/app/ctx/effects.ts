@@ -41,10 +41,7 @@ export class RunEffects {
     return run.scope.spans?.producing(effects) ?? effects;
   }
 
-  /**
-   * Whether the caller is inside a step. A commit there would wait for the step, and the step for
-   * it.
-   */
+  /** Whether the caller is inside a step, where a commit would deadlock: it waits for the step. */
   isInStep(): boolean {
     return this.#steps?.isInside() === true;
   }

@@ -84,7 +84,7 @@ export async function runQuery(
       `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
     );
   }
-  // The query's own access rule is checked, because its handler relies on it for every caller.
+  // Checks the query's own access rule, because its handler may rely on the rule for every caller.
   if (declaration.access !== undefined)
     assertAllowed(declaration.access, session.user, declaration.name);
   const ctx = session.queryContext(node, session.logFor(declaration.name));

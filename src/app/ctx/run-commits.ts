@@ -41,7 +41,6 @@ export class RunCommits<Result> {
     this.#parts = parts;
   }
 
-  /** Ends the `before` phase. */
   open(): void {
     this.#begin().ledger.open();
   }
@@ -55,7 +54,6 @@ export class RunCommits<Result> {
     return started.start(() => work(effects));
   }
 
-  /** Runs `ctx.commit`. */
   commit<Committed>(
     caller: EffectCaller,
     items: readonly CommitItem[],

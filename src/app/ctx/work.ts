@@ -24,7 +24,6 @@ export interface Committing {
 }
 
 export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
-  /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
   /** Cause that the run's events and jobs carry. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;

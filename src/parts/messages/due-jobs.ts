@@ -30,7 +30,6 @@ export interface DueJobsOptions {
   readonly due: Pick<DueStore, "begin">;
   readonly jobs: () => Promise<Pick<MessageQueue, "send" | "isFinal">>;
   readonly claims: Claims;
-  /** Positions at which sweeps of these shards have stopped. */
   readonly stops: SweepStops;
   readonly clock: Clock;
   readonly log: Logger;

@@ -129,8 +129,8 @@ async function* daysOf(
 }
 
 /**
- * Returns a string that sorts right after `text`, because all positions have the same length, as
- * have all days.
+ * Returns a string that sorts after `text` and before all later positions and days, as all
+ * positions have the same length, and all days.
  */
 export function behind(text: string): string {
   return `${text} `;

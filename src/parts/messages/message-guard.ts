@@ -72,8 +72,7 @@ export function createMessageGuard({
     const { ring } = await secrets.recent();
     return ring === undefined
       ? undefined
-      : // Safe cast: a ring contains its active key.
-        proofOf(message, ring.active, keys.signing(ring) as KeyObject);
+      : proofOf(message, ring.active, keys.signing(ring) as KeyObject); // safe: a ring has its active key
   };
 
   const meet = ({ name, holds }: MessageQueue) => {

@@ -73,6 +73,5 @@ export interface MessageQueue {
    * dead-letter queue.
    */
   deadLetter(message: QueueMessage): Promise<boolean>;
-  /** Counts the visible and the hidden messages in the queue. */
   size(): Promise<{ readonly visible: number; readonly hidden: number }>;
 }

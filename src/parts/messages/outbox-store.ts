@@ -8,7 +8,6 @@ export interface OutboxRow {
   readonly shard: string;
   /** Time in milliseconds, then ID: the time of writing, or the time at which a job is due. */
   readonly sort: string;
-  /** ID of the event or job. */
   readonly eventId: string;
   readonly type: string;
   readonly tenantId?: string | undefined;
@@ -18,7 +17,6 @@ export interface OutboxRow {
   readonly unreadable?: Readonly<Record<string, unknown>>;
 }
 
-/** Stores events until they are dispatched. */
 export interface OutboxStore {
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
@@ -45,7 +43,7 @@ export interface OutboxStore {
 export const shards = 8;
 const numbers: readonly number[] = Object.freeze([...Array(shards).keys()]);
 
-/** Names a shard of due jobs. They have their own shards, because events are sent immediately. */
+/** Names a shard of due jobs, which are kept apart from events because events are sent at once. */
 export function dueShard(number: number): string {
   return `due#${number}`;
 }
@@ -56,7 +54,7 @@ export function timeText(ms: number): string {
 }
 
 /**
- * By shard: the row after which a sweep stopped without an accepted row. The next sweep starts
+ * Row, by shard, after which a sweep stopped because no row was accepted. The next one starts
  * there.
  */
 export type SweepStops = Map<string, string>;
@@ -83,14 +81,13 @@ export interface WorkedPage {
 
 const pageSize = 100;
 
-/** Returns the key of a sweep's claim, because concurrent sweeps would dispatch rows twice. */
+/** Returns the key of a sweep's claim. Two concurrent sweeps would dispatch the same rows twice. */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 export interface Sweeping {
   readonly store: OutboxStore;
   readonly claims: Claims;
   readonly stops: SweepStops;
-  /** Ends the sweep before the next page. */
   readonly signal: AbortSignal | undefined;
   /** Receives all rows that are read. */
   seen(rows: readonly OutboxRow[]): void;

@@ -23,7 +23,6 @@ export interface Refusal {
   readonly isFinal: boolean;
 }
 
-/** Destination of dispatched events. */
 export interface EventBus {
   /**
    * Puts events on the bus, with retries. A refused event does not block the others.
@@ -45,7 +44,6 @@ export interface OutboxOptions {
   readonly log: Logger;
   /** Records the number of waiting rows and the age of the oldest row. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
-  /** Positions at which earlier sweeps have stopped. Default: a new map. */
   readonly stops?: SweepStops;
   /** Sends the due jobs. Absent if there are no jobs. */
   readonly sweepDue?:

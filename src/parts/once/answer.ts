@@ -109,7 +109,6 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
 /** Size of a part, in bytes. DynamoDB limits an item, with its other attributes, to 400 KB. */
 const largestPart = 350_000;
 
-/** Encrypts and decrypts stored answers. */
 export interface AnswerCipher {
   seal(data: Uint8Array): Promise<Uint8Array>;
   /** @throws if the data cannot be decrypted. */

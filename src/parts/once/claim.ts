@@ -67,7 +67,6 @@ export interface ClaimInProgress {
    */
   readonly expiresAt: number;
   readonly fingerprint?: string | undefined;
-  /** See {@link TakingOptions.generation}. */
   readonly generation?: string | undefined;
   /** Hash of the durable execution that took the claim. Its next invocation continues the claim. */
   readonly execution?: string | undefined;

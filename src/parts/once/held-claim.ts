@@ -16,7 +16,6 @@ export interface ClaimSchedule {
   wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
   /** Calls `task` every `ms` until the returned function is called. `task` must never reject. */
   repeat(ms: number, task: () => Promise<void>): () => void;
-  /** Returns a number from 0 to 1. */
   random(): number;
 }
 
@@ -136,7 +135,7 @@ export class Claim {
   async #renew(): Promise<void> {
     const { store, clock } = this.#parts;
     const nowMs = clock.now();
-    // Otherwise the claim of a suspended durable execution, which never ends, would live forever.
+    // Without this check, the claim of a suspended durable execution would be renewed forever.
     if (this.#isLost || nowMs >= (this.#deadlineMs ?? Number.POSITIVE_INFINITY))
       return this.abandon();
     if (this.#isPaused) return;

@@ -80,7 +80,7 @@ export function createOnce(options: OnceOptions): Once {
           return { kind: "replayed", answer: known.answer };
         }
         const duplicate = running.get(key);
-        // No `await` may come before `running.set`, or a duplicate could start as well.
+        // No `await` may come between here and `running.set`, or a duplicate could start as well.
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
         const joined = await duplicate.join(run.signal, { waitMs, draining });
@@ -116,7 +116,6 @@ class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
   readonly #controller = new AbortController();
-  /** Outcome for callers that join the run. Set when the run has started. */
   outcome: Promise<unknown> | undefined = undefined;
   #waiting = 0;
   #isOver = false;

@@ -99,7 +99,6 @@ export class RunCommit {
     return this.#committed;
   }
 
-  /** Whether a commit has an unknown outcome. */
   isUncertain(): boolean {
     return this.#isUncertain;
   }

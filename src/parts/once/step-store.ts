@@ -52,7 +52,6 @@ export interface StepStore {
    * operator has changed it since.
    */
   end(place: ClaimKey, step: DoneStep | UndoneStep, from: string): Promise<boolean>;
-  /** Finds a step by its key, for operators. */
   find(key: string): Promise<ListedStep | undefined>;
   /** Lists all steps by scanning the whole table. */
   list(): AsyncIterable<ListedStep>;
