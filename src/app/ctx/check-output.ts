@@ -26,9 +26,9 @@ export interface OutputOptions {
 }
 
 /**
- * Creates a function that reads a `Response`, JSON completely. The function remembers its last
- * result, because a body can be read only once, and a handler whose commit failed may return the
- * same `Response` again.
+ * Creates a function that reads a `Response`, completely if it is JSON, and remembers the result: a
+ * body can be read only once, but a handler whose commit failed may return the same `Response`
+ * again.
  */
 export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
   let known: { readonly of: Response; readonly read: ReturnType<typeof readResponse> } | undefined;
@@ -98,9 +98,7 @@ async function checked(
 
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
 
-/**
- * Copies a response with another value, written as JSON, without digest headers of the old bytes.
- */
+/** Copies a response with another value, as JSON, without digest headers of the old bytes. */
 function withValue(
   { status, headers: given, cookies }: ReadResponse,
   value: unknown,

@@ -36,7 +36,8 @@ export async function enqueue(
     const jobId = dueId(dueMs, ...counted);
     await checkPayload(declaration.input, payload, refuse);
     const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-    // Each job has its own key, because a job that enqueues itself would be dropped as a duplicate.
+    // Each job gets its own key. Otherwise a job that enqueues itself would be dropped as a
+    // duplicate.
     const { text, ...queued } = await queuedJob(
       run,
       { ...declaration, dedupKey: () => jobId },

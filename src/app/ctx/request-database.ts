@@ -24,8 +24,9 @@ interface RequestDatabase {
  * 4.5). The object inherits from the client, because the SDK's paginators require an instance of
  * it. Members that requests share are created once.
  *
- * With a wall, the request has its own middlewares around the client's. Every way of sending a
- * command uses them: `send`, the `send` of the client's class, and clients created from this one.
+ * With a wall, which isolates tenants, the request has its own middlewares around the client's.
+ * Every way of sending a command uses them: `send`, the `send` of the client's class, and clients
+ * created from this one.
  */
 export function requestDatabases(
   client: Database,

@@ -9,10 +9,7 @@ import { RunEffects } from "./effects.ts";
 import { StartedEffects } from "./started-effects.ts";
 import type { RunHooks, Work } from "./work.ts";
 
-/**
- * Longest time a response waits for its effects to be sent, in milliseconds. The sweep sends the
- * rest.
- */
+/** Longest wait of a response for its effects, in milliseconds. The sweep sends the rest. */
 const dispatchMs = 2_000;
 
 interface Attempt {
@@ -98,9 +95,7 @@ export class RunCommits<Result> {
     return result;
   }
 
-  /**
-   * Ends the run of a handler that has thrown. Waits for started calls, and drops waiting effects.
-   */
+  /** Ends the run of a handler that has thrown: waits for its calls, drops waiting effects. */
   async abandon(): Promise<void> {
     await this.#begun?.started.atEnd(this.#parts.run.signal).catch(() => undefined); // the handler's error takes precedence
     this.#end();
@@ -153,10 +148,7 @@ export class RunCommits<Result> {
     });
   }
 
-  /**
-   * Writes one attempt and sends its effects. `make` returns `undefined` if nothing is to be
-   * written.
-   */
+  /** Writes one attempt, unless `make` returns `undefined`, and then sends its effects. */
   async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
     const { run } = this.#parts;
     const { ledger, started } = this.#begin();

@@ -9,8 +9,8 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 export interface RunHooks {
   /**
    * Runs the `before` hooks, and returns the handler's input.
-   * @throws any error of a hook, like an error of the handler; Error if a changed input does not
-   * match the schema.
+   * @throws any error of a hook, with the same consequences as an error of the handler; Error if a
+   * changed input does not match the schema.
    */
   before(ctx: PipelineContext, input: unknown): Promise<unknown>;
   /** Returns the items that join the transaction of `result`. @throws any error of a hook. */
@@ -32,13 +32,13 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
   handle(ctx: PipelineContext, input: unknown): Result | Promise<Result>;
   /**
    * Converts the result that the handler returns without a commit. Default: unchanged.
-   * @throws any error, like an error of the handler.
+   * @throws any error, with the same consequences as an error of the handler.
    */
   receive?(returned: unknown): Result | Promise<Result>;
   readonly hooks?: RunHooks | undefined;
   /**
-   * Creates keelson's items that record the end of the run. They join its commit, or are committed
-   * at its end.
+   * Creates keelson's items that record the end of the run. They join the run's commit, or are
+   * committed at the end of the run.
    */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
   /**

@@ -60,9 +60,7 @@ export function sweepDueJobs(
   return sweepShards({ ...options, signal, seen, work }, dueShard, options.clock.now() + 1);
 }
 
-/**
- * Sends committed jobs that cannot be taken back. Never throws: the sweep sends jobs that failed.
- */
+/** Sends committed jobs that cannot be taken back. Never throws: the sweep sends what is left. */
 export async function sendCommitted(
   options: DueJobsOptions,
   rows: readonly OutboxRow[],

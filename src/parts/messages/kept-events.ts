@@ -22,15 +22,13 @@ export interface EventRange {
 export type KeptContent = SharedEvent<Readonly<Record<string, unknown>>>;
 
 export interface KeptRow {
-  /**
-   * Position among the events of the tenant and type: publication time in milliseconds, then ID.
-   */
+  /** Position among the events of tenant and type: publication time in milliseconds, then ID. */
   readonly sort: string;
   readonly atMs: number;
   readonly text: string;
   /**
-   * Time from which the event is treated as deleted, in seconds since the epoch; `undefined` if it
-   * never expires.
+   * Time from which the event is treated as deleted, in epoch seconds; `undefined` if it never
+   * expires.
    */
   readonly expiresAt: number | undefined;
 }
@@ -75,14 +73,14 @@ export interface KeptEventStore extends KeptEventReader {
 export interface KeptRange {
   /** Start position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
-  /** End of the range, exclusive, in milliseconds since the epoch. */
+  /** End of the range, exclusive, in epoch milliseconds. */
   readonly untilMs: number;
   /** Current time. Expired rows are skipped, because DynamoDB deletes them days later. */
   readonly nowMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Latest time that a position can contain, in milliseconds since the epoch. */
+/** Latest time that a position can contain, in epoch milliseconds. */
 export const endOfTime = Date.UTC(9999, 11, 31);
 /** Rows per read. A DynamoDB page has 1 MB, which holds only four of the largest events. */
 const pageSize = 100;
@@ -129,8 +127,8 @@ async function* daysOf(
 }
 
 /**
- * Returns a string that sorts after `text` and before all later positions and days, as all
- * positions have the same length, and all days.
+ * Returns a string that sorts after `text` and before later positions or days, whose length is
+ * fixed.
  */
 export function behind(text: string): string {
   return `${text} `;
@@ -147,7 +145,7 @@ export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Returns the time of a position, in milliseconds since the epoch. */
+/** Returns the time of a position, in epoch milliseconds. */
 export function timeOf(sort: string): number {
   return Number(sort.slice(0, timeDigits));
 }

@@ -11,7 +11,7 @@ export interface Later {
 const mostMs = 365 * 24 * 3_600_000;
 
 /**
- * Returns when a job is due, in milliseconds since the epoch: at least `nowMs`.
+ * Returns when a job is due, in epoch milliseconds: at least `nowMs`.
  *
  * @throws TypeError for an invalid time, and if both options are set; RangeError for a time more
  * than a year ahead.
@@ -98,9 +98,7 @@ export function waitingJob({
 
 export type DuePlace = Pick<OutboxRow, "shard" | "sort">;
 
-/**
- * Returns the row's key for a job that is due later, from its ID; `undefined` for an invalid ID.
- */
+/** Returns the key of the row of a job that is due later; `undefined` for an invalid ID. */
 export function duePlace(jobId: unknown): DuePlace | undefined {
   if (
     typeof jobId !== "string" ||

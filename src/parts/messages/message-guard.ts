@@ -179,9 +179,7 @@ function doubtOf(
     : { line, reason: "its proof is not of this message" };
 }
 
-/**
- * Creates a function that logs messages that `require` would refuse, once a minute for each kind.
- */
+/** Creates a log of messages that `require` would refuse, at most one a minute for each kind. */
 function createDoubtLog(clock: Clock, log: MessageGuardOptions["log"]) {
   const warned = new Map<string, { atMs: number; messages: number }>();
   return (

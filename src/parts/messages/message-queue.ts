@@ -11,8 +11,8 @@ export interface QueueMessage {
   /** Number of receives, including this one. */
   readonly receives: number;
   /**
-   * Time of sending by the queue's clock, in milliseconds since the epoch; `undefined` if the queue
-   * did not report it.
+   * Time of sending by the queue's clock, in epoch milliseconds; `undefined` if the queue did not
+   * report it.
    */
   readonly sentMs: number | undefined;
 }

@@ -54,7 +54,7 @@ export function timeText(ms: number): string {
 }
 
 /**
- * Row, by shard, after which a sweep stopped because no row was accepted. The next one starts
+ * Row, by shard, after which a sweep stopped because no row was accepted. The next sweep starts
  * there.
  */
 export type SweepStops = Map<string, string>;
@@ -64,9 +64,7 @@ export interface Swept {
   readonly dispatched: number;
   /** Minimum number of rows that remain and will be retried. */
   readonly left: number;
-  /**
-   * Number of rows that the bus or the queue will never accept. They are set aside for an operator.
-   */
+  /** Number of rows, set aside for an operator, that the bus or the queue will never accept. */
   readonly setAside: number;
 }
 
@@ -100,7 +98,7 @@ export interface Sweeping {
  * are empty.
  *
  * @param nameOf - names a shard by its number.
- * @param beforeMs - time in milliseconds since the epoch. Rows of that time or later stay.
+ * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
  * @throws any error of the store.
  */
 export async function sweepShards(

@@ -106,7 +106,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     sweep: async ({ graceMs, signal }) => {
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
-      // Records the oldest row read, also of jobs and of shards that another sweep has claimed.
+      // Tracks the oldest row read, including jobs and rows of shards that another sweep has
+      // claimed.
       const seen = (rows: readonly OutboxRow[]) => {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
@@ -196,7 +197,7 @@ async function setAside(
   return { ...nothing, setAside: 1 };
 }
 
-/** Returns the time of a row, in milliseconds since the epoch. */
+/** Returns the time of a row, in epoch milliseconds. */
 function timeOf({ sort }: OutboxRow): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

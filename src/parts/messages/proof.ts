@@ -48,8 +48,9 @@ export function readProof(value: unknown): Proof | undefined {
 }
 
 /**
- * Covers fields with their lengths, not the message text, because EventBridge reformats an event's
- * JSON. The order of the fields is fixed, and an absent field differs from an empty one.
+ * Computes the MAC over the fields with their lengths, not over the message text, because
+ * EventBridge reformats an event's JSON. The order of the fields is fixed, and an absent field
+ * differs from an empty one.
  */
 function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
   const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload, originator } =

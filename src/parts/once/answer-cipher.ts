@@ -13,7 +13,7 @@ export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
       );
     },
     open: async (data) => {
-      // The cast is safe: only `seal` writes this data.
+      // Safe cast: only `seal` writes this data.
       const { key, data: sealed } = JSON.parse(Buffer.from(data).toString("utf8")) as {
         readonly key: string;
         readonly data: string;

@@ -47,7 +47,7 @@ export function storedAnswer(
   return stored;
 }
 
-/** Headers that every replay contains. Headers that the write does not declare are created anew. */
+/** Headers that every replay contains. Others are replayed only if the write declares them. */
 const alwaysReplayed: readonly string[] = Object.freeze([
   "content-type",
   "location",
@@ -93,7 +93,7 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     const { gunzip } = await import("node:zlib");
     text = await promisify(gunzip)(text);
   }
-  // Safe cast: only `encodeAnswer` writes this data.
+  // Safe cast: only `encodeAnswer` writes this data, in a record that only its owner completes.
   const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & {
     readonly bytes?: string;
   };
@@ -119,7 +119,7 @@ export interface AnswerToStore {
   readonly answer: WriteAnswer;
   readonly key: ClaimKey;
   readonly owner: string;
-  /** Expiry of the stored parts, in seconds since the epoch. */
+  /** Expiry of the stored parts, in epoch seconds. */
   readonly expiresAt: number;
   readonly cipher: AnswerCipher | undefined;
 }

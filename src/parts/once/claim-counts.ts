@@ -29,9 +29,7 @@ interface Standing {
   readonly isLast: boolean;
 }
 
-/**
- * Counts a claim that another run has taken over, and a claim whose work has an unknown outcome.
- */
+/** Counts a claim that another run has taken over, and one whose work has an unknown outcome. */
 export function countEnd(
   metrics: Metrics,
   kind: RunKind,

@@ -41,7 +41,7 @@ export interface ClaimStore {
    * next run inherits its generation.
    */
   vacate(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
-  /** Prolongs a completed claim until `expiresAt`, in seconds since the epoch. */
+  /** Prolongs a completed claim until `expiresAt`, in epoch seconds. */
   extend(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
   /**
    * Writes all items or none, and completes the claim in the same transaction.

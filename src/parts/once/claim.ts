@@ -23,9 +23,7 @@ export function messageRetentionMs(redeliveryMs: number): number {
 
 /** Length of a lease, in milliseconds, from taking the claim or from its last renewal. */
 export const leaseMs = 30_000;
-/**
- * Allowed difference between two processes' clocks, in milliseconds. A lease ends this much later.
- */
+/** Clock difference allowed between processes, in milliseconds. Leases expire that much later. */
 export const skewMs = 2_000;
 
 export interface ClaimKey {
@@ -60,11 +58,9 @@ export interface ClaimInProgress {
   readonly status: "INPROGRESS";
   /** Random ID of the attempt that took the claim. */
   readonly owner: string;
-  /** Time until which no other owner may take the claim, in milliseconds since the epoch. */
+  /** Time until which no other owner may take the claim, in epoch milliseconds. */
   readonly leaseUntilMs: number;
-  /**
-   * Time from which the store may delete the record, in seconds since the epoch; after the lease.
-   */
+  /** Time after the lease from which the store may delete the record, in epoch seconds. */
   readonly expiresAt: number;
   readonly fingerprint?: string | undefined;
   readonly generation?: string | undefined;
@@ -75,7 +71,7 @@ export interface ClaimInProgress {
 export interface CompletedClaim {
   readonly status: "COMPLETED";
   readonly owner: string;
-  /** Time from which a repeat does the work again, in seconds since the epoch. */
+  /** Time from which a repeat does the work again, in epoch seconds. */
   readonly expiresAt: number;
   readonly fingerprint?: string | undefined;
   readonly generation?: string | undefined;
@@ -119,9 +115,7 @@ export function judge(record: ClaimRecord | undefined, owner: string, nowMs: num
 }
 
 export interface TakingOptions {
-  /**
-   * Latest end of the owner's process, in milliseconds since the epoch. No lease extends beyond it.
-   */
+  /** Latest end of the owner's process, in epoch milliseconds. No lease extends beyond it. */
   readonly deadlineMs?: number | undefined;
   readonly fingerprint?: string | undefined;
   /**
@@ -154,8 +148,8 @@ export function takenClaim(
 }
 
 /**
- * Returns when the store may delete the claim of an incomplete run, in seconds since the epoch. A
- * generation is kept for 14 days after the lease, because a repeat of the run must find it.
+ * Returns when the store may delete the claim of an incomplete run, in epoch seconds. A generation
+ * is kept for 14 days after the lease, because a repeat of the run must find it.
  */
 export function unfinishedExpiry(leaseUntilMs: number, generation: string | undefined): number {
   return expiry(leaseUntilMs, generation === undefined ? defaultRetentionMs : longestMessageMs);
@@ -190,7 +184,7 @@ export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number 
   return Math.min(nowMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns when a record expires whose retention starts at `endMs`, in seconds since the epoch. */
+/** Returns the expiry of a record whose retention starts at `endMs`, in epoch seconds. */
 export function expiry(endMs: number, retentionMs: number = defaultRetentionMs): number {
   return Math.ceil((endMs + retentionMs) / 1000);
 }

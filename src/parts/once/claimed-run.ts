@@ -101,6 +101,6 @@ export interface OnceParts {
   /** Aborts when the process drains, which ends all waits for duplicates. */
   readonly draining: AbortSignal;
   readonly metrics: Metrics | undefined;
-  /** Receives each stored answer of a write. `expiresAt` is in seconds since the epoch. */
+  /** Receives each stored answer of a write. `expiresAt` is in epoch seconds. */
   remember(run: Pick<Run<never>, "claim" | "text">, answer: WriteAnswer, expiresAt: number): void;
 }

@@ -17,41 +17,35 @@ export interface ClaimsOptions {
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
   /**
-   * Returns the retention of a completed claim, in milliseconds. Default: 300,000 (specification
-   * 3.2).
+   * Returns a completed claim's retention, in milliseconds. Default 300,000 (specification 3.2).
    */
   readonly retentionMs?: () => number;
 }
 
 export interface TakeOptions {
   readonly fingerprint?: string | undefined;
-  /** Whether a record with another fingerprint gives `other`, not a duplicate. Default `false`. */
+  /** Whether a record with another fingerprint makes the outcome `other`. Default `false`. */
   readonly comparesFingerprint?: boolean;
-  /**
-   * End of the process, in milliseconds since the epoch. No lease and no wait extends beyond it.
-   */
+  /** End of the process, in epoch milliseconds. No lease and no wait extends beyond it. */
   readonly deadlineMs?: number | undefined;
   /** Longest wait for a running duplicate, in milliseconds. */
   readonly waitMs: number;
   /** Signals that end the wait: the process drains, or the callers have disconnected. */
   readonly stop: readonly AbortSignal[];
   /**
-   * Retention after completion, in milliseconds. Default: the retention of {@link ClaimsOptions}.
+   * Retention after completion, in milliseconds. Default: `retentionMs` of {@link ClaimsOptions}.
    */
   readonly retentionMs?: number | undefined;
   /** ID of the owner. Default: a new random ID. */
   readonly owner?: string;
-  /**
-   * Whether the claim gets a generation, for derived IDs under a key that may be reused. Default
-   * `false`.
-   */
+  /** Whether the claim gets a generation, as IDs under a reusable key need. Default `false`. */
   readonly hasGeneration?: boolean;
   readonly execution?: string | undefined;
   /** Fixed lease of a durable execution, in milliseconds. Nothing renews it between invocations. */
   readonly heldMs?: number | undefined;
   /**
-   * Replaces the found claim in progress with `claim`. Returns `undefined` if the taker may not do
-   * so; resolves to `false` if the record has changed in the meantime.
+   * Replaces `record`, a claim in progress, with `claim`. Returns `undefined` if the taker may not
+   * do so; resolves to `false` if the record has changed in the meantime.
    */
   adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }

@@ -1,8 +1,6 @@
 import { hash } from "node:crypto";
 
-/**
- * Derives a UUID of version 8 (RFC 9562 5.8) from its parts, so that a repeated run gets equal IDs.
- */
+/** Derives a UUID of version 8 (RFC 9562 5.8) from its parts. A repeated run gets equal IDs. */
 export function derivedId(...parts: readonly (string | number)[]): string {
   const text = parts.map((part) => `${Buffer.byteLength(String(part))}:${part}`).join("");
   const digits = hash("sha256", text, "hex");

@@ -79,9 +79,7 @@ function writeObject(to: Written, value: object, depth: number): void {
   else to.text += special(value, prototype, depth);
 }
 
-/**
- * Whether a prototype is that of plain objects of another realm, or is empty, as in keelson's maps.
- */
+/** Whether a prototype is that of another realm's plain objects, or empty, as in keelson's maps. */
 function isPlain(prototype: object): boolean {
   const isLast = Object.getPrototypeOf(prototype) === null;
   return (

@@ -89,8 +89,7 @@ export class Claim {
   /** Completes the claim. Returns `false` if another owner has taken the claim over. */
   async complete(result: StoredResult | undefined): Promise<boolean> {
     this.abandon();
-    // If only the response was lost, the record still names this owner, so the second attempt
-    // succeeds.
+    // If only the response was lost, the record still names this owner, so a retry succeeds.
     const isOurs = await this.#complete(result).catch(() => this.#complete(result));
     if (!isOurs) this.lose();
     return isOurs;

@@ -108,10 +108,7 @@ export function createOnce(options: OnceOptions): Once {
   };
 }
 
-/**
- * Run that several callers in one process share. Its signal aborts when the last caller
- * disconnects.
- */
+/** Run that callers in one process share. Its signal aborts when the last caller disconnects. */
 class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
@@ -153,7 +150,7 @@ class SharedRun {
   }
 
   /**
-   * Waits for the run on behalf of a duplicate.
+   * Waits for the run on behalf of a duplicate. Each duplicate gets a separate response.
    *
    * @returns the answer; `retry` if the run has no answer to share and the duplicate must run
    * itself; `running` if the run took too long or the process drains.
@@ -206,7 +203,7 @@ function abandoned(): "retry" {
 export interface RecentAnswer {
   readonly answer: WriteAnswer;
   readonly fingerprint: string | undefined;
-  /** Expiry of the claim, in seconds since the epoch. */
+  /** Expiry of the claim, in epoch seconds. */
   readonly expiresAt: number;
 }
 

@@ -242,10 +242,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /**
-   * Takes the claim again after another run took it over. If that run has completed, all callers
-   * get its answer.
-   */
+  /** Takes the claim again. If another run has completed it, all callers get that run's answer. */
   async #retake(): Promise<Step> {
     try {
       const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: the run had a claim

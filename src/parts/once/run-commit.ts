@@ -35,7 +35,7 @@ export interface Committed {
   readonly answer: WriteAnswer;
   /** Part of the answer that repeats get, if any. */
   readonly stored: WriteAnswer | undefined;
-  /** Expiry of the claim, in seconds since the epoch. */
+  /** Expiry of the claim, in epoch seconds. */
   readonly expiresAt: number;
 }
 
@@ -172,10 +172,7 @@ export class RunCommit {
     this.#isUncertain = false;
   }
 
-  /**
-   * Returns whether an earlier attempt has written the canceled transaction. @throws if not, and
-   * the reasons do not allow a retry.
-   */
+  /** Whether an earlier attempt wrote the canceled transaction. @throws if it cannot be retried. */
   async #isWrittenOrGone(
     transaction: ClaimCommit,
     reasons: readonly CancellationReason[],

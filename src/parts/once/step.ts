@@ -12,7 +12,7 @@ export const defaultKeepMs = longestMessageMs;
 interface Attempt {
   /** Owner of the claim of the step's run; a fixed name if an operator has resolved the step. */
   readonly owner: string;
-  /** Time from which the store may delete the record, in seconds since the epoch. */
+  /** Time from which the store may delete the record, in epoch seconds. */
   readonly expiresAt: number;
 }
 

@@ -51,9 +51,7 @@ const inside = new AsyncLocalStorage<Steps>();
 export class Steps {
   readonly #options: StepsOptions;
   readonly #names = new Set<string>();
-  /**
-   * Steps start one after another, because concurrent transactions would conflict over the claim.
-   */
+  /** Steps start one by one, because concurrent transactions would conflict over the claim. */
   #starting: Promise<unknown> = Promise.resolve();
 
   constructor(options: StepsOptions) {
@@ -218,9 +216,7 @@ export class Steps {
     return parsed(kept.text);
   }
 
-  /**
-   * Records how a step ended. Returns `false` if another run or an operator has changed it since.
-   */
+  /** Records how a step ended. Returns `false` if another run or operator has changed it since. */
   async #end(
     note: () => Promise<boolean>,
     line: Readonly<Record<string, string>>,

@@ -76,7 +76,7 @@ async function extend(
   nowMs: number,
 ): Promise<void> {
   const { key, retentionMs, hasReusableKey = false } = claim;
-  // Otherwise work that is repeated hourly under a reusable key would be done only once.
+  // Otherwise hourly repeats under a reusable key would extend the claim forever, and do nothing.
   if (hasReusableKey) return;
   const expiresAt = expiry(nowMs, retentionMs);
   // Most duplicates arrive within seconds, so they cost no write.
