@@ -42,7 +42,7 @@ export async function publish(
   run.ledger.hold(attempt, { kind: "event", name: type, row, kept });
 }
 
-/** Creates the item that stores a kept event. Records its day first, so that it is always found. */
+/** Creates the item of a kept event. Records the event's day first, so that it is always found. */
 async function keepEvent(
   run: EffectRun,
   event: KeptContent,

@@ -47,8 +47,7 @@ export function readConfig<Value>(
     return Promise.reject(new Error(what));
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  // Safe cast: a value that is resolved synchronously is held, with the promise for all its
-  // readers.
+  // Safe cast: a synchronously resolved value is held, with the promise that all readers get.
   const value =
     resolved instanceof Promise
       ? resolved.then(plainValue)

@@ -59,7 +59,7 @@ export class StartedEffects {
   #failures: Failure[] = [];
   #hasEnded = false;
 
-  /** @param lost - receives an error after the end of the run that the caller does not observe. */
+  /** @param lost - receives errors that occur after the run and that callers do not observe. */
   constructor(lost: (reason: unknown) => void) {
     this.#lost = lost;
   }

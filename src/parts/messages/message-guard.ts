@@ -122,7 +122,7 @@ export function createMessageGuard({
 
 /** Keys that sign and verify proofs, derived from the keys of a ring. */
 interface ProofKeys {
-  /** Returns the key derived from the ring's key `name`. Default: the ring's active key. */
+  /** Returns the key derived from the ring's key `name` (default: the active one), if it exists. */
   signing(ring: KeyRing, name?: string): KeyObject | undefined;
   /** Returns the key that verifies a proof, from the ring or from its recently retired keys. */
   verifying(ring: KeyRing, name: string): KeyObject | undefined;
