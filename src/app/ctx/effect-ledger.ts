@@ -102,7 +102,7 @@ export class EffectLedger<Effect> {
     return next(this.#ordinals, kind, name);
   }
 
-  /** Like `ordinal`, for effects that happen immediately. A failed attempt resets none. */
+  /** Returns the ordinal of an immediate effect. A failed attempt does not reset the ordinals. */
   ordinalAtOnce(kind: string, name: string): number {
     this.#ordinalsAtOnce ??= new Map();
     return next(this.#ordinalsAtOnce, kind, name);

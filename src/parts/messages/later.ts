@@ -45,7 +45,6 @@ export function dueId(dueMs: number, ...parts: readonly (string | number)[]): st
   return `${time.slice(0, 8)}-${time.slice(8)}${derivedId(dueMs, ...parts).slice(13)}`;
 }
 
-/** Job that waits until it is due, with its group and deduplication ID. */
 export interface WaitingJob {
   readonly jobId: string;
   readonly name: string;

@@ -54,8 +54,8 @@ export function timeText(ms: number): string {
 }
 
 /**
- * Row, by shard, after which a sweep stopped because no row was accepted. The next sweep starts
- * there.
+ * For each shard, the row after which a sweep stopped because no row was accepted. The next sweep
+ * starts there.
  */
 export type SweepStops = Map<string, string>;
 
@@ -94,8 +94,7 @@ export interface Sweeping {
 }
 
 /**
- * Sweeps all shards, one after another. Reads their first rows concurrently, because most shards
- * are empty.
+ * Sweeps all shards, one after another.
  *
  * @param nameOf - names a shard by its number.
  * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
@@ -114,7 +113,7 @@ export async function sweepShards(
   for (const [number, first] of firsts.entries()) {
     if (sweeping.signal?.aborted) break;
     if (first.status === "rejected") throw first.reason;
-    // Most shards are empty, so they cost only this read and no claim.
+    // Most shards are empty, so they cost only the concurrent read above and no claim.
     if (first.value.length === 0) continue;
     sweeping.seen(first.value);
     total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name

@@ -16,7 +16,6 @@ import {
   type WorkedPage,
 } from "./outbox-store.ts";
 
-/** Reason why the bus did not accept an event. */
 export interface Refusal {
   readonly reason: string;
   /** Whether the event itself is the cause, so that the bus will never accept it. */

@@ -13,7 +13,6 @@ import { inProgress, keyReused } from "./take-claim.ts";
 export interface OnceOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** Longest wait of a write for a running duplicate, in milliseconds. */
   readonly waitMs: number;
   readonly draining: AbortSignal;
   readonly schedule?: ClaimSchedule;
