@@ -12,10 +12,10 @@ interface Asking extends DatabaseRequest {
 }
 
 /**
- * Opens a database without the wall, for callers with `systemAdmin` and for system runs, which no
- * request has caused and which have no tenant.
+ * Opens a database that reaches every tenant's rows, for callers with `systemAdmin` and for system
+ * runs, which no request has caused and which have no tenant.
  *
- * @throws AccessDeniedError for any other caller. TypeError without a reason.
+ * @throws AccessDeniedError for any other caller; TypeError if `reason` is empty.
  */
 export function openAcrossTenants(
   asking: Asking,

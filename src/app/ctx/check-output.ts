@@ -6,10 +6,7 @@ import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-respons
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/**
- * Converts the return value of a handler: validates it with {@link checkOutput}, and reads a
- * `Response`.
- */
+/** Validates the return value of a handler with {@link checkOutput}, and reads a `Response`. */
 export async function receiveResult(
   declaration: HandlerDeclaration,
   returned: unknown,
@@ -22,15 +19,16 @@ export async function receiveResult(
 }
 
 export interface OutputOptions {
-  /** Carries the name of the handler. Default: the scope's log. */
+  /** Log with the name of the handler. Default: the scope's log. */
   readonly log?: Logger;
   /** Reads a `Response`. Default: {@link reader}. */
   readonly read?: ReturnType<typeof reader>;
 }
 
 /**
- * Creates a function that reads JSON completely, because its value is checked and returned. A body
- * can be read only once: a handler whose commit failed may return the same `Response` again.
+ * Creates a function that reads a `Response`, completely if it is JSON, and remembers the result: a
+ * body can be read only once, but a handler whose commit failed may return the same `Response`
+ * again.
  */
 export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
   let known: { readonly of: Response; readonly read: ReturnType<typeof readResponse> } | undefined;
@@ -43,8 +41,8 @@ export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
 
 /**
  * Validates a result with the `output` schema of its handler and returns the schema's output.
- * Results without a described body are returned unchanged: a stream, bytes, an error, a redirect.
- * Every result is returned unchanged if the server's `output` option disables the check.
+ * Returns results without a described body (a stream, bytes, an error, a redirect) unchanged, and
+ * every result if the server's `output` option disables the check.
  *
  * @throws FrameworkError `response_mismatch` if the result does not match. Its cause names the
  * handler and the paths.
@@ -79,7 +77,7 @@ async function checked(
     try {
       body = result.value;
     } catch (error) {
-      // Only the message: its cause quotes the body.
+      // Passes on only the message, because the error's cause quotes the body.
       return misfit(
         declaration,
         result,
@@ -100,10 +98,7 @@ async function checked(
 
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
 
-/**
- * Copies a response with another value, written as JSON. Omits headers with a digest of the old
- * bytes.
- */
+/** Copies a response with another value, as JSON, without digest headers of the old bytes. */
 function withValue(
   { status, headers: given, cookies }: ReadResponse,
   value: unknown,
@@ -121,8 +116,8 @@ function withValue(
 }
 
 /**
- * Returns the result unchanged if the server sends mismatches. @throws FrameworkError
- * `response_mismatch` otherwise.
+ * Logs a mismatch and returns the result, if the server sends mismatches.
+ * @throws FrameworkError `response_mismatch` otherwise.
  */
 function misfit(
   { name }: HandlerDeclaration,
@@ -147,10 +142,7 @@ function misfit(
 const maxPaths = 10;
 const maxParts = 20;
 
-/**
- * Returns the paths of the mismatches, never the values: messages of issues may quote the result,
- * or a name may itself be data.
- */
+/** Returns the paths of mismatches without the messages, which may quote the result. */
 function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   const paths = new Set<string>();
   for (const { path = [] } of issues) {
@@ -164,10 +156,7 @@ function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   return [...paths];
 }
 
-/**
- * Shows members that look like identifiers. Any other name, such as an address, is a key of a
- * record and may be data.
- */
+/** Returns `*` for a path segment that is not an identifier: it may be data, such as an address. */
 function shown(part: PropertyKey): string {
   const text = String(part);
   return /^(?:\d{1,9}|[A-Za-z_$][\w$-]{0,63})$/.test(text) ? text : "*";

@@ -37,15 +37,14 @@ export interface ContextParts {
   readonly log?: Logger;
 }
 
-/** Only a handler and its hooks have effects. */
+/** Code that a context is created for. A query has no effects. */
 type ContextOwner = EffectCaller | "query";
 
-/** Contexts of one request or message, by owner. */
 export type Contexts = { of(owner: ContextOwner): PipelineContext };
 
 /**
- * Creates the `ctx` of one query (specification 2.6). The scope has its handler and its user, and
- * the adapters are open.
+ * Creates the `ctx` of one query (specification 2.6). The scope must have its handler and user, and
+ * the adapters must be open.
  */
 export function createContext(
   scope: RequestScope,
@@ -55,7 +54,7 @@ export function createContext(
   return createContexts(scope, adapters, parts).of("query");
 }
 
-/** Creates the contexts of one run. They share its configuration session. */
+/** Creates the contexts of one run, which share its configuration session. */
 export function createContexts(
   scope: RequestScope,
   adapters: Adapters,
@@ -66,8 +65,8 @@ export function createContexts(
 }
 
 /**
- * Configuration session of one request. Every `ctx` of the request uses it. Members that most
- * requests never use are created at first access (`wrapped-no-log` in `bench/results.json`).
+ * Configuration session that every `ctx` of a request uses. Members that most requests never use
+ * are created at first access (`wrapped-no-log` in `bench/results.json`).
  */
 class Session implements ReadingSession, DatabaseRequest {
   readonly runtime: Runtime;
@@ -76,7 +75,7 @@ class Session implements ReadingSession, DatabaseRequest {
   readonly user: User;
   readonly signal: AbortSignal | undefined;
   readonly log: Logger;
-  /** Absent until the request reads a key. */
+  /** Decisions held for the request. Absent until it reads a key. */
   known: HeldDecisions | undefined = undefined;
   readonly #adapters: Adapters;
   #computed: ComputedValues | undefined;
@@ -152,7 +151,7 @@ class Session implements ReadingSession, DatabaseRequest {
     return this.#database;
   }
 
-  // A session for another owner still belongs to the scope's run.
+  // Uses the scope's `isSystem`, because a session for another owner belongs to the same run.
   acrossTenants(reason: string): Database {
     return openAcrossTenants(this, this.#adapters, this.scope.isSystem, reason);
   }
@@ -215,8 +214,8 @@ class Context implements PipelineContext {
   declare readonly metrics: PipelineContext["metrics"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
-  // Created at first access. Defined on the prototype, because an own accessor would take a
-  // fourteenth of a request's time.
+  // These members are created at first access. They are on the prototype, because own accessors
+  // would take a fourteenth of a request's time.
   static {
     const member = (
       name: keyof PipelineContext,
@@ -230,7 +229,7 @@ class Context implements PipelineContext {
     member("request", (session) => session.request);
     member("trace", (session) => session.scope.trace);
     for (const name of ["publish", "enqueue", "unschedule", "step"] as const) {
-      // Safe: each call passes on the arguments of the member of the same name.
+      // Safe cast: each call passes on the arguments of the member of the same name.
       type Call = (...given: unknown[]) => Promise<unknown>;
       const call = (session: Session, owner: ContextOwner, given: unknown[]) =>
         start(session, owner, name, (effects) => (effects[name] as Call)(...given));
@@ -246,7 +245,7 @@ class Context implements PipelineContext {
         start(session, owner, "delivery.send", (effects) => effects.deliver(...message));
       return Object.freeze({ send });
     });
-    // Safe: events are validated with the schema of their type when they are read.
+    // Safe cast: events are validated with the schema of their type when they are read.
     member(
       "events",
       (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never,
@@ -273,10 +272,7 @@ class Context implements PipelineContext {
   }
 }
 
-/**
- * Starts an effect. Throws synchronously instead of rejecting, so that the caller cannot miss the
- * error.
- */
+/** Starts an effect. Throws synchronously in a query, so that a missing `await` hides no error. */
 function start<Started>(
   { parts: { commits } }: Session,
   owner: ContextOwner,

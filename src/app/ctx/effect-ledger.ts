@@ -4,15 +4,15 @@
  * | phase | state of the run | effects from the handler | effects from a hook | `ctx.commit` |
  * |---|---|---|---|---|
  * | `before` | runs its `before` hooks | stay | stay | refused |
- * | `open` | works | join the next attempt | join the next attempt | starts an attempt |
+ * | `open` | runs its handler | join the next attempt | join the next attempt | starts an attempt |
  * | `waiting` | waits for calls started before its attempt | refused | refused | refused |
- * | `joining` | asks its `commit` hooks for items | refused | join this attempt | refused |
- * | `writing` | writes | refused | refused | refused |
+ * | `joining` | runs its `commit` hooks | refused | join this attempt | refused |
+ * | `writing` | writes its transaction | refused | refused | refused |
  * | `committed` | has committed | refused | refused | refused |
  * | `unknown` | may have committed | refused | refused | refused |
  * | `ended` | has ended | refused | refused | refused |
  *
- * Effects that stay are part of every attempt.
+ * Effects that stay are part of every attempt to commit.
  */
 export type RunPhase =
   | "before"
@@ -26,7 +26,7 @@ export type RunPhase =
 
 export type EffectCaller = "handler" | "hook";
 
-/** Number of the attempt that an effect belongs to. 0 means every attempt. */
+/** Number of the attempt to commit that an effect belongs to. 0 means every attempt. */
 export type AttemptNumber = number;
 
 const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> = {
@@ -39,15 +39,15 @@ const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> 
 };
 
 /**
- * Assigns the effects of one run to its attempts to commit. An effect happens exactly as often as
- * its attempt is written. Pure: it neither stores nor sends.
+ * Assigns the effects of one run to its attempts to commit. An effect happens if and only if its
+ * attempt is written. Pure: the ledger neither stores nor sends effects.
  */
 export class EffectLedger<Effect> {
   #phase: RunPhase;
   #attempt: AttemptNumber = 1;
   readonly #staying: Effect[] = [];
   #joining: Effect[] = [];
-  /** Next ordinal of each kind and name. Absent until there is one. */
+  /** Next ordinal by kind and name. Absent until the first effect. */
   #ordinals: Map<string, number> | undefined;
   #ordinalsAtOnce: Map<string, number> | undefined;
   /** Ordinals at the start of the handler. */
@@ -94,15 +94,15 @@ export class EffectLedger<Effect> {
   }
 
   /**
-   * Counts the effects of a kind and name, from 0. A repeated run gets the same ordinals. The
-   * attempt after a failed one gets them as well, because a failed attempt returns its ordinals.
+   * Returns the ordinal of a new effect of a kind and name, from 0. A repeated run gets the same
+   * ordinals, and so does the attempt after a failed one, because `failed` resets them.
    */
   ordinal(kind: string, name: string): number {
     this.#ordinals ??= new Map();
     return next(this.#ordinals, kind, name);
   }
 
-  /** Counts effects that happen immediately. A failed attempt does not return these ordinals. */
+  /** Returns the ordinal of an immediate effect. A failed attempt does not reset the ordinals. */
   ordinalAtOnce(kind: string, name: string): number {
     this.#ordinalsAtOnce ??= new Map();
     return next(this.#ordinalsAtOnce, kind, name);
@@ -115,10 +115,8 @@ export class EffectLedger<Effect> {
   }
 
   /**
-   * Starts an attempt.
-   *
-   * @throws Error for a hook, and if the run is committing or has committed. Such a call is not an
-   * attempt, so it drops nothing.
+   * Starts an attempt to commit.
+   * @throws Error in a hook, and if the run is not `open`. A refused call drops no effects.
    */
   begin(caller: EffectCaller): void {
     if (caller === "hook")
@@ -127,12 +125,11 @@ export class EffectLedger<Effect> {
     this.#phase = "waiting";
   }
 
-  /** Enters the phase in which the `commit` hooks run. */
   join(): void {
     this.#phase = "joining";
   }
 
-  /** Closes the attempt and returns its effects. Only these are written. */
+  /** Closes the attempt and returns the effects to write. */
   seal(): readonly Effect[] {
     this.#phase = "writing";
     return [...this.#staying, ...this.#joining];

@@ -15,7 +15,7 @@ export interface HeldEffect {
   /** Type of an event, name of a job, or channel of a delivery. */
   readonly name: string;
   readonly row: OutboxRow;
-  /** Item that keeps an event, in addition to its row. */
+  /** Item that stores a kept event, in addition to its outbox row. */
   readonly kept?: TransactionItem | undefined;
 }
 
@@ -31,13 +31,13 @@ export interface EffectRun {
 }
 
 /**
- * Derives an ID of this run from the kind, the name and the number of earlier effects of both.
+ * Derives an ID from the run, the kind, the name, and the number of earlier effects of that name.
  */
 export function deriveId(run: EffectRun, kind: string, name: string): string {
   return derivedId(...idParts(run, kind, name));
 }
 
-/** Returns what {@link deriveId} derives an ID from, and counts the effect. */
+/** Returns the parts of {@link deriveId}'s ID, and counts the effect. */
 export function idParts(
   { run, ledger }: EffectRun,
   kind: string,

@@ -8,12 +8,12 @@ import type { EffectRun } from "./effect-run.ts";
 import { enqueue, unschedule } from "./enqueue.ts";
 import { publish } from "./publish.ts";
 
-/** What {@link RunEffects} takes: the cause of its messages gets an originator from the scope. */
+/** Options of {@link RunEffects}, which adds the originator to the cause. */
 export interface EffectsOptions extends Omit<EffectRun, "cause"> {
   readonly cause: Omit<Cause, "originator">;
 }
 
-/** The effects of one run. Those that join its commit wait in its ledger, the others happen at once. */
+/** Effects of one run. Some join the commit and wait in the ledger; others happen immediately. */
 export class RunEffects {
   readonly #run: EffectRun;
   #opening: Promise<Steps> | undefined;
@@ -33,7 +33,7 @@ export class RunEffects {
       publish: (type, payload) => publish(run, caller, type, payload),
       enqueue: (name, payload, options) => enqueue(run, caller, name, payload, options),
       unschedule: (jobId) => unschedule(run, jobId),
-      // Safe: the channel's schema checks the message.
+      // Safe cast: the channel's schema checks the message.
       deliver: (channel: string, message: unknown, options) =>
         deliver(run, caller, channel, message as DeliveryMessage, options),
       step: (name, options, call) => this.#step(caller, name, options, call),
@@ -41,10 +41,7 @@ export class RunEffects {
     return run.scope.spans?.producing(effects) ?? effects;
   }
 
-  /**
-   * Returns whether the call comes from within a step. The step would wait for a commit that waits
-   * for the step.
-   */
+  /** Whether the caller is inside a step, where a commit would deadlock: it waits for the step. */
   isInStep(): boolean {
     return this.#steps?.isInside() === true;
   }
@@ -59,7 +56,7 @@ export class RunEffects {
     const held = run.held();
     if (held === undefined) throw new Error(noClaim);
     ledger.start(caller, "ctx.step", "begin a step");
-    // Loaded with the first step: no other run needs it.
+    // Loaded with the first step, because runs without steps do not need it.
     this.#opening ??= import("./open-steps.ts").then(({ openSteps }) =>
       openSteps(scope, adapters, runs, held),
     );

@@ -11,7 +11,7 @@ import type { EffectCaller } from "./effect-ledger.ts";
 import { type EffectRun, idParts, misfit } from "./effect-run.ts";
 import { queuedJob } from "./queued-job.ts";
 
-/** Sends a job at once, or with the commit of its run if it is due later (`ctx.enqueue`). */
+/** Sends a job immediately, or with the run's commit if it is due later (`ctx.enqueue`). */
 export async function enqueue(
   run: EffectRun,
   caller: EffectCaller,
@@ -36,7 +36,7 @@ export async function enqueue(
     const jobId = dueId(dueMs, ...counted);
     await checkPayload(declaration.input, payload, refuse);
     const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-    // A unique key per job: a job that enqueues itself repeatedly would otherwise be dropped as a
+    // Each job gets its own key. Otherwise a job that enqueues itself would be dropped as a
     // duplicate.
     const { text, ...queued } = await queuedJob(
       run,
@@ -74,7 +74,7 @@ export async function unschedule(run: EffectRun, jobId: string): Promise<boolean
   return isTakenBack;
 }
 
-/** Returns the cause of a job. Only a system run may set the tenant of a job. */
+/** Only a system run may set the tenant of a job. */
 function causeFor(run: EffectRun, tenantId: string | undefined): Cause {
   if (tenantId === undefined) return run.cause;
   if (!run.scope.isSystem)

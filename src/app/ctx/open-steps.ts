@@ -27,7 +27,7 @@ export async function openSteps(
     signal: runSignal,
     facts: { handler, requestId },
     keepMs: wanted.kind === "write" ? wanted.retentionMs : undefined,
-    // Steps are encrypted if the write's answer is.
+    // Results of steps are encrypted if the write's answer is.
     cipherOf: wanted.cipher === undefined ? undefined : cipherOf,
   });
 }

@@ -42,10 +42,7 @@ export async function publish(
   run.ledger.hold(attempt, { kind: "event", name: type, row, kept });
 }
 
-/**
- * Creates the item that keeps an event, and first records its day, so that a day with events is
- * always found.
- */
+/** Creates the item of a kept event. Records the event's day first, so that it is always found. */
 async function keepEvent(
   run: EffectRun,
   event: KeptContent,
@@ -57,9 +54,9 @@ async function keepEvent(
 }
 
 /**
- * Returns the ID of an event. The ID is random if the event is kept and no message caused the
- * run: a kept event must stay unique until it expires, but a client may reuse its key once the
- * claim has expired. A message keeps its ID across redeliveries, so the ID is derived.
+ * Returns the ID of an event. It is random if the event is kept and no message caused the run: a
+ * kept event must stay unique until it expires, but a client may reuse its key once the claim has
+ * expired. A message keeps its ID across redeliveries, so the event's ID is derived.
  */
 function idOfEvent(run: EffectRun, type: string, isKept: boolean): string {
   const { causedBy, origRequestId } = run.cause;

@@ -18,8 +18,8 @@ export async function queuedJob(
     dedupKey === undefined
       ? ["payload", payload]
       : ["key", keyOf("dedupKey", name, dedupKey(payload))];
-  // A job from an anonymous request may have fewer rights than an equal job from the system, so
-  // it does not replace that job.
+  // A job from an anonymous request may have fewer rights than an equal job from the system, so the
+  // two are not duplicates.
   const deduplicationId = jobHash(identity, asksSystem(job) ? [...known, "system"] : known);
   const group =
     order === undefined
@@ -32,8 +32,8 @@ export async function queuedJob(
 }
 
 /**
- * Requires a string or number: all objects would convert to the same string, and so would missing
- * values.
+ * Requires a string or number, because all objects would convert to the same string, as would
+ * missing values.
  */
 function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);

@@ -16,14 +16,13 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { receiveResult } from "./check-output.ts";
 
-/** Session whose `ctx` reads. */
 export interface ReadingSession extends OperatorSession {
   readonly runtime: Runtime;
   readonly scope: RequestScope;
   readonly user: User;
   readonly database: Database;
   readonly signal: AbortSignal | undefined;
-  /** Decisions held for this request. Absent until it reads a key. */
+  /** Decisions held for this request. Absent until the request reads a key. */
   readonly known: HeldDecisions | undefined;
   readonly keptEvents: Adapters["keptEvents"];
   logFor(handler: string | undefined): Logger;
@@ -39,7 +38,7 @@ export function readConfig<Value>(
   const held = session.known?.get(handle?.id);
   if (held !== undefined) {
     const nowMs = session.clock.now();
-    // Safe: the resolver never returns a value that does not match its declaration.
+    // Safe cast: the resolver returns only values that match the key's declaration.
     if (nowMs < held.untilMs && held.rows.isHeld(nowMs)) return held.value as Promise<Value>;
   }
   const key = session.runtime.server.registry.configKeys.get(handle?.id);
@@ -48,20 +47,19 @@ export function readConfig<Value>(
     return Promise.reject(new Error(what));
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  // Safe: a value that is resolved synchronously is held, with the promise that all its readers
-  // get.
+  // Safe cast: a synchronously resolved value is held, with the promise that all readers get.
   const value =
     resolved instanceof Promise
       ? resolved.then(plainValue)
       : (session.held.get(key.id) as Decision).value;
-  return value as Promise<Value>; // safe: as above
+  return value as Promise<Value>; // safe: it matches the declaration
 }
 
 function plainValue({ value }: Resolved): unknown {
   return value;
 }
 
-/** Reads kept events (`ctx.events`). Loads the code with the first read, because few handlers do. */
+/** Reads kept events (`ctx.events`). Loads the code with the first read, as few handlers use it. */
 export async function* readEvents(
   session: ReadingSession,
   type: string,
@@ -85,7 +83,7 @@ export async function runQuery(
       `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
     );
   }
-  // The query's handler may rely on its access rule, regardless of the caller.
+  // Checks the query's own access rule, because its handler may rely on the rule for every caller.
   if (declaration.access !== undefined)
     assertAllowed(declaration.access, session.user, declaration.name);
   const ctx = session.queryContext(node, session.logFor(declaration.name));
@@ -93,6 +91,6 @@ export async function runQuery(
   const result = await receiveResult(declaration, declaration.run(ctx, accepted), session.scope, {
     log: ctx.log,
   });
-  // Safe: the query's declaration promises this type, and its schema produces it.
+  // Safe cast: the query declares this type, and its schema produces it.
   return bodyOf(result) as never;
 }

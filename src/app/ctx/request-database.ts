@@ -20,12 +20,13 @@ interface RequestDatabase {
 
 /**
  * Creates a factory for the `ctx.db` of each request: the process's document client with a `send`
- * that carries the request's signal and refuses to start once it is aborted (specification 4.5). It
- * inherits from the client, because the SDK's paginators require an instance of it. The members
- * that requests share are created once.
+ * that carries the request's signal and refuses to start once the signal is aborted (specification
+ * 4.5). The object inherits from the client, because the SDK's paginators require an instance of
+ * it. Members that requests share are created once.
  *
- * With a wall, the request has its own middlewares around the client's. Every way of sending a
- * command uses them: `send`, the `send` of the client's class, and clients created from this one.
+ * With a wall, which isolates tenants, the request has its own middlewares around the client's.
+ * Every way of sending a command uses them: `send`, the `send` of the client's class, and clients
+ * created from this one.
  */
 export function requestDatabases(
   client: Database,
@@ -33,8 +34,7 @@ export function requestDatabases(
 ): (request: DatabaseRequest) => Database {
   const common = Object.create(client, {
     send: { value: send },
-    // Defined here, so that setting them on a request's database does not reach the client, which
-    // may be a proxy.
+    // Defined here, so that assigning them does not reach the client, which may be a proxy.
     [ownRequest]: { value: undefined, writable: true },
     [ownStack]: { value: undefined, writable: true },
     [configSession]: { value: openSession },
@@ -46,7 +46,7 @@ export function requestDatabases(
     this[ownStack] = undefined;
   }
   RequestDatabase.prototype = common;
-  // Safe: `new` creates an object that inherits from `common`.
+  // Safe cast: `new` creates an object that inherits from `common`.
   const Constructor = RequestDatabase as unknown as new (request: DatabaseRequest) => Database;
   return (request) => new Constructor(request);
 
@@ -61,15 +61,15 @@ export function requestDatabases(
     };
   }
 
-  // The SDK's `send` has three overloads, some with callbacks. They differ only after the command,
-  // so the arguments are passed through unchanged.
+  // The SDK's `send` has three overloads, which differ only after the command, some with callbacks.
+  // So the arguments are passed through unchanged.
   function send(
     this: RequestDatabase,
     ...parameters: [command: unknown, first?: unknown, second?: unknown]
   ): unknown {
     const { signal } = this[ownRequest];
     const sender = wall === undefined ? client : this;
-    // Safe: `this` inherits from the client.
+    // Safe cast: `this` inherits from the client.
     const original = client.send.bind(sender as Database) as (...parameters: unknown[]) => unknown;
     if (signal === undefined) return original(...parameters);
     const [command, first, second] = parameters;
@@ -92,7 +92,7 @@ export function requestDatabases(
 /** Creates a client whose commands use another middleware stack. */
 export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack): Database {
   let stack: Stack | undefined;
-  // Safe: it inherits from the client.
+  // Safe cast: the object inherits from the client.
   return Object.create(client, {
     middlewareStack: {
       get: () => {

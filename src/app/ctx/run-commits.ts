@@ -9,10 +9,7 @@ import { RunEffects } from "./effects.ts";
 import { StartedEffects } from "./started-effects.ts";
 import type { RunHooks, Work } from "./work.ts";
 
-/**
- * Maximum time that a response waits for its effects to be sent, in milliseconds. The sweep sends
- * the rest.
- */
+/** Longest wait of a response for its effects, in milliseconds. The sweep sends the rest. */
 const dispatchMs = 2_000;
 
 interface Attempt {
@@ -27,7 +24,6 @@ export interface CommitParts<Result>
   readonly work: Work<Result>;
 }
 
-/** Attempts of one run to commit, each with its effects. */
 export class RunCommits<Result> {
   readonly #parts: CommitParts<Result>;
   /** Created for the first effect or commit, because many runs have neither. */
@@ -42,7 +38,6 @@ export class RunCommits<Result> {
     this.#parts = parts;
   }
 
-  /** Ends the `before` phase. */
   open(): void {
     this.#begin().ledger.open();
   }
@@ -56,7 +51,6 @@ export class RunCommits<Result> {
     return started.start(() => work(effects));
   }
 
-  /** Runs `ctx.commit`. */
   commit<Committed>(
     caller: EffectCaller,
     items: readonly CommitItem[],
@@ -84,14 +78,13 @@ export class RunCommits<Result> {
 
   /**
    * Ends the run of a handler that has returned, and commits the effects that still wait.
-   *
    * @throws the first error of an effect or a commit that the handler has not awaited, or any error
    * of the commit.
    */
   async settle(returned: unknown): Promise<Result> {
     const { run, work } = this.#parts;
     await this.#begun?.started.atEnd(run.signal);
-    // Safe: without `receive` the returned value is the result.
+    // Safe cast: without `receive` the returned value is the result.
     const result = (
       work.receive === undefined || this.#hasCommitted ? returned : await work.receive(returned)
     ) as Result;
@@ -102,10 +95,7 @@ export class RunCommits<Result> {
     return result;
   }
 
-  /**
-   * Ends the run of a handler that has thrown: waits for started calls, and drops the effects that
-   * wait.
-   */
+  /** Ends the run of a handler that has thrown: waits for its calls, drops waiting effects. */
   async abandon(): Promise<void> {
     await this.#begun?.started.atEnd(this.#parts.run.signal).catch(() => undefined); // the handler's error takes precedence
     this.#end();
@@ -141,10 +131,7 @@ export class RunCommits<Result> {
     return this.#parts.work.answerOf?.(result) ?? noAnswer;
   }
 
-  /**
-   * Commits effects and hook items that still wait, unless the answer reports that the write was
-   * not done.
-   */
+  /** Commits waiting effects and hook items, unless the answer reports that nothing was done. */
   async #commitRest(result: Result): Promise<void> {
     if (this.#begun?.ledger.phase !== "open") return;
     const { ledger } = this.#begun;
@@ -161,10 +148,7 @@ export class RunCommits<Result> {
     });
   }
 
-  /**
-   * @param make - creates the contents of the transaction, `undefined` if there is nothing to
-   * write.
-   */
+  /** Writes one attempt, unless `make` returns `undefined`, and then sends its effects. */
   async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
     const { run } = this.#parts;
     const { ledger, started } = this.#begin();
@@ -201,7 +185,7 @@ export class RunCommits<Result> {
     this.#parts.log.info("effects.dropped", { types, number: effects.length });
   }
 
-  /** Collects the items of the hooks. Effects of the hooks join the attempt. */
+  /** Returns the items of the `commit` hooks, whose effects join the attempt. */
   async #joining(hooks: RunHooks, result: unknown): Promise<readonly CommitItem[]> {
     const { ledger, started } = this.#begin();
     ledger.join();
@@ -216,7 +200,7 @@ export class RunCommits<Result> {
     return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
   }
 
-  /** Sends committed effects, and waits for the bus and the queue for a limited time. */
+  /** Sends committed effects, and waits for at most `dispatchMs`. */
   async #send(effects: readonly HeldEffect[]): Promise<void> {
     const { log, runs } = this.#parts;
     const [events, deliveries]: [HeldEffect[], HeldEffect[]] = [[], []];
@@ -250,7 +234,7 @@ function end({ ledger, started }: Begun): void {
   started.end();
 }
 
-/** Merges deliveries with the same key: DynamoDB rejects a transaction that writes a row twice. */
+/** Merges deliveries with the same key, because DynamoDB rejects writing a row twice. */
 function distinct(effects: readonly HeldEffect[]): readonly HeldEffect[] {
   if (effects.length < 2) return effects;
   return [

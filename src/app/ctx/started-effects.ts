@@ -49,8 +49,8 @@ interface Failure {
 }
 
 /**
- * Calls that one run has started. The run waits for them, and gets the failures that its handler
- * has not observed. A forgotten `await` ends neither the process nor the call.
+ * Calls that one run has started. The run waits for them, and throws errors that its handler has
+ * not observed. So a missing `await` ends neither the process nor the call.
  */
 export class StartedEffects {
   readonly #effects = new UnderWay();
@@ -59,15 +59,12 @@ export class StartedEffects {
   #failures: Failure[] = [];
   #hasEnded = false;
 
-  /**
-   * @param lost - receives the error of a call that fails after the run, if its caller does not
-   * observe it.
-   */
+  /** @param lost - receives errors that occur after the run and that callers do not observe. */
   constructor(lost: (reason: unknown) => void) {
     this.#lost = lost;
   }
 
-  /** Starts a call that an attempt to commit waits for. */
+  /** Starts a call. Attempts to commit wait for it. */
   start<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#watched(this.#effects, work);
   }
@@ -95,14 +92,13 @@ export class StartedEffects {
 
   /**
    * Waits for all calls after the handler has returned or thrown.
-   *
    * @throws the first error of a call whose result the handler has not observed.
    */
   async atEnd(signal: AbortSignal | undefined): Promise<void> {
     while (this.#effects.size + this.#attempts.size > 0 && signal?.aborted !== true) {
       await this.#effects.quiet(signal);
       await this.#attempts.quiet(signal);
-      // An async function that is not awaited starts its next call now.
+      // Lets an async function that is not awaited start its next call.
       await new Promise(setImmediate);
     }
     this.#throwUnseen();
@@ -113,13 +109,14 @@ export class StartedEffects {
   }
 
   #watched<Result>(calls: UnderWay, work: () => Promise<Result>): Promise<Result> {
-    const started = new WatchedPromise<Result>((resolve) => resolve(work())); // converts a synchronous throw into a rejection
+    // The constructor converts a synchronous throw into a rejection.
+    const started = new WatchedPromise<Result>((resolve) => resolve(work()));
     calls.add(started);
     started.watch(
       () => calls.leave(started),
       (reason) => {
         if (!this.#hasEnded) this.#failures.push({ started, reason });
-        // The caller may be about to observe the error.
+        // Waits, because the caller may be about to observe the error.
         else setImmediate(() => started.isObserved || this.#lost(reason));
         calls.leave(started);
       },

@@ -22,8 +22,8 @@ interface Reading {
 }
 
 /**
- * Reads the kept events of a tenant. @throws the errors that `ctx.events` documents, and the
- * signal's reason.
+ * Reads the kept events of a tenant.
+ * @throws the errors that `ctx.events` documents, and the signal's abort reason.
  */
 export async function* tenantEvents(
   { runtime, tenantId, signal, database }: Reading,

@@ -8,8 +8,9 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
 export interface RunHooks {
   /**
-   * Runs before the handler, and returns its input. @throws any error of a hook, with the same
-   * consequences as an error of the handler. Error if a changed input does not match the schema.
+   * Runs the `before` hooks, and returns the handler's input.
+   * @throws any error of a hook, with the same consequences as an error of the handler; Error if a
+   * changed input does not match the schema.
    */
   before(ctx: PipelineContext, input: unknown): Promise<unknown>;
   /** Returns the items that join the transaction of `result`. @throws any error of a hook. */
@@ -22,13 +23,11 @@ export interface Committing {
   readonly answer: WriteAnswer;
 }
 
-/** Handler to run, and the processing of its result. */
 export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
-  /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
   /** Cause that the run's events and jobs carry. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;
-  /** Input of the handler. A `before` hook may change it. */
+  /** Input of the handler, unless a `before` hook changes it. */
   readonly input?: unknown;
   handle(ctx: PipelineContext, input: unknown): Result | Promise<Result>;
   /**
@@ -38,11 +37,14 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
   receive?(returned: unknown): Result | Promise<Result>;
   readonly hooks?: RunHooks | undefined;
   /**
-   * Creates keelson's items that record the end of the run. They join its commit, or are committed
-   * at its end.
+   * Creates keelson's items that record the end of the run. They join the run's commit, or are
+   * committed at the end of the run.
    */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
-  /** Converts a result to its answer, more than once. Default: none. A claimed write needs it. */
+  /**
+   * Converts a result to its answer; called more than once. Default: none. Required for a claimed
+   * write.
+   */
   answerOf?(result: Result): WriteAnswer;
   /**
    * Converts the result that the handler commits. Default: unchanged, without an answer.

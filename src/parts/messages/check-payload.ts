@@ -2,9 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 /**
  * Validates the payload of an outgoing or received message.
- *
- * @param refuse - creates the error for an invalid payload
- * @throws the error of `refuse`, with at most ten paths.
+ * @param refuse - creates the error for an invalid payload.
+ * @throws the error of `refuse`, with at most ten problems.
  */
 export async function checkPayload(
   schema: StandardSchemaV1 | undefined,

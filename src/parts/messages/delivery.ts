@@ -2,21 +2,18 @@ import { PermanentError } from "../../base/errors/permanent-error.ts";
 
 export const deliveryJob = "keelson.delivery.send";
 
-/** Delivery in the payload of the job that sends it. */
+/** Message to a channel, in the payload of the job that sends it. */
 export interface Delivery {
   readonly channel: string;
   readonly message: Readonly<Record<string, unknown>>;
   /**
-   * Deduplication key, either from the caller or built from the cause and the number of earlier
-   * deliveries. A repeat has the same key.
+   * Deduplication key: from the caller, or derived from the run and its earlier deliveries. A
+   * repeated run has the same key.
    */
   readonly key: string;
 }
 
-/**
- * Reads the payload of a delivery's job.
- * @throws PermanentError with the name of an invalid member.
- */
+/** @throws PermanentError with the name of an invalid member. */
 export function readDelivery(payload: Readonly<Record<string, unknown>>): Delivery {
   const { channel, message, key } = payload;
   if (typeof channel !== "string" || !isChannelName(channel))

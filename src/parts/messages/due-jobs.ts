@@ -19,12 +19,9 @@ import {
 
 /** Operations on waiting jobs, in addition to the operations of {@link OutboxStore}. */
 export interface DueStore {
-  /**
-   * Marks a row as being sent, after which it cannot be taken back. Returns `false` if the row no
-   * longer exists.
-   */
+  /** Marks a row as being sent, so that it cannot be taken back. Returns `false` if it is gone. */
   begin(place: DuePlace): Promise<boolean>;
-  /** Takes a tenant's row back. Returns `false` if it does not exist or is being sent. */
+  /** Deletes a tenant's row. Returns `false` if the row does not exist or is being sent. */
   takeBack(place: DuePlace, tenantId: string | undefined): Promise<boolean>;
 }
 
@@ -33,16 +30,14 @@ export interface DueJobsOptions {
   readonly due: Pick<DueStore, "begin">;
   readonly jobs: () => Promise<Pick<MessageQueue, "send" | "isFinal">>;
   readonly claims: Claims;
-  /** Positions at which sweeps of these shards have stopped. */
   readonly stops: SweepStops;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Counts the jobs that are set aside. Default: no counting. */
   readonly metrics?: Metrics | undefined;
 }
 
 interface SendingOptions extends Omit<DueJobsOptions, "due"> {
-  /** Absent if the jobs cannot be taken back. */
+  /** Marks rows as being sent. Absent for jobs that cannot be taken back. */
   readonly due: DueJobsOptions["due"] | undefined;
 }
 
@@ -65,10 +60,7 @@ export function sweepDueJobs(
   return sweepShards({ ...options, signal, seen, work }, dueShard, options.clock.now() + 1);
 }
 
-/**
- * Sends committed jobs that cannot be taken back. Never throws: a job that is not sent remains for
- * the sweep.
- */
+/** Sends committed jobs that cannot be taken back. Never throws: the sweep sends what is left. */
 export async function sendCommitted(
   options: DueJobsOptions,
   rows: readonly OutboxRow[],
@@ -104,12 +96,12 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
 }
 
 /**
- * Sends one job. A row that is sent twice has the same deduplication ID, and its job the same
- * claim.
+ * Sends one job. If a row is sent twice, both messages have the same deduplication ID, and both
+ * runs the same claim.
  *
  * @returns the reason why the queue will never take the job; `undefined` if the queue took it.
- * @throws any other failure. Directly after the commit, a refusal is also thrown: only a sweep,
- * which has claimed the shard, sets rows aside.
+ * @throws any other failure. Without `due`, directly after the commit, also throws a refusal,
+ * because only a sweep, which has claimed the shard, may set rows aside.
  */
 async function sendOne(
   { store, due, jobs }: SendingOptions,
@@ -117,7 +109,7 @@ async function sendOne(
 ): Promise<string | undefined> {
   const waiting = waitingJob(row);
   if (waiting === undefined) return "the row is no job: it has no message, or not how it is queued";
-  // A job that has been taken back in between counts as sent, so that the page moves on.
+  // A job that was taken back in the meantime is treated as sent, so that the sweep goes on.
   if (due !== undefined && !(await due.begin(row))) return undefined;
   const { text, ...queued } = waiting;
   const queue = await jobs();

@@ -15,7 +15,7 @@ export interface Cause {
   readonly userId?: string | undefined;
   /**
    * `system` if a system run created the message. Absent for messages caused by requests, and for
-   * messages without this field.
+   * messages of versions without this field.
    */
   readonly originator?: "system" | undefined;
 }
@@ -23,13 +23,13 @@ export interface Cause {
 /** Event in the form that is sent over the bus (specification 2.8). */
 export interface SharedEvent<Payload = unknown> extends Cause {
   readonly kind: "shared";
-  /** `<entity>.<event name>` */
+  /** Type of the event: `<entity>.<event name>`. */
   readonly type: string;
   readonly eventId: string;
   readonly payload: Payload;
 }
 
-/** EventBridge's limit for an entry, in bytes: its detail, detail type and source. */
+/** EventBridge's limit for the detail, detail type and source of an entry, in bytes. */
 const maxEntryBytes = 262_144;
 /** Bytes reserved for the entry's other fields: source, type and time. */
 const entryBytes = 512;
@@ -37,7 +37,7 @@ const entryBytes = 512;
 /**
  * Returns the payload in its wire format.
  *
- * @throws TypeError if it cannot be written as JSON, is not an object, or already has a
+ * @throws TypeError if the payload cannot be written as JSON, is not an object, or has a
  * `requestId`.
  */
 export function eventPayload(type: string, given: unknown): Readonly<Record<string, unknown>> {
@@ -51,9 +51,9 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
 }
 
 /**
- * Serializes an event as JSON. The payload also contains the request ID, as `requestId`
- * (specification 6.3). If the bus could not deliver a payload to a queue, the payload is sent as a
- * string of JSON in `payloadText`, because the bus does not parse the JSON inside a string.
+ * Serializes an event as JSON, with the request ID as the payload's `requestId` (specification
+ * 6.3). A payload that the bus could not deliver to a queue is sent as a string in `payloadText`,
+ * because the bus does not parse the JSON inside a string.
  *
  * @throws RangeError if the event is too large.
  */
@@ -88,33 +88,29 @@ export interface Proof {
 /** Fields of a message in addition to its content. Versions that do not know a field ignore it. */
 export interface MessageParts {
   readonly proof?: Proof | undefined;
-  /** Not covered by the proof, because only tracing uses it. */
+  /** Trace headers. The proof does not cover them, because only tracing uses them. */
   readonly trace?: TraceHeaders | undefined;
 }
 
 export interface Envelope {
   readonly event: SharedEvent;
-  /** Span that published the event; `undefined` if it is absent or unreadable. */
+  /** Span that published the event; `undefined` if absent or unreadable. */
   readonly trace?: SpanContext | undefined;
-  /** As received, unchecked. */
+  /** Proof as received, unchecked. */
   readonly proof: unknown;
-  /** Sender according to the bus; `undefined` if the message arrived without the bus's wrapper. */
+  /** Sender according to the bus; `undefined` if the message came without the bus's wrapper. */
   readonly source: string | undefined;
 }
 
 /**
  * Reads an envelope, with or without the wrapper that EventBridge adds on the way to a queue.
- *
- * @throws PermanentError with the problem. A retry would not fix it.
+ * @throws PermanentError with the problem, which a retry would not fix.
  */
 export function readEnvelope(text: string): SharedEvent {
   return openEnvelope(objectOf(text, "the message")).event;
 }
 
-/**
- * Reads an envelope from a parsed body, together with the fields next to the event.
- * @throws the errors of {@link readEnvelope}.
- */
+/** Reads an envelope from a parsed body. @throws the errors of {@link readEnvelope}. */
 export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope {
   const isWrapped = "detail-type" in body;
   const envelope = isWrapped ? recordOf(body["detail"], "its detail") : body;
@@ -148,8 +144,8 @@ function payloadOf({
 }
 
 /**
- * Checks whether a message asks for a system run. A tenant's message never does: it stays behind
- * the wall.
+ * Whether a message asks for a system run. A message with a tenant never does, because its run must
+ * not reach other tenants' rows.
  */
 export function asksSystem({
   originator,
@@ -158,10 +154,7 @@ export function asksSystem({
   return originator === "system" && tenantId === undefined;
 }
 
-/**
- * Parses a queue message as a JSON object.
- * @throws PermanentError if it is not a JSON object.
- */
+/** Parses a queue message. @throws PermanentError if it is not a JSON object. */
 export function objectOf(text: string, what: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
@@ -172,23 +165,17 @@ export function objectOf(text: string, what: string): Readonly<Record<string, un
   return recordOf(value, what);
 }
 
-/**
- * Returns a value as an object.
- * @throws PermanentError if it is not an object.
- */
+/** Returns a value as an object. @throws PermanentError if it is not an object. */
 export function recordOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new PermanentError(`${what} is not an object`);
-  return value as Readonly<Record<string, unknown>>; // safe: checked above, and its members are unknown
+  return value as Readonly<Record<string, unknown>>; // safe: checked above; members are unknown
 }
 
-/**
- * Reads the cause of a message.
- * @throws PermanentError with the name of an invalid member.
- */
+/** @throws PermanentError with the name of an invalid member. */
 export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
   const { tenantId, userId, originator } = message;
-  // By the same rule as in tokens.
+  // Tokens follow the same rule.
   if (tenantId !== undefined && !isIdentifier(tenantId)) throw misnamed("tenantId");
   if (userId !== undefined && !isIdentifier(userId)) throw misnamed("userId");
   if (userId !== undefined && tenantId === undefined)
@@ -222,9 +209,8 @@ function misnamed(member: string): PermanentError {
 
 /**
  * Converts a payload to its wire format by a round trip through JSON.
- *
- * @param what - name of the payload in error messages
- * @throws TypeError if it cannot be written as JSON, or its JSON is not an object.
+ * @param what - name of the payload in error messages.
+ * @throws TypeError if the payload cannot be written as JSON, or its JSON is not an object.
  */
 export function wirePayload(payload: unknown, what: string): Readonly<Record<string, unknown>> {
   let text: string | undefined;
@@ -234,11 +220,11 @@ export function wirePayload(payload: unknown, what: string): Readonly<Record<str
     throw new TypeError(`${what} cannot be written as JSON: ${String(cause)}`, { cause });
   }
   if (!text?.startsWith("{")) throw new TypeError(`${what} is not an object`);
-  return JSON.parse(text) as Readonly<Record<string, unknown>>; // safe: it starts as an object
+  return JSON.parse(text) as Readonly<Record<string, unknown>>; // safe: its JSON starts with `{`
 }
 
 /**
- * Characters that JSON does not escape and SQS refuses. JSON escapes the others that SQS refuses:
+ * Characters that SQS refuses and JSON does not escape. JSON escapes all others that SQS refuses:
  * control characters and lone surrogates.
  */
 const unfit = /[\uFFFE\uFFFF]/g;
@@ -249,9 +235,9 @@ export function queueText(json: string): string {
 }
 
 /**
- * Checks whether EventBridge could turn this JSON into a message that SQS refuses. The bus parses
- * an event's JSON and writes it again, so characters escaped for SQS may become plain. Also returns
- * true for a string that contains the escape of a lone surrogate literally, which is harmless.
+ * Whether EventBridge could turn this JSON into a message that SQS refuses. The bus parses an
+ * event's JSON and writes it again, so characters escaped for SQS may become plain. Also returns
+ * `true` for a string that contains the escape of a lone surrogate literally, which is harmless.
  */
 export function mayBeUnescaped(json: string): boolean {
   return /[\uFFFE\uFFFF]|\\ud[89a-f]/.test(json);

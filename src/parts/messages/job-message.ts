@@ -23,10 +23,7 @@ export interface JobMessage<Payload = unknown> extends Cause {
 /** SQS's limit for a message, in bytes. */
 const maxBytes = 262_144;
 
-/**
- * Serializes a job.
- * @throws RangeError if it is too large.
- */
+/** @throws RangeError if the job is too large. */
 export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
   const text = queueText(JSON.stringify({ ...job, proof, trace }));
   const bytes = Buffer.byteLength(text);
@@ -40,24 +37,18 @@ export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): s
 
 /**
  * Returns the payload in its wire format.
- * @throws TypeError if it cannot be written as JSON or is not an object.
+ * @throws TypeError if the payload cannot be written as JSON or is not an object.
  */
 export function jobPayload(name: string, payload: unknown): Readonly<Record<string, unknown>> {
   return wirePayload(payload, `ctx.enqueue: the payload of ${name}`);
 }
 
-/**
- * Reads a job.
- * @throws PermanentError with the name of an invalid member.
- */
+/** Reads a job from a queue message. @throws PermanentError with the name of an invalid member. */
 export function readJob(text: string): JobMessage {
   return openJob(objectOf(text, "the message"));
 }
 
-/**
- * Reads a job from a parsed body.
- * @throws the errors of {@link readJob}.
- */
+/** Reads a job from a parsed body. @throws the errors of {@link readJob}. */
 export function openJob(message: Readonly<Record<string, unknown>>): JobMessage {
   const { name } = message;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {
@@ -71,20 +62,17 @@ export function openJob(message: Readonly<Record<string, unknown>>): JobMessage 
   };
 }
 
-/**
- * Name and owner of a job. Two jobs are equal if these and the content passed to {@link jobHash}
- * are equal.
- */
+/** Name and owner of a job. Jobs are duplicates if their identities and contents are equal. */
 export interface JobIdentity {
   readonly name: string;
   readonly tenantId: string | undefined;
-  /** Set if each user has separate jobs. */
+  /** Set if jobs of different users are never duplicates. */
   readonly userId?: string | undefined;
 }
 
 /**
- * Returns the deduplication ID of a job, or its message group for another `content`: a SHA-256 over
- * the identity and the content (specification 6.5). Equal jobs of two tenants get different hashes.
+ * Returns a SHA-256 over the identity and the content (specification 6.5), for a job's
+ * deduplication ID or message group. Equal jobs of two tenants get different hashes.
  */
 export function jobHash({ name, tenantId, userId }: JobIdentity, content: unknown): string {
   const who = [tenantId, userId].map((part) => (part === undefined ? "-" : `=${part}`));

@@ -22,22 +22,18 @@ export interface EventRange {
 export type KeptContent = SharedEvent<Readonly<Record<string, unknown>>>;
 
 export interface KeptRow {
-  /**
-   * Position among the events of its tenant and type: the time of publication in milliseconds, then
-   * the ID.
-   */
+  /** Position among the events of tenant and type: publication time in milliseconds, then ID. */
   readonly sort: string;
   readonly atMs: number;
-  /** Envelope in its wire format. */
   readonly text: string;
   /**
-   * Time from which the event counts as deleted, in seconds since the epoch; `undefined` if it
-   * never expires.
+   * Time from which the event is treated as deleted, in epoch seconds; `undefined` if it never
+   * expires.
    */
   readonly expiresAt: number | undefined;
 }
 
-/** Events of one tenant and type. The tenant `undefined` stands for events without a tenant. */
+/** Events of one tenant and type. `tenantId` is `undefined` for events without a tenant. */
 export interface KeptStream {
   readonly tenantId?: string | undefined;
   readonly type: string;
@@ -52,7 +48,7 @@ export interface Page<Item> {
 
 /** Reads kept events. Each call reads one page. */
 export interface KeptEventReader {
-  /** Lists the days with events (`2026-11-22`) in a range that includes both ends. */
+  /** Lists the days with events, such as `2026-11-22`, in a range that includes both ends. */
   days(stream: KeptStream, from: string, until: string): Promise<Page<string>>;
   /** Reads the rows of one day, from a position (inclusive) to another (exclusive). */
   rows(
@@ -66,8 +62,8 @@ export interface KeptEventReader {
 
 export interface KeptEventStore extends KeptEventReader {
   /**
-   * Records the day of an event, and returns the item that stores the event in the transaction that
-   * publishes it.
+   * Records the day of an event. Returns the item that stores the event in the publishing
+   * transaction.
    */
   keep(event: KeptContent, keptDays: number, trace?: TraceHeaders): Promise<TransactionItem>;
   /** Returns a reader that uses the database of a request. */
@@ -77,24 +73,20 @@ export interface KeptEventStore extends KeptEventReader {
 export interface KeptRange {
   /** Start position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
-  /** End of the range, exclusive, in milliseconds. */
+  /** End of the range, exclusive, in epoch milliseconds. */
   readonly untilMs: number;
-  /**
-   * Time for the expiry check. Expired rows are skipped, because DynamoDB deletes them days later.
-   */
+  /** Current time. Expired rows are skipped, because DynamoDB deletes them days later. */
   readonly nowMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Latest time that a position can contain, in milliseconds since the epoch. */
+/** Latest time that a position can contain, in epoch milliseconds. */
 export const endOfTime = Date.UTC(9999, 11, 31);
 /** Rows per read. A DynamoDB page has 1 MB, which holds only four of the largest events. */
 const pageSize = 100;
 
 /**
- * Reads rows in order, page by page. Days without events cost no read, because the days with events
- * are listed.
- *
+ * Reads rows in order, page by page. Reads only days that are listed as having events.
  * @throws the signal's abort reason, before the next row.
  */
 export async function* keptRows(
@@ -135,8 +127,8 @@ async function* daysOf(
 }
 
 /**
- * Returns the smallest string that sorts after another. All positions have the same length. Days
- * also have a fixed length.
+ * Returns a string that sorts after `text` and before later positions or days, whose length is
+ * fixed.
  */
 export function behind(text: string): string {
   return `${text} `;
@@ -153,7 +145,7 @@ export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Returns the time of a position, in milliseconds since the epoch. */
+/** Returns the time of a position, in epoch milliseconds. */
 export function timeOf(sort: string): number {
   return Number(sort.slice(0, timeDigits));
 }

@@ -11,7 +11,7 @@ export interface Later {
 const mostMs = 365 * 24 * 3_600_000;
 
 /**
- * Returns when a job is due, in milliseconds since the epoch. A time in the past is due now.
+ * Returns when a job is due, in epoch milliseconds: at least `nowMs`.
  *
  * @throws TypeError for an invalid time, and if both options are set; RangeError for a time more
  * than a year ahead.
@@ -30,29 +30,27 @@ export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
   const dueMs = Math.max(
     nowMs,
     isDelay ? Math.ceil(nowMs + delaySeconds * 1000) : (at as Date).getTime(),
-  ); // safe: one of them is set
+  ); // safe: `at` is a valid Date if there is no delay
   if (dueMs - nowMs > mostMs)
     throw new RangeError("ctx.enqueue: the job is due in more than a year; enqueue it later");
   return dueMs;
 }
 
 /**
- * Creates the ID of a job that is due at `dueMs`: a UUID of version 8 that starts with the time.
- * The place of the row can be computed from the ID.
+ * Creates the ID of a job that is due at `dueMs`: a UUID of version 8 that starts with the time, so
+ * that the job's row can be found by its ID.
  */
 export function dueId(dueMs: number, ...parts: readonly (string | number)[]): string {
   const time = dueMs.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}${derivedId(dueMs, ...parts).slice(13)}`;
 }
 
-/** Job that waits until it is due, with its group and deduplication ID. */
 export interface WaitingJob {
   readonly jobId: string;
   readonly name: string;
   readonly tenantId: string | undefined;
   readonly group: string;
   readonly deduplicationId: string;
-  /** Job in its wire format. */
   readonly text: string;
 }
 
@@ -66,7 +64,7 @@ export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
   return rowAt({ shard: dueShardOf(job.jobId), sort: `${timeText(nowMs)}#${job.jobId}` }, job);
 }
 
-/** Neither hash contains a blank, so the row can be split again. */
+/** Creates a row whose text can be split again, because neither hash contains a blank. */
 function rowAt(
   place: DuePlace,
   { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob,
@@ -99,9 +97,7 @@ export function waitingJob({
 
 export type DuePlace = Pick<OutboxRow, "shard" | "sort">;
 
-/**
- * Returns the place of a job that is due later, from its ID. Returns `undefined` for an invalid ID.
- */
+/** Returns the key of the row of a job that is due later; `undefined` for an invalid ID. */
 export function duePlace(jobId: unknown): DuePlace | undefined {
   if (
     typeof jobId !== "string" ||

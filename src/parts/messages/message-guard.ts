@@ -20,17 +20,17 @@ import {
 
 /** Signs the messages that a server sends, and checks the messages it receives. */
 export interface MessageGuard {
-  /** Resolves to `undefined` if signing is off. */
+  /** Creates the proof of an event; `undefined` if signing is off or there is no key ring. */
   signEvent(event: SharedEvent): Promise<Proof | undefined>;
   signJob(job: JobMessage): Promise<Proof | undefined>;
-  /** Logs a warning, once per queue, if the content of the queue is not known. */
+  /** Logs a warning, once per queue, if it is unknown whether the queue holds events or jobs. */
   meet(queue: MessageQueue): void;
   /**
    * Checks a received message.
    *
    * @throws PermanentError for a message in the wrong queue, or without a valid proof if proofs are
-   * required; FrameworkError `config_unavailable` if its key is unknown and the key ring cannot be
-   * read.
+   * required; FrameworkError `config_unavailable` if the proof's key is unknown and the key ring
+   * cannot be read.
    */
   admit(read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void>;
 }
@@ -38,21 +38,18 @@ export interface MessageGuard {
 interface Doubt {
   readonly line: "message.proof_missing" | "message.proof_invalid";
   readonly reason: string;
-  /** Whether the key ring is stale, so that the key may have been added since. */
+  /** Whether the key ring is stale, so that the proof's key may have been added since. */
   readonly isStale?: boolean;
 }
 
-/**
- * Shortest interval between two log lines of one kind about missing or invalid proofs, in
- * milliseconds.
- */
+/** Shortest interval between log lines about the same kind of proof problem, in milliseconds. */
 const lineMs = 60_000;
 
 export interface MessageGuardOptions {
   readonly proof: MessageProof | undefined;
   /** Source of this server's messages on the bus. */
   readonly source: string;
-  /** Must be started, so that it is known whether a key ring exists. */
+  /** Secrets that have been started, so that it is known whether a key ring exists. */
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
@@ -112,7 +109,7 @@ export function createMessageGuard({
       const doubt = doubtOf(message, read.proof, recent, keys);
       if (doubt === undefined) return;
       if (mode === "sign") return warn(doubt, message, queue, messageId);
-      // The next attempt knows a key that was added recently.
+      // A retry may succeed, because the key may have been added recently.
       if (doubt.isStale)
         throw new FrameworkError(
           "config_unavailable",
@@ -125,15 +122,15 @@ export function createMessageGuard({
 
 /** Keys that sign and verify proofs, derived from the keys of a ring. */
 interface ProofKeys {
-  /** Returns the key of this name, or the active key. `undefined` if the ring does not have it. */
+  /** Returns the key derived from the ring's key `name` (default: the active one), if it exists. */
   signing(ring: KeyRing, name?: string): KeyObject | undefined;
-  /** Returns the key that verifies a proof, from the ring or from the keys retired from it. */
+  /** Returns the key that verifies a proof, from the ring or from its recently retired keys. */
   verifying(ring: KeyRing, name: string): KeyObject | undefined;
 }
 
 /**
- * Derives each key once. Reading the ring again creates new objects for the same keys, so keys of
- * the old ring are removed.
+ * Derives each key once. Each read of the ring creates new key objects, so keys derived from
+ * earlier objects are removed.
  */
 function createProofKeys(clock: Clock): ProofKeys {
   const derived = new Map<KeyObject, KeyObject>();
@@ -182,7 +179,7 @@ function doubtOf(
     : { line, reason: "its proof is not of this message" };
 }
 
-/** Logs a message that `require` would refuse, at most once a minute for each kind. */
+/** Creates a log of messages that `require` would refuse, at most one a minute for each kind. */
 function createDoubtLog(clock: Clock, log: MessageGuardOptions["log"]) {
   const warned = new Map<string, { atMs: number; messages: number }>();
   return (
@@ -215,7 +212,7 @@ function provenEvent(event: SharedEvent, source: string): ProvenMessage {
   return { ...event, kind: "event", source, name: event.type, id: event.eventId };
 }
 
-/** A job belongs to its server: another server's job is refused, even if they share the ring. */
+/** Uses the server's own source, so a job of another server is refused even with the same ring. */
 function provenJob(job: JobMessage, source: string): ProvenMessage {
   return { ...job, kind: "job", source, id: job.jobId };
 }
@@ -224,10 +221,7 @@ export type ReadMessage =
   | Envelope
   | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
 
-/**
- * Reads a message by its shape.
- * @throws PermanentError if it is neither an event nor a job.
- */
+/** Reads a message by its shape. @throws PermanentError if it is neither an event nor a job. */
 export function readMessage(text: string): ReadMessage {
   const body = objectOf(text, "the message");
   if (!("jobId" in body)) return openEnvelope(body);

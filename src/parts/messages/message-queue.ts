@@ -4,22 +4,22 @@ export interface QueueMessage {
   /** Handle to acknowledge the message or return it to the queue. */
   readonly receipt: string;
   /**
-   * Messages of a group arrive in order if the queue {@link isOrdered}. In other queues, the group
-   * makes the queue fair or is absent.
+   * Message group, if any. Its messages arrive in order if the queue {@link isOrdered}. In other
+   * queues, groups only make the delivery fair.
    */
   readonly group: string | undefined;
   /** Number of receives, including this one. */
   readonly receives: number;
   /**
-   * Time of sending by the queue's clock, in milliseconds since the epoch; `undefined` if the queue
-   * did not report it.
+   * Time of sending by the queue's clock, in epoch milliseconds; `undefined` if the queue did not
+   * report it.
    */
   readonly sentMs: number | undefined;
 }
 
 /**
- * Checks whether a queue keeps the order of a group, by its name or ARN. SQS requires `.fifo` at
- * the end for FIFO queues and forbids it for others.
+ * Whether a queue keeps the order of a group, by its name or ARN. SQS requires `.fifo` at the end
+ * for FIFO queues and forbids it for others.
  */
 export function isOrdered(nameOrArn: string): boolean {
   return nameOrArn.endsWith(".fifo");
@@ -28,25 +28,23 @@ export function isOrdered(nameOrArn: string): boolean {
 /** Message queue with at-least-once delivery. */
 export interface MessageQueue {
   readonly name: string;
-  /** Whether an instrumentation of its client creates spans. Default `false`. */
+  /** Whether an instrumentation of the queue's client creates spans. Default `false`. */
   readonly isTraced?: boolean;
   /**
-   * Kind of messages in the queue. Other messages are refused. `undefined` if it is not known, in
-   * which case both kinds are accepted.
+   * Kind of messages in the queue; other messages are refused. If it is unknown (`undefined`), both
+   * kinds are accepted.
    */
   readonly holds: "events" | "jobs" | undefined;
-  /** Returns the URL, for pollers. */
   url(): Promise<string>;
   /**
    * Sends a message.
-   *
-   * @returns the ID of the message. A duplicate within 5 minutes gets the ID of the first.
+   * @returns the ID of the message. A duplicate within 5 minutes gets the ID of the first message.
    */
   send(
     body: string,
     options: { readonly group: string; readonly deduplicationId: string },
   ): Promise<string>;
-  /** Checks whether this error means that the queue will never accept the message. */
+  /** Whether this error means that the queue will never accept the message. */
   isFinal(error: unknown): boolean;
   /**
    * Receives up to ten available messages. They are hidden from other consumers for 30 s, or until
@@ -72,9 +70,8 @@ export interface MessageQueue {
   redeliveryMs(pauseMs: number): Promise<number>;
   /**
    * Moves a message to the dead-letter queue and acknowledges it. Returns `false` if there is no
-   * such queue.
+   * dead-letter queue.
    */
   deadLetter(message: QueueMessage): Promise<boolean>;
-  /** Counts the visible and the hidden messages in the queue. */
   size(): Promise<{ readonly visible: number; readonly hidden: number }>;
 }

@@ -2,42 +2,35 @@ import { claimKey } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
 
-/** Event that waits for dispatch. */
+/** Event, job or delivery that waits for dispatch. */
 export interface OutboxRow {
-  /** `shard#<n>` */
+  /** Partition: `shard#<n>` for events, `due#<n>` for jobs and deliveries. */
   readonly shard: string;
-  /** Time of writing in milliseconds, then the ID. Rows of a shard are ordered by time. */
+  /** Time in milliseconds, then ID: the time of writing, or the time at which a job is due. */
   readonly sort: string;
-  /** For the log. */
   readonly eventId: string;
   readonly type: string;
   readonly tenantId?: string | undefined;
-  /** Envelope in its wire format. */
+  /** Envelope of the event, or the job with its hashes. */
   readonly text: string;
-  /** Stored attributes, if they are not an event. Such a row cannot be dispatched. */
+  /** Stored attributes of a row that cannot be read, and so cannot be dispatched. */
   readonly unreadable?: Readonly<Record<string, unknown>>;
 }
 
-/** Stores events until they are dispatched. */
 export interface OutboxStore {
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
   /**
-   * Moves a row with all its attributes out of its shard to a place from which it is not
-   * dispatched.
-   *
+   * Moves a row with all its attributes out of its shard, so that it is not dispatched.
    * @returns whether the row still existed.
    */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
-  /** Reads the first row of each shard before `beforeSort`, all at the same time. */
+  /** Reads the first row of each shard before `beforeSort`, concurrently. */
   firsts(
     shards: readonly string[],
     beforeSort: string,
   ): Promise<readonly PromiseSettledResult<readonly OutboxRow[]>[]>;
-  /**
-   * Reads the first rows of a shard before `beforeSort` and, if given, after `afterSort`, up to
-   * `limit`.
-   */
+  /** Reads up to `limit` rows of a shard before `beforeSort` and, if given, after `afterSort`. */
   pending(
     shard: string,
     beforeSort: string,
@@ -46,17 +39,11 @@ export interface OutboxStore {
   ): Promise<readonly OutboxRow[]>;
 }
 
-/**
- * Number of shards. It limits the concurrent sweeps and is the number of partitions that receive
- * the writes.
- */
+/** Number of shards, which limits concurrent sweeps and the partitions that receive writes. */
 export const shards = 8;
 const numbers: readonly number[] = Object.freeze([...Array(shards).keys()]);
 
-/**
- * Names a shard of due jobs. These are separate from the shards of events, whose rows are sent
- * immediately.
- */
+/** Names a shard of due jobs, which are kept apart from events because events are sent at once. */
 export function dueShard(number: number): string {
   return `due#${number}`;
 }
@@ -67,7 +54,7 @@ export function timeText(ms: number): string {
 }
 
 /**
- * By shard: the row after which a sweep has stopped because no row was accepted. The next sweep
+ * For each shard, the row after which a sweep stopped because no row was accepted. The next sweep
  * starts there.
  */
 export type SweepStops = Map<string, string>;
@@ -77,46 +64,40 @@ export interface Swept {
   readonly dispatched: number;
   /** Minimum number of rows that remain and will be retried. */
   readonly left: number;
-  /**
-   * Number of rows that the bus or the queue will never accept. They are set aside for an operator.
-   */
+  /** Number of rows, set aside for an operator, that the bus or the queue will never accept. */
   readonly setAside: number;
 }
 
 export interface WorkedPage {
   readonly swept: Swept;
   /**
-   * Whether any row got an answer about that row only. If so, the bus or the queue is available,
-   * and the next page may succeed.
+   * Whether a row was accepted or refused individually. If so, the bus or queue is available, so
+   * the next page may succeed.
    */
   readonly hasAnswers: boolean;
 }
 
 const pageSize = 100;
 
-/**
- * Returns the claim of a shard's sweep. Two concurrent sweeps would dispatch the same rows twice.
- */
+/** Returns the key of a sweep's claim. Two concurrent sweeps would dispatch the same rows twice. */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 export interface Sweeping {
   readonly store: OutboxStore;
   readonly claims: Claims;
   readonly stops: SweepStops;
-  /** Ends the sweep before the next page. */
   readonly signal: AbortSignal | undefined;
-  /** Called with all rows that are read. */
+  /** Receives all rows that are read. */
   seen(rows: readonly OutboxRow[]): void;
   /** Sends rows of a shard that the sweep has claimed. */
   work(rows: readonly OutboxRow[]): Promise<WorkedPage>;
 }
 
 /**
- * Sweeps all shards, one after the other. Reads their first rows at the same time, because most
- * shards are empty.
+ * Sweeps all shards, one after another.
  *
  * @param nameOf - names a shard by its number.
- * @param beforeMs - rows written at this time or later stay, in milliseconds since the epoch.
+ * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
  * @throws any error of the store.
  */
 export async function sweepShards(
@@ -132,7 +113,7 @@ export async function sweepShards(
   for (const [number, first] of firsts.entries()) {
     if (sweeping.signal?.aborted) break;
     if (first.status === "rejected") throw first.reason;
-    // Most shards are empty. They cost this read and no claim.
+    // Most shards are empty, so they cost only the concurrent read above and no claim.
     if (first.value.length === 0) continue;
     sweeping.seen(first.value);
     total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
@@ -141,11 +122,10 @@ export async function sweepShards(
 }
 
 /**
- * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed the
- * shard. A page on which no row got an answer ends the sweep, so that an outage does not cost a
- * read of all rows. The next sweep starts after that page, so that rows that never get an answer do
- * not block the others.
- *
+ * Sends the rows of a shard before `before`, page by page, unless another sweep has claimed the
+ * shard. A page on which no row was accepted or refused ends the sweep, so that an outage does not
+ * cost a read of all rows. The next sweep starts after that page, so that it does not block other
+ * rows.
  * @throws any error of the store.
  */
 async function sweepShard(
@@ -160,7 +140,7 @@ async function sweepShard(
   try {
     const stop = stops.get(shard);
     stops.delete(shard);
-    // From the position of the last stop to the end, then from the start to that position.
+    // Reads from the position of the last stop to the end, then from the start to that position.
     let [after, end] = [stop, before];
     for (let isWrapped = stop === undefined; ; ) {
       if (signal?.aborted || claim.isLost()) break;
@@ -169,16 +149,16 @@ async function sweepShard(
         seen(rows);
         const { swept, hasAnswers } = await work(rows);
         total = sum(total, swept);
-        // A page that is not full may not be the last one: a page ends at 1 MB, which five large
-        // events fill.
-        after = (rows.at(-1) as OutboxRow).sort; // safe: it is not empty
+        // A page that is not full may not be the last, because a page ends at 1 MB: five large
+        // events.
+        after = (rows.at(-1) as OutboxRow).sort; // safe: `rows` is not empty
         if (hasAnswers) continue;
         stops.set(shard, after);
         break;
       }
       if (isWrapped) break;
       isWrapped = true;
-      [after, end] = [undefined, `${stop} `]; // a blank sorts before all continuations
+      [after, end] = [undefined, `${stop} `]; // the blank includes the row at `stop`
     }
   } finally {
     await claim.release();

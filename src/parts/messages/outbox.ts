@@ -16,26 +16,22 @@ import {
   type WorkedPage,
 } from "./outbox-store.ts";
 
-/** Reason why the bus did not accept an event. */
 export interface Refusal {
   readonly reason: string;
   /** Whether the event itself is the cause, so that the bus will never accept it. */
   readonly isFinal: boolean;
 }
 
-/** Destination of dispatched events. */
 export interface EventBus {
   /**
-   * Puts events on the bus and retries the events that the bus did not accept. A refused event does
-   * not block the others.
-   *
-   * @returns for each event the reason why it was not accepted; `undefined` if it was.
+   * Puts events on the bus, with retries. A refused event does not block the others.
+   * @returns for each event the reason why it was not accepted; `undefined` if it was accepted.
    */
   put(
     events: readonly Pick<OutboxRow, "type" | "text">[],
   ): Promise<readonly (Refusal | undefined)[]>;
   readonly name: string;
-  /** Whether an instrumentation of its client creates spans. Default `false`. */
+  /** Whether an instrumentation of the bus's client creates spans. Default `false`. */
   readonly isTraced?: boolean;
 }
 
@@ -45,17 +41,16 @@ export interface OutboxOptions {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Records the number of waiting rows and the age of the oldest. Default: no metrics. */
+  /** Records the number of waiting rows and the age of the oldest row. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
-  /** Positions at which its sweeps have stopped. Default: a new map. */
   readonly stops?: SweepStops;
-  /** Sends the due jobs from the given store. Absent if there are no jobs. */
+  /** Sends the due jobs. Absent if there are no jobs. */
   readonly sweepDue?:
     | ((signal: AbortSignal | undefined, seen: Sweeping["seen"]) => Promise<Swept>)
     | undefined;
 }
 
-/** Dispatches events after their commit, and sweeps the remaining ones. */
+/** Dispatches events after their commit, and sweeps events that are still waiting. */
 export interface Outbox {
   row(event: Pick<OutboxRow, "eventId" | "type" | "tenantId">, text: string): OutboxRow;
   /**
@@ -64,16 +59,14 @@ export interface Outbox {
    */
   dispatch(rows: readonly OutboxRow[]): Promise<void>;
   /**
-   * Dispatches rows of a shard that the caller has claimed, and sets aside those that the bus will
-   * never accept.
-   *
-   * @throws any error of the store.
+   * Dispatches rows of a shard that the caller has claimed. Sets aside rows that the bus will never
+   * accept. @throws any error of the store.
    */
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
-   * Dispatches the rows older than `graceMs` of every shard that no other sweep has claimed, and
-   * sets aside those that the bus will never accept. Then sends the due jobs. Records metrics after
-   * all shards have been read.
+   * Dispatches the rows older than `graceMs` of every shard that no other sweep has claimed. Sets
+   * aside rows that the bus will never accept. Then sends the due jobs. Records metrics after all
+   * shards have been read.
    *
    * @throws any error of the store.
    */
@@ -104,15 +97,16 @@ export function createOutbox(options: OutboxOptions): Outbox {
       try {
         await put(options, rows, false);
       } catch (error) {
-        log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // accepted, but not removed
+        // The bus accepted the events, but the store did not remove them.
+        log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) });
       }
     },
     dispatchLeft: async (rows) => (await put(options, rows, true)).swept,
     sweep: async ({ graceMs, signal }) => {
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
-      // Records the oldest row that is read, including rows of shards that another sweep has claimed,
-      // and jobs.
+      // Tracks the oldest row read, including jobs and rows of shards that another sweep has
+      // claimed.
       const seen = (rows: readonly OutboxRow[]) => {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
@@ -126,7 +120,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
         total = sum(total, await sweepDue(signal, seen));
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      // An aborted sweep has not read every shard. The rows it did not read may be many and old.
+      // An aborted sweep may have missed many old rows, so it records no metrics.
       if (!signal?.aborted) {
         metrics?.record("keelson.outbox.length", found);
         metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
@@ -137,8 +131,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
 }
 
 /**
- * Puts rows on the bus and removes the accepted ones. Rows that it will never accept remain, or are
- * set aside.
+ * Puts rows on the bus and removes accepted rows. Rows that the bus will never accept are set aside
+ * if `setsAside`; otherwise they remain.
  */
 async function put(
   options: OutboxOptions,
@@ -169,10 +163,7 @@ async function put(
   return { swept, hasAnswers: left.length < rows.length };
 }
 
-/**
- * Returns for each row the reason why the bus did not accept it. A bus that cannot be opened
- * accepts no row.
- */
+/** Returns for each row why the bus did not accept it. An unavailable bus accepts no row. */
 async function putAll(
   { bus }: OutboxOptions,
   rows: readonly OutboxRow[],
@@ -205,7 +196,7 @@ async function setAside(
   return { ...nothing, setAside: 1 };
 }
 
-/** Returns when a row was written, in milliseconds since the epoch. */
+/** Returns the time of a row, in epoch milliseconds. */
 function timeOf({ sort }: OutboxRow): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

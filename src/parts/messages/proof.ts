@@ -3,8 +3,8 @@ import { isKeyName } from "../../base/secrets/key-ring.ts";
 import type { Cause, Proof } from "./envelope.ts";
 
 /**
- * Mode of message proofs: `off`, `sign` outgoing messages, or `require` a proof on received ones as
- * well.
+ * Mode of message proofs: `off`; `sign` signs outgoing messages; `require` also requires a proof on
+ * received messages.
  */
 export type MessageProof = "off" | "sign" | "require";
 
@@ -16,19 +16,15 @@ export function proofMode(proof: MessageProof | undefined, hasRing: boolean): Me
 /** Content covered by a proof: every field that a consumer relies on. */
 export interface ProvenMessage extends Cause {
   readonly kind: "event" | "job";
-  /** `source` on the bus of the server that created the message. */
+  /** Source of the server that created the message, as used on the bus. */
   readonly source: string;
   /** Type of an event, or name of a job. */
   readonly name: string;
   readonly id: string;
-  /** As parsed from JSON. */
   readonly payload: unknown;
 }
 
-/**
- * Creates the proof of a message.
- * @throws RangeError if the payload is nested too deeply.
- */
+/** @throws RangeError if the payload is nested too deeply. */
 export function proofOf(message: ProvenMessage, key: string, signingKey: KeyObject): Proof {
   return { key, mac: macOf(message, signingKey).toString("base64url") };
 }
@@ -38,12 +34,12 @@ export function isProven(message: ProvenMessage, { mac }: Proof, signingKey: Key
   try {
     expected = macOf(message, signingKey);
   } catch {
-    return false; // a number or a depth that keelson never writes
+    return false; // keelson never writes such a number or depth
   }
   return timingSafeEqual(Buffer.from(mac, "base64url"), expected);
 }
 
-/** Reads the proof of a received message. Returns `undefined` if it has another shape. */
+/** Reads the proof of a received message. Returns `undefined` if it is malformed. */
 export function readProof(value: unknown): Proof | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { key, mac } = value as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
@@ -52,9 +48,9 @@ export function readProof(value: unknown): Proof | undefined {
 }
 
 /**
- * Computes the MAC over fields with their lengths, not over the message text, because EventBridge
- * reformats an event's JSON. The order of the fields is fixed, and an absent field differs from an
- * empty one.
+ * Computes the MAC over the fields with their lengths, not over the message text, because
+ * EventBridge reformats an event's JSON. The order of the fields is fixed, and an absent field
+ * differs from an empty one.
  */
 function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
   const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload, originator } =
@@ -71,7 +67,7 @@ function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
     userId,
     sortedJson(payload),
   ];
-  // Added only if present, so that all other messages keep the proof that every version computes.
+  // Added only if present, so that older versions compute the same proof for other messages.
   if (originator !== undefined) fields.push(originator);
   const mac = createHmac("sha256", signingKey);
   for (const field of fields)
@@ -81,7 +77,7 @@ function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
 
 /**
  * Serializes JSON with sorted members.
- * @throws RangeError if it is nested too deeply, TypeError for numbers that JSON does not have.
+ * @throws RangeError if nested too deeply; TypeError for infinite numbers and -0.
  */
 function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) => {

@@ -3,7 +3,7 @@ import type { Place } from "../../base/secrets/sealed.ts";
 import type { Secrets } from "../../base/secrets/secrets.ts";
 import type { AnswerCipher } from "./answer.ts";
 
-/** Seals stored answers with the key ring and binds them to the place of their claim. */
+/** Encrypts stored answers with the key ring. An answer decrypts only in the row of its claim. */
 export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
   return {
     seal: async (data) => {
@@ -13,7 +13,7 @@ export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
       );
     },
     open: async (data) => {
-      // Safe: only `seal` writes this data.
+      // Safe cast: only `seal` writes this data.
       const { key, data: sealed } = JSON.parse(Buffer.from(data).toString("utf8")) as {
         readonly key: string;
         readonly data: string;

@@ -2,15 +2,14 @@ import { promisify } from "node:util";
 import type { ClaimKey, CompletedClaim, StoredResult } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
-/** Answer of a write, in the form its caller receives. */
 export interface WriteAnswer {
   readonly status: number;
-  /** Names are in lower case. */
+  /** Headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Values of `set-cookie`. An answer with cookies is not stored. */
+  /** Values of `set-cookie` headers. An answer with cookies is not stored. */
   readonly cookies: readonly string[];
   readonly body: string | Uint8Array | undefined;
-  /** The work was done despite the error status: no answer could express the success. */
+  /** Whether the work was done despite the error status: no answer could express the success. */
   readonly isDone?: boolean;
 }
 
@@ -22,24 +21,17 @@ export const noAnswer: WriteAnswer = Object.freeze({
   body: undefined,
 });
 
-/**
- * Checks whether an answer reports that nothing was done, in which case a repeat must try again.
- */
+/** Whether an answer reports that nothing was done, in which case a repeat must try again. */
 export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
   return status >= 400 && !isDone;
 }
 
-/**
- * Checks whether an answer is never replayed because nothing was done or because it sets cookies.
- */
+/** Whether an answer is never replayed, because nothing was done or because it sets cookies. */
 export function isNeverReplayed(answer: WriteAnswer): boolean {
   return saysNotDone(answer) || answer.cookies.length > 0;
 }
 
-/**
- * Returns the part of an answer that is stored and replayed.
- * @throws if it is too large for the transport.
- */
+/** Returns the part of an answer to store. @throws if the transport cannot send the answer. */
 export function storedAnswer(
   {
     replayedHeaders,
@@ -55,10 +47,7 @@ export function storedAnswer(
   return stored;
 }
 
-/**
- * Headers that a replay contains in addition to those the write declares. All others are created
- * per response.
- */
+/** Headers that every replay contains. Others are replayed only if the write declares them. */
 const alwaysReplayed: readonly string[] = Object.freeze([
   "content-type",
   "location",
@@ -67,17 +56,14 @@ const alwaysReplayed: readonly string[] = Object.freeze([
   "cache-control",
 ]);
 
-/**
- * Reduces an answer to the part that a repeat receives: status, body, and the headers that belong
- * to the answer.
- */
+/** Returns the part of an answer that a repeat receives: status, body and replayed headers. */
 export function replayOf(
   { status, headers, body }: WriteAnswer,
   declared: readonly string[],
 ): WriteAnswer {
   const replayed: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
-    // Safe: `name` is a key of `headers`.
+    // Safe cast: `name` is a key of `headers`.
     if (alwaysReplayed.includes(name) || declared.includes(name))
       replayed[name] = headers[name] as string;
   }
@@ -86,10 +72,9 @@ export function replayOf(
 
 /** First byte of a stored answer: the encoding of the rest. */
 const [plain, gzipped] = [0, 1];
-/** Size below which compression gains nothing. */
+/** Length below which compression gains nothing, in characters. */
 const compressFrom = 1_024;
 
-/** Encodes an answer as bytes. Compresses large answers. */
 export async function encodeAnswer({ status, headers, body }: WriteAnswer): Promise<Uint8Array> {
   const isText = typeof body === "string" || body === undefined;
   const stored = isText
@@ -108,7 +93,7 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     const { gunzip } = await import("node:zlib");
     text = await promisify(gunzip)(text);
   }
-  // Safe: only `encodeAnswer` writes this data, in a record that only its owner completes.
+  // Safe cast: only `encodeAnswer` writes this data, in a record that only its owner completes.
   const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & {
     readonly bytes?: string;
   };
@@ -121,13 +106,12 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
   };
 }
 
-/** DynamoDB limits an item to 400 KB. The other attributes of a record are small. */
+/** Size of a part, in bytes. DynamoDB limits an item, with its other attributes, to 400 KB. */
 const largestPart = 350_000;
 
-/** Seals and opens stored answers, for a write whose replays are encrypted. */
 export interface AnswerCipher {
   seal(data: Uint8Array): Promise<Uint8Array>;
-  /** @throws if the data cannot be opened. */
+  /** @throws if the data cannot be decrypted. */
   open(data: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -135,15 +119,12 @@ export interface AnswerToStore {
   readonly answer: WriteAnswer;
   readonly key: ClaimKey;
   readonly owner: string;
-  /** In seconds since the epoch. */
+  /** Expiry of the stored parts, in epoch seconds. */
   readonly expiresAt: number;
   readonly cipher: AnswerCipher | undefined;
 }
 
-/**
- * Stores an answer that is too large for the record in separate parts. Returns the result to put
- * into the record.
- */
+/** Returns the result to put into the claim's record. Stores a large answer in separate parts. */
 export async function storeAnswer(
   store: ClaimStore,
   toStore: AnswerToStore,
@@ -166,11 +147,7 @@ async function storeParts(
   return { parts: parts.length };
 }
 
-/**
- * Loads the answer of a completed claim.
- *
- * @throws Error if a part is missing or the answer cannot be opened.
- */
+/** @throws Error if a part is missing or the answer cannot be decrypted. */
 export async function loadAnswer(
   store: ClaimStore,
   key: ClaimKey,

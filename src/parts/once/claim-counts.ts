@@ -14,10 +14,7 @@ export function countTaken(
   if (taken.kind !== "running" && taken.hasWaited) count(metrics, kind, "waited");
 }
 
-/**
- * Counts an answer found without a claim: the process remembers it, or a concurrent duplicate has
- * produced it.
- */
+/** Counts a write without a claim: this process had its answer, or was running a duplicate. */
 export function countReplayed(
   metrics: Metrics,
   outcome: "replayed" | "waited" | "conflicted",
@@ -32,9 +29,7 @@ interface Standing {
   readonly isLast: boolean;
 }
 
-/**
- * Counts a claim that another run has taken over, and a claim whose work has an unknown outcome.
- */
+/** Counts a claim that another run has taken over, and one whose work has an unknown outcome. */
 export function countEnd(
   metrics: Metrics,
   kind: RunKind,

@@ -13,8 +13,8 @@ export interface OnceClaim {
   readonly kind: RunKind;
   readonly key: ClaimKey;
   /**
-   * Whether other work may use the same key after this claim has expired, which means that derived
-   * IDs need a generation. Default: `true` for a write, `false` for a message.
+   * Whether other work may use the same key after the claim has expired, so that derived IDs need a
+   * generation. Default: `true` for a write, `false` for a message.
    */
   readonly hasReusableKey?: boolean | undefined;
   readonly fingerprint?: string | undefined;
@@ -24,10 +24,10 @@ export interface OnceClaim {
   readonly retentionMs?: number | undefined;
   /** Headers that the replay of a write contains in addition to the standard ones. */
   readonly replayedHeaders: readonly string[];
-  /** Seals the stored answer of a write. */
+  /** Encrypts the stored answer of a write. */
   readonly cipher?: AnswerCipher | undefined;
   readonly deadlineMs: number | undefined;
-  /** @throws if the answer of a write is too large for the transport. */
+  /** Checks the size of a write's answer. @throws if the transport cannot send it. */
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
 }
 
@@ -45,15 +45,12 @@ export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
   /**
-   * Writes items while the run holds its claim, without completing the claim. For an answer that is
-   * not stored.
-   *
-   * @throws the errors of {@link RunCommit.commit}.
+   * Writes items if the run still holds its claim, without completing the claim. For an answer that
+   * is not stored. @throws the errors of {@link RunCommit.commit}.
    */
   commitApart(items: readonly TransactionItem[], own: readonly TransactionItem[]): Promise<void>;
-  /** Returns how the last attempt to commit ended. */
   commitEnd(): CommitEnd;
-  /** Returns the claim of the run and the claimed work; `undefined` if the run has no claim. */
+  /** Returns the run's claim and its options; `undefined` if the run has no claim. */
   held(): HeldRun | undefined;
   /** Returns the seed for the IDs of the run's effects. A repeat of the run gets the same seed. */
   seed(): string;
@@ -61,11 +58,11 @@ export interface RunParts {
 
 export type RunWork<Result> = (run: RunParts) => Promise<Result>;
 
-/** End of a run. A failure is thrown instead. */
+/** Outcome of a run. A failed run throws instead. */
 export type RunOutcome<Result> =
   /**
-   * The result of the work counts. A claimed write also has its answer. `isNoted`: the claim
-   * records everything, so a repeat within the retention does not do the work again.
+   * This run did the work. A claimed write has an `answer`. Unless `isNoted`, a repeat may do the
+   * work again, because the outcome of the commit or of completing the claim is unknown.
    */
   | {
       readonly kind: "done";
@@ -73,23 +70,20 @@ export type RunOutcome<Result> =
       readonly answer: WriteAnswer | undefined;
       readonly isNoted: boolean;
     }
-  /** The run has committed. Later failures do not count. */
+  /** The run has committed this answer. Failures after the commit do not change the outcome. */
   | { readonly kind: "committed"; readonly answer: WriteAnswer }
   /** An earlier run did the work. A message has no answer. */
   | { readonly kind: "replayed"; readonly answer: WriteAnswer | undefined }
-  /** A duplicate is running. Its lease ends at `untilMs`. */
+  /** A duplicate of the message is running. Its lease ends at `untilMs`. */
   | { readonly kind: "running"; readonly untilMs: number }
-  /** Another run has taken the message over. The message is redelivered. */
+  /** Another run has taken the message over, so the message is redelivered. */
   | { readonly kind: "redeliver" };
 
 export interface Run<Result> extends RunLog {
   /** Tenant of the run. Absent for a system run. */
   readonly tenantId?: string | undefined;
-  /** Absent if the run does not need a claim. */
   readonly claim: OnceClaim | undefined;
-  /**
-   * String form of the claim's key, if it is known. A caller that needs it for maps builds it once.
-   */
+  /** `keyText` of the claim's key, if the caller has already computed it. */
   readonly text?: string;
   readonly signal: AbortSignal | undefined;
   readonly work: RunWork<Result>;
@@ -102,15 +96,11 @@ export interface OnceParts {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly pause: (attempt: number) => Promise<void>;
-  /**
-   * Longest wait of a write for a duplicate in flight, in milliseconds. A message does not wait; it
-   * is redelivered.
-   */
+  /** Longest wait of a write for a running duplicate, in milliseconds. Messages do not wait. */
   readonly waitMs: number;
   /** Aborts when the process drains, which ends all waits for duplicates. */
   readonly draining: AbortSignal;
-  /** Counts the outcomes of claims; `undefined` turns counting off. */
   readonly metrics: Metrics | undefined;
-  /** Receives each stored answer of a write. `expiresAt` is in seconds since the epoch. */
+  /** Receives each stored answer of a write. `expiresAt` is in epoch seconds. */
   remember(run: Pick<Run<never>, "claim" | "text">, answer: WriteAnswer, expiresAt: number): void;
 }

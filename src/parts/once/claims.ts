@@ -11,50 +11,41 @@ import {
 import type { ClaimStore } from "./claim-store.ts";
 import { Claim, type ClaimSchedule, type HoldingParts, processSchedule } from "./held-claim.ts";
 
-/**
- * Dependencies of {@link createClaims}. A test replaces the clock, the timers and the randomness.
- */
 export interface ClaimsOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
   /**
-   * Returns the retention of a completed claim, in milliseconds. Default 300,000 (specification
-   * 3.2).
+   * Returns a completed claim's retention, in milliseconds. Default 300,000 (specification 3.2).
    */
   readonly retentionMs?: () => number;
 }
 
 export interface TakeOptions {
   readonly fingerprint?: string | undefined;
-  /** Whether a record with another fingerprint is refused instead of treated as a duplicate. */
+  /** Whether a record with another fingerprint makes the outcome `other`. Default `false`. */
   readonly comparesFingerprint?: boolean;
-  /**
-   * End of the process, in milliseconds since the epoch. No lease and no wait extends beyond it.
-   */
+  /** End of the process, in epoch milliseconds. No lease and no wait extends beyond it. */
   readonly deadlineMs?: number | undefined;
-  /** Longest wait for a duplicate in flight, in milliseconds. */
+  /** Longest wait for a running duplicate, in milliseconds. */
   readonly waitMs: number;
   /** Signals that end the wait: the process drains, or the callers have disconnected. */
   readonly stop: readonly AbortSignal[];
   /**
-   * Retention after completion, in milliseconds. Default: the retention of {@link ClaimsOptions}.
+   * Retention after completion, in milliseconds. Default: `retentionMs` of {@link ClaimsOptions}.
    */
   readonly retentionMs?: number | undefined;
-  /** Default: a new random owner. */
+  /** ID of the owner. Default: a new random ID. */
   readonly owner?: string;
-  /**
-   * Whether the claim has a generation, because IDs are derived from it and other work may use its
-   * key later. Default `false`.
-   */
+  /** Whether the claim gets a generation, as IDs under a reusable key need. Default `false`. */
   readonly hasGeneration?: boolean;
   readonly execution?: string | undefined;
-  /** Fixed lease, in milliseconds: no process renews it between two invocations. */
+  /** Fixed lease of a durable execution, in milliseconds. Nothing renews it between invocations. */
   readonly heldMs?: number | undefined;
   /**
-   * Puts `claim` in place of a claim in progress that the taker may continue. Returns `undefined`
-   * if the taker may not continue it, and resolves to `false` if the record has changed in between.
+   * Replaces `record`, a claim in progress, with `claim`. Returns `undefined` if the taker may not
+   * do so; resolves to `false` if the record has changed in the meantime.
    */
   adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }
@@ -72,7 +63,9 @@ export interface Claims {
   take(key: ClaimKey, options: TakeOptions): Promise<Taken>;
 }
 
-/** Pauses between two reads of a duplicate's claim, in milliseconds. */
+/**
+ * Initial and longest pause between reads of a duplicate's claim, in milliseconds, before jitter.
+ */
 const [shortestPollMs, longestPollMs] = [40, 500];
 
 export function createClaims({
@@ -89,15 +82,15 @@ export function createClaims({
 }
 
 /**
- * State of the key for the taker, and the next step:
+ * State of a key that a run wants to claim, and the next step:
  *
  * | state | next step |
  * |---|---|
  * | `mine` | returns the claim |
  * | `done` | returns the record |
- * | `other`: a run or its result with another fingerprint | refuses the key |
- * | `running` | adopts the claim, or waits and reads it again, or returns the record |
- * | `free` | puts the claim again, with the generation of the run it takes over |
+ * | `other`: another fingerprint | refuses the key |
+ * | `running` | adopts the claim; else waits and reads it again, or returns the record |
+ * | `free` | takes the claim, with the generation of an incomplete run that it takes over |
  */
 type Found =
   | { readonly kind: "mine" | "other" }
@@ -124,7 +117,7 @@ class Taking {
     this.#options = options;
     this.#startMs = parts.clock.now();
     this.#endMs = Math.min(this.#startMs + waitMs, deadlineMs);
-    // The ID of the first owner becomes the generation.
+    // The first owner's ID serves as the generation.
     this.#generation = hasGeneration ? owner : undefined;
   }
 
@@ -157,8 +150,7 @@ class Taking {
   async #put(nowMs: number): Promise<Found> {
     const { store } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#taking());
-    // A call that failed may have succeeded. In that case the second one finds our owner in the
-    // record.
+    // A failed call may have stored the claim. The second call then finds this owner in the record.
     const record = await store
       .take(this.#key, claim, nowMs)
       .catch(() => store.take(this.#key, claim, nowMs));
@@ -184,7 +176,7 @@ class Taking {
     return adopt?.(record, takenClaim(this.#owner, this.#parts.clock.now(), this.#options));
   }
 
-  /** Pauses before the next read. Returns `false`, at once, if there is no time left to wait. */
+  /** Pauses before the next read. Returns `false` at once if the wait is over. */
   async #waited(): Promise<boolean> {
     const { clock, schedule } = this.#parts;
     const { stop } = this.#options;
@@ -196,10 +188,7 @@ class Taking {
     return true;
   }
 
-  /**
-   * A run that takes over an incomplete one inherits its generation. A record that has since ended
-   * gives way to a new generation.
-   */
+  /** Inherits the generation of an incomplete run, or starts a new one. */
   #inherit(record: ClaimRecord | undefined): void {
     if (this.#options.hasGeneration !== true) return;
     this.#generation = record?.status === "INPROGRESS" ? record.generation : this.#owner;

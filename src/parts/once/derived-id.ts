@@ -1,9 +1,6 @@
 import { hash } from "node:crypto";
 
-/**
- * Derives an ID from its parts. Equal parts give the same ID, so a repeated run repeats its IDs. A
- * UUID of version 8 (RFC 9562 5.8).
- */
+/** Derives a UUID of version 8 (RFC 9562 5.8) from its parts. A repeated run gets equal IDs. */
 export function derivedId(...parts: readonly (string | number)[]): string {
   const text = parts.map((part) => `${Buffer.byteLength(String(part))}:${part}`).join("");
   const digits = hash("sha256", text, "hex");

@@ -1,18 +1,18 @@
 import { hash } from "node:crypto";
 
 /**
- * Returns a fingerprint of a request. Equal input has an equal fingerprint regardless of the order
- * of its members. The fingerprint starts with its version, because fingerprints of different
- * algorithms must not be compared.
+ * Returns the fingerprint of a request, regardless of the order of members. It starts with a
+ * version, because fingerprints of different algorithms must not be compared.
  *
  * @param input - output of a schema. Plain data, dates, bytes, maps, sets and bigints are compared
  * by content.
  * @param before - returns the input of the schema. Called only if the output has content that
  * cannot be read from outside, such as a `URL` or an instance of a class.
- * @throws TypeError if neither can be compared, or if one is nested more than 200 levels deep.
+ * @throws TypeError if neither the output nor the input can be compared, or if one is nested more
+ * than 200 levels deep.
  */
 export function fingerprintOf(route: string, input: unknown, before?: () => unknown): string {
-  // The prefix distinguishes the input of a schema from any output.
+  // The prefix `r` distinguishes the input of a schema from any output.
   const text =
     comparable(input) ?? (before === undefined ? undefined : prefixed("r", comparable(before())));
   if (text !== undefined)
@@ -22,12 +22,10 @@ export function fingerprintOf(route: string, input: unknown, before?: () => unkn
   );
 }
 
-/**
- * Deeper than any accepted body. The limit exists because the output of a schema may be circular.
- */
+/** Deeper than any accepted body. Limited because the output of a schema may be circular. */
 const maxDepth = 200;
 
-/** Value whose content cannot be read from outside. */
+/** Thrown for a value whose content cannot be read from outside. */
 class OpaqueValue extends Error {}
 
 /** Returns the canonical form of a value, or `undefined` if it contains an opaque value. */
@@ -52,8 +50,8 @@ interface Written {
 }
 
 /**
- * Appends the canonical form of a value: each type has a tag, members are sorted by name, and
- * absent members are omitted.
+ * Appends the canonical form of a value: types have tags, members are sorted, `undefined` members
+ * are omitted.
  */
 function write(to: Written, value: unknown, depth: number): void {
   if (typeof value === "string")
@@ -69,25 +67,19 @@ function write(to: Written, value: unknown, depth: number): void {
   else writeObject(to, value, depth);
 }
 
-/**
- * Printable ASCII without `"` and `\`. Nearly all strings match, and JSON writes them without
- * escapes.
- */
+/** Printable ASCII that JSON writes without escapes. Nearly all strings match. */
 const plain = /^[ !#-[\]-~]*$/;
 
 function writeObject(to: Written, value: object, depth: number): void {
   const prototype: object | null = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) writeMembers(to, value, depth);
   else if (prototype === Array.prototype)
-    writeList(to, value as readonly unknown[], depth); // safe: it has an array's prototype
+    writeList(to, value as readonly unknown[], depth); // safe: the prototype is an array's
   else if (isPlain(prototype)) writeMembers(to, value, depth);
   else to.text += special(value, prototype, depth);
 }
 
-/**
- * Checks whether a prototype belongs to plain objects of another realm, or is empty like the
- * prototype of keelson's maps.
- */
+/** Whether a prototype is that of another realm's plain objects, or empty, as in keelson's maps. */
 function isPlain(prototype: object): boolean {
   const isLast = Object.getPrototypeOf(prototype) === null;
   return (
@@ -101,11 +93,12 @@ function writeMembers(to: Written, value: object, depth: number): void {
     Object.getOwnPropertyNames(value).length > names.length ||
     Object.getOwnPropertySymbols(value).length > 0;
   if (isHiding) throw new OpaqueValue();
-  // By code unit, never by locale: fingerprints are compared across machines.
+  // Sorts by code unit, not by locale, because fingerprints are compared across machines.
   if (names.length > 1) sort(names);
   let separator = "{";
   for (const name of names) {
-    const part: unknown = (value as Readonly<Record<string, unknown>>)[name]; // safe: any member of an object may be read
+    // Safe cast: any member of an object may be read.
+    const part: unknown = (value as Readonly<Record<string, unknown>>)[name];
     if (part === undefined) continue;
     to.text += plain.test(name) ? `${separator}"${name}":` : `${separator}${JSON.stringify(name)}:`;
     separator = ",";
@@ -115,7 +108,7 @@ function writeMembers(to: Written, value: object, depth: number): void {
 }
 
 /**
- * Longest list that uses insertion sort. `Array.prototype.sort` copies its input, which takes
+ * Longest list that is sorted by insertion: `Array.prototype.sort` copies its input, which takes
  * longer than sorting the few members of most objects.
  */
 const fewNames = 16;
@@ -126,7 +119,7 @@ function sort(names: string[]): void {
     return;
   }
   for (let end = 1; end < names.length; end += 1) {
-    const name = names[end] as string; // safe, here and below: the index is within the list
+    const name = names[end] as string; // these casts are safe: the indexes are within the list
     let at = end;
     for (; at > 0 && (names[at - 1] as string) > name; at -= 1) names[at] = names[at - 1] as string;
     names[at] = name;
@@ -136,7 +129,7 @@ function sort(names: string[]): void {
 const isIndex = /^(0|[1-9]\d*)$/;
 
 function writeList(to: Written, values: readonly unknown[], depth: number): void {
-  // Named members, such as `index` of a regular expression match, come last.
+  // `Object.keys` returns named members, such as `index` of a regular expression match, last.
   const last = Object.keys(values).at(-1);
   if (last !== undefined && !isIndex.test(last)) throw new OpaqueValue();
   to.text += "[";
@@ -147,10 +140,7 @@ function writeList(to: Written, values: readonly unknown[], depth: number): void
   to.text += "]";
 }
 
-/**
- * Compares prototypes and not `instanceof`, because an instance of a subclass may have hidden
- * state.
- */
+/** Compares prototypes instead of using `instanceof`, because subclasses may have hidden state. */
 function special(value: object, prototype: unknown, depth: number): string {
   if (
     value instanceof Uint8Array &&
@@ -160,7 +150,7 @@ function special(value: object, prototype: unknown, depth: number): string {
   }
   if (Reflect.ownKeys(value).length > 0) throw new OpaqueValue();
   const inner = (part: unknown) => canonical(part, depth + 1);
-  // Safe, in each case: the prototype identifies the class.
+  // Safe casts: the prototype identifies the class.
   if (prototype === Date.prototype) return `d${(value as Date).getTime()}`;
   if (prototype === Set.prototype)
     return `s[${Array.from(value as Set<unknown>, inner)

@@ -11,13 +11,11 @@ import {
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
-/** Timers of a process, for waiting for a claim and for renewing it. */
 export interface ClaimSchedule {
   /** Resolves after `ms`, or as soon as one of the signals aborts. */
   wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
-  /** Calls `task`, which never rejects, every `ms` until the returned function is called. */
+  /** Calls `task` every `ms` until the returned function is called. `task` must never reject. */
   repeat(ms: number, task: () => Promise<void>): () => void;
-  /** Returns a number from 0 to 1. */
   random(): number;
 }
 
@@ -33,12 +31,12 @@ interface HoldingOptions extends TakingOptions {
   readonly retentionMs?: number | undefined;
 }
 
-/** Interval of lease renewals. Two in a row may fail. */
+/** Interval between lease renewals, in milliseconds. Two in a row may fail. */
 const renewMs = leaseMs / 3;
 
 /**
- * Claim that this process holds. A class, because there is one per claim: creating separate
- * functions for each would take most of its time (`write-cpu`).
+ * Claim that this process holds. A class, because creating closures for each claim would take most
+ * of a claim's time (benchmark `write-cpu`).
  */
 export class Claim {
   readonly key: ClaimKey;
@@ -68,22 +66,18 @@ export class Claim {
       heldMs === undefined ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
   }
 
-  /** Returns the retention after completion, in milliseconds. */
   retentionMs(): number {
     return this.#retentionMs ?? this.#parts.retentionMs();
   }
 
-  /**
-   * Returns the string from which IDs are derived. It is the same for a repeat of this run and
-   * different for later work under the same key.
-   */
+  /** Returns the seed of derived IDs: the same for a repeat of this run, new for later work. */
   seed(): string {
     this.#seed ??=
       this.generation === undefined ? keyText(this.key) : `${keyText(this.key)} ${this.generation}`;
     return this.#seed;
   }
 
-  /** Returns whether another owner has been seen in the record. */
+  /** Returns whether another owner is known to have taken the claim over. */
   isLost(): boolean {
     return this.#isLost;
   }
@@ -92,28 +86,27 @@ export class Claim {
     this.#isLost = true;
   }
 
-  /** Stores the result. Returns `false` if another owner has taken the claim over. */
+  /** Completes the claim. Returns `false` if another owner has taken the claim over. */
   async complete(result: StoredResult | undefined): Promise<boolean> {
     this.abandon();
-    // If only the response was lost, the record is complete and the second attempt finds its own
-    // owner there.
+    // If only the response was lost, the record still names this owner, so a retry succeeds.
     const isOurs = await this.#complete(result).catch(() => this.#complete(result));
     if (!isOurs) this.lose();
     return isOurs;
   }
 
-  /** Allows the work to be done again. */
+  /** Ends the claim, so that the work can be done again immediately. */
   async release(): Promise<void> {
     this.abandon();
     const { store, clock } = this.#parts;
-    // If no ID was derived from the generation, nothing refers to it.
+    // The record is kept if this run or an earlier one may have derived IDs from the generation.
     const isForgotten =
       this.generation === undefined || (this.generation === this.owner && this.#seed === undefined);
     if (isForgotten) await store.release(this.key, this.owner);
     else await store.vacate(this.key, this.owner, unfinishedExpiry(clock.now(), this.generation));
   }
 
-  /** Stops renewing without a store call. The lease then expires. */
+  /** Stops renewing the lease, without a store call. The lease then expires. */
   abandon(): void {
     this.#stopRenewing?.();
   }
@@ -141,8 +134,7 @@ export class Claim {
   async #renew(): Promise<void> {
     const { store, clock } = this.#parts;
     const nowMs = clock.now();
-    // Without this check, work that never ends, such as a suspended durable execution, would be
-    // renewed forever.
+    // Without this check, the claim of a suspended durable execution would be renewed forever.
     if (this.#isLost || nowMs >= (this.#deadlineMs ?? Number.POSITIVE_INFINITY))
       return this.abandon();
     if (this.#isPaused) return;
@@ -151,7 +143,7 @@ export class Claim {
     try {
       if (!(await store.renew(this.key, this.owner, leaseUntilMs, expiresAt))) this.lose();
     } catch {
-      // The next renewal makes up for a failed one. The lease allows for two failures.
+      // The next renewal makes up for this one.
     }
   }
 }

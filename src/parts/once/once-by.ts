@@ -5,8 +5,8 @@
 export type OnceBy = "either" | "idempotency-key" | false;
 
 /**
- * Makes a write require an idempotency key, and optionally retain its answer for longer than five
- * minutes.
+ * `once` option of a write that requires an `Idempotency-Key` and may retain its answer for longer
+ * than five minutes.
  */
 export interface RequiredKey {
   /**

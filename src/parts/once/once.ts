@@ -13,19 +13,17 @@ import { inProgress, keyReused } from "./take-claim.ts";
 export interface OnceOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** Longest wait of a write for its duplicate in flight, in milliseconds. */
   readonly waitMs: number;
   readonly draining: AbortSignal;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
-  /** Counts the outcomes of claims. Default: no counting. */
   readonly metrics?: Metrics | undefined;
 }
 
 export interface Once {
   /**
-   * Does the work of a run, or returns the outcome of an earlier run. Concurrent callers of the
-   * same write in one process share a run. Its signal aborts when the last of them disconnects.
+   * Does the work of a run, or returns the outcome of an earlier run. Concurrent callers of a write
+   * in one process share a run, whose signal aborts when the last caller disconnects.
    *
    * @throws the errors of {@link performClaimed}; FrameworkError `request_in_progress` if a write's
    * duplicate runs longer than `waitMs`; the caller's abort reason if the caller disconnects while
@@ -33,7 +31,7 @@ export interface Once {
    */
   run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
   readonly claims: Claims;
-  /** Waits before attempt `attempt` of a transaction. */
+  /** Waits before retry number `attempt` of a transaction. */
   pause(attempt: number): Promise<void>;
 }
 
@@ -55,7 +53,7 @@ export function createOnce(options: OnceOptions): Once {
     }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
     remember: ({ claim, text }, answer, expiresAt) =>
-      // Safe, twice: only claimed writes are remembered, and `run` has set their `text`.
+      // Safe casts: only claimed writes are remembered, and `run` has set their `text`.
       recent.put(text as string, {
         answer,
         fingerprint: (claim as OnceClaim).fingerprint,
@@ -81,7 +79,7 @@ export function createOnce(options: OnceOptions): Once {
           return { kind: "replayed", answer: known.answer };
         }
         const duplicate = running.get(key);
-        // There must be no `await` from here until the run is in `running`.
+        // No `await` may come between here and `running.set`, or a duplicate could start as well.
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
         const joined = await duplicate.join(run.signal, { waitMs, draining });
@@ -109,15 +107,11 @@ export function createOnce(options: OnceOptions): Once {
   };
 }
 
-/**
- * Run that several callers in one process share. Its signal aborts when the last of them
- * disconnects.
- */
+/** Run that callers in one process share. Its signal aborts when the last caller disconnects. */
 class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
   readonly #controller = new AbortController();
-  /** Outcome for callers that join. Set as soon as the run has started. */
   outcome: Promise<unknown> | undefined = undefined;
   #waiting = 0;
   #isOver = false;
@@ -138,7 +132,7 @@ class SharedRun {
     this.#isOver = true;
   }
 
-  /** Adds a caller. The returned function removes it. */
+  /** Adds a caller. The returned function removes the caller. */
   enter(caller: AbortSignal | undefined): () => void {
     this.#waiting += 1;
     let isIn = true;
@@ -166,9 +160,10 @@ class SharedRun {
     { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
   ): Promise<WriteAnswer | "retry" | "running"> {
     caller?.throwIfAborted();
-    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: joining follows the start
-    // All its callers have disconnected. Its outcome answers no request, but it holds the claim
-    // until it ends.
+    // Safe cast: the outcome is set before callers join.
+    const outcome = this.outcome as Promise<RunOutcome<unknown>>;
+    // All callers have disconnected, so the outcome answers no request. The duplicate waits anyway,
+    // because the run holds the claim until it ends.
     const isAbandoned = this.signal.aborted;
     const leave = this.enter(caller);
     let end: (value: "running") => void = () => {};
@@ -188,7 +183,8 @@ class SharedRun {
         return "running";
       }
       if (ended === "retry") return "retry";
-      const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
+      // Safe cast: a write that did not fail has an answer.
+      const { answer } = ended as { readonly answer: WriteAnswer };
       return answer.cookies.length > 0 ? "retry" : replayOf(answer, this.#replayedHeaders);
     } finally {
       clearTimeout(timer);
@@ -206,11 +202,11 @@ function abandoned(): "retry" {
 export interface RecentAnswer {
   readonly answer: WriteAnswer;
   readonly fingerprint: string | undefined;
-  /** Expiry of the claim, in seconds since the epoch. */
+  /** Expiry of the claim, in epoch seconds. */
   readonly expiresAt: number;
 }
 
-/** Answers that this process stored recently. Replays them without a store call. */
+/** Answers that this process stored recently, for replays without a store call. */
 export interface RecentAnswers {
   get(key: string): RecentAnswer | undefined;
   put(key: string, answer: RecentAnswer): void;
@@ -221,7 +217,7 @@ const largestBytes = 65_536;
 const maxBytes = 8 * 1_048_576;
 const maxEntries = 2_000;
 
-/** Creates a bounded memory of answers, which evicts the oldest first. */
+/** Creates a bounded cache of answers, which evicts the oldest first. */
 export function createRecentAnswers(clock: Clock): RecentAnswers {
   const entries = new Map<string, RecentAnswer & { readonly bytes: number }>();
   let total = 0;
@@ -235,7 +231,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
     get: (key) => {
       const entry = entries.get(key);
       if (entry === undefined) return undefined;
-      // Another process's clock may be ahead, so the store decides during the last seconds.
+      // An answer expires `skewMs` early, because another process's clock may be ahead.
       if (entry.expiresAt * 1000 - skewMs > clock.now()) return entry;
       forget(key);
       return undefined;
@@ -247,7 +243,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
       entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;
       if (total <= maxBytes && entries.size <= maxEntries) return;
-      // Evicts a tenth together, because iterating a `Map` passes over every entry deleted before.
+      // Evicts a tenth at once, because iterating a `Map` passes over every entry deleted before.
       for (const oldest of entries.keys()) {
         if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
         forget(oldest);

@@ -42,11 +42,10 @@ class RunInProgress<Result> implements RunParts {
   readonly #parts: OnceParts;
   readonly #run: Run<Result>;
   readonly signal: AbortSignal | undefined;
-  /** Replaced when the run retakes its claim. */
+  /** Current claim, replaced when the run takes it again. */
   #claim: Claim | undefined;
   #commit: RunCommit | undefined = undefined;
   #apart: RunCommit | undefined = undefined;
-  /** Part of the answer that is stored and replayed. */
   #stored: WriteAnswer | undefined = undefined;
   #seed: string | undefined = undefined;
 
@@ -60,7 +59,7 @@ class RunInProgress<Result> implements RunParts {
   /** Creates the commit at the first call, because most runs never commit. */
   readonly commit: RunCommit["commit"] = (...given) => {
     const { claim: wanted } = this.#run;
-    // A message's answer is never replayed.
+    // A message's answer is never replayed, so it is not stored.
     const toStored =
       wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
     this.#commit ??= this.#createCommit({ completes: true, cipher: wanted?.cipher, toStored });
@@ -111,7 +110,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Follows the table in `settlement.ts` until it names an outcome. */
+  /** Follows the table in `settlement.ts` until the table names an outcome. */
   async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
     const { claim: wanted, logPrefix, log, answerOf } = this.#run;
     const { metrics } = this.#parts;
@@ -157,7 +156,7 @@ class RunInProgress<Result> implements RunParts {
           step = await this.#retake();
           continue;
       }
-      // Safe, here and below: the table only names an outcome that exists.
+      // Safe casts: the table names an outcome only if its data exists.
       switch (outcome) {
         case "own":
           if ("error" in work) throw work.error;
@@ -190,7 +189,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Adds the answer, or the error if the answer is too large for the transport. */
+  /** Adds a write's answer, or returns the error if the answer is too large for the transport. */
   #answered(outcome: WorkOutcome<Result>): WorkOutcome<Result> {
     const { claim, answerOf } = this.#run;
     if ("error" in outcome || claim?.kind !== "write") return outcome;
@@ -220,7 +219,7 @@ class RunInProgress<Result> implements RunParts {
 
   async #complete(): Promise<Step> {
     const { store, clock, remember } = this.#parts;
-    // Safe: only a claimed run is completed.
+    // Safe casts: only a run with a claim completes it.
     const [claim, wanted] = [this.#claim as Claim, this.#run.claim as OnceClaim];
     const answer = this.#stored;
     try {
@@ -243,16 +242,13 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /**
-   * Takes the claim again after another run took over. The other run's answer counts, so that all
-   * callers get the same.
-   */
+  /** Takes the claim again. If another run has completed it, all callers get that run's answer. */
   async #retake(): Promise<Step> {
     try {
       const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: the run had a claim
       if (taken.kind === "done") return { claim: "theirs", theirs: taken };
       if (taken.kind === "running") return { claim: "unknown", failure: inProgress() };
-      // The other run failed and released its claim, so this run's result counts.
+      // The other run failed and released the claim, so this run completes it.
       this.#claim = taken.claim;
       return { claim: "ours" };
     } catch (failure) {
@@ -261,11 +257,11 @@ class RunInProgress<Result> implements RunParts {
   }
 
   async #release(): Promise<void> {
-    const claim = this.#claim as Claim; // safe: as above
+    const claim = this.#claim as Claim; // safe: only a run with a claim releases it
     try {
       await claim.release();
     } catch (error) {
-      // The caller needs the run's outcome, not this error. The lease expires anyway.
+      // The caller needs the run's outcome, not this error, and the lease expires anyway.
       claim.abandon();
       this.#run.log.warn("once.release_failed", errorData(error));
     }
@@ -279,7 +275,7 @@ type WorkOutcome<Result> =
 
 interface Step {
   readonly claim: ClaimEnd;
-  /** Error of the last step, if it failed. */
+  /** Error of the last attempt to complete or retake the claim. */
   readonly failure?: unknown;
   readonly theirs?: Extract<Taken, { kind: "done" }>;
 }

@@ -15,40 +15,35 @@ import { assertCommittable, sizeOf } from "./transaction-limits.ts";
 export interface RunCommitOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** Waits before attempt `attempt`. The first retry is 1. */
+  /** Waits before retry number `attempt`, from 1. */
   readonly pause: (attempt: number) => Promise<void>;
-  /** Claim of the run. Absent if the run has no claim. */
   readonly claim: Claim | undefined;
-  /** Whether the commit completes the claim, or only requires that the run still holds it. */
+  /** Whether the commit completes the claim. If not, the run must still hold it. */
   readonly completes: boolean;
   readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
   /**
-   * Reduces an answer to the part that is stored for repeats. Absent if the answer is not stored
-   * for repeats.
+   * Returns the part of an answer that is stored. Absent if the answer is not stored for repeats.
    * @throws if the answer cannot be sent.
    */
   readonly toStored: ((answer: WriteAnswer) => WriteAnswer) | undefined;
-  /** No commit starts after it aborts. */
+  /** Signal of the run. No commit starts after it aborts. */
   readonly signal: AbortSignal | undefined;
 }
 
 export interface Committed {
   readonly answer: WriteAnswer;
-  /** Stored part of the answer, if repeats get it. */
+  /** Part of the answer that repeats get, if any. */
   readonly stored: WriteAnswer | undefined;
-  /** In seconds since the epoch. */
+  /** Expiry of the claim, in epoch seconds. */
   readonly expiresAt: number;
 }
 
 /** Cancellation codes that allow a retry of the transaction. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
-/**
- * Maximum number of attempts for a transaction that ends in a conflict, and for one whose response
- * is lost.
- */
+/** Numbers of conflicts and failed calls after which a transaction is given up. */
 const [maxConflicts, maxFailures] = [10, 3];
-/** Errors with which DynamoDB, or the SDK before it, refuses a request. */
+/** Errors with which DynamoDB, or the SDK before sending, refuses a request. */
 const refusals = [
   "ValidationException",
   "AccessDeniedException",
@@ -58,7 +53,6 @@ const refusals = [
 ];
 const recordBytes = 1_024;
 
-/** The only commit of one run. */
 export class RunCommit {
   readonly #options: RunCommitOptions;
   #committed: Committed | undefined;
@@ -70,12 +64,12 @@ export class RunCommit {
   }
 
   /**
-   * Writes the items together with the completed claim and its answer, atomically.
+   * Writes the items together with the completed claim and its answer, atomically, once per run.
    *
    * @param own - items that keelson adds to the transaction.
-   * @throws CommitConditionError if a condition of an item did not hold; RangeError and TypeError
-   * for items or answers that cannot be committed; any error of the store if the outcome remains
-   * unknown.
+   * @throws CommitConditionError if a condition of an item did not hold; FrameworkError
+   * `request_in_progress` if another run has taken over; RangeError and TypeError for items or
+   * answers that cannot be committed; any error of the store if the outcome remains unknown.
    */
   async commit(
     items: readonly TransactionItem[],
@@ -96,17 +90,15 @@ export class RunCommit {
     }
   }
 
-  /** Resolves when no commit is in flight. Its caller gets its error. */
+  /** Waits for a running commit. Never rejects: the caller of `commit` gets the error. */
   async settled(): Promise<void> {
     await this.#pending?.catch(() => undefined);
   }
 
-  /** Returns the committed answer, or `undefined` if nothing was committed. */
   committed(): Committed | undefined {
     return this.#committed;
   }
 
-  /** Returns whether a commit has an unknown outcome. */
   isUncertain(): boolean {
     return this.#isUncertain;
   }
@@ -151,8 +143,8 @@ export class RunCommit {
   }
 
   /**
-   * Retries until the transaction is written or known to be impossible. The token is the same for
-   * all attempts, so DynamoDB writes at most one.
+   * Retries the transaction until it is written, refused or given up. All attempts have the same
+   * token, so DynamoDB writes at most one.
    */
   async #transact(transaction: ClaimCommit): Promise<void> {
     const { store, pause } = this.#options;
@@ -180,10 +172,7 @@ export class RunCommit {
     this.#isUncertain = false;
   }
 
-  /**
-   * Checks whether an earlier attempt has written a transaction that was then canceled. Throws if
-   * the reasons do not allow a retry.
-   */
+  /** Whether an earlier attempt wrote the canceled transaction. @throws if it cannot be retried. */
   async #isWrittenOrGone(
     transaction: ClaimCommit,
     reasons: readonly CancellationReason[],
@@ -226,10 +215,7 @@ function assertRepeatable(answer: WriteAnswer): void {
     );
 }
 
-/**
- * Checks whether DynamoDB refused the request itself, or keelson did before sending it. In both
- * cases nothing was written.
- */
+/** Whether DynamoDB, the SDK or keelson refused the request, so that nothing was written. */
 function isRefusal(error: unknown): boolean {
   return (
     error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name))

@@ -1,6 +1,6 @@
 /**
- * Kinds of runs. A write has an answer, which is replayed to its repeats. A message is redelivered
- * until it is done.
+ * Kinds of runs. A write's answer is replayed to its repeats. A message is redelivered until its
+ * work is done.
  */
 const runKinds = ["write", "message"] as const;
 export type RunKind = (typeof runKinds)[number];
@@ -10,35 +10,37 @@ const workEnds = [
   /** The answer reports that nothing was done (status 400 or above), or cannot be replayed. */
   "refused",
   "threw",
-  /** It threw after every caller had disconnected. */
+  /** The work threw after every caller had disconnected. */
   "stopped",
-  /** It threw after its timeout, so its progress is unknown. */
+  /** The work threw after its timeout, so its progress is unknown. */
   "timed out",
 ] as const;
 export type WorkEnd = (typeof workEnds)[number];
 
-/** Ends of a commit; "unknown" if it may or may not have been written. */
+/** Ends of a commit; "unknown" if the transaction may or may not have been written. */
 const commitEnds = ["none", "committed", "unknown"] as const;
 export type CommitEnd = (typeof commitEnds)[number];
 
 const claimEnds = [
   "unclaimed",
   "ours",
-  /** Another owner has taken it over. */
+  /** Another owner has taken the claim over. */
   "lost",
-  /** Completing it succeeded, found another owner, or failed in the store. */
   "completed",
+  /** Completing the claim found another owner. */
   "fenced",
+  /** Completing the claim failed in the store. */
   "unrecorded",
-  /** Retaking it found the other run's answer, or failed. */
+  /** Retaking the claim found that another run had completed it. */
   "theirs",
+  /** Retaking the claim failed, or found the other run still running. */
   "unknown",
 ] as const;
 export type ClaimEnd = (typeof claimEnds)[number];
 
 /** Action on the record of the claim. */
 type RecordStep =
-  /** No action: the record is completed, belongs to another owner, or its lease expires. */
+  /** No action: the record is completed, belongs to another owner, or its lease will expire. */
   | "keep"
   | "complete"
   | "release"
@@ -55,7 +57,7 @@ type Outcome =
   | "redeliver"
   /** Error: the work is done, but could not be recorded and may run again. */
   | "unrecorded"
-  /** No outcome yet: another row follows. */
+  /** No outcome yet: the action on the record leads to another row. */
   | "";
 
 /** Log line: its level, and the end of its message. */
@@ -116,7 +118,8 @@ const table: readonly Row[] = [
 ];
 
 const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
-  const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: `Line` has this form
+  // Safe cast: a `Line` that is not empty has two words.
+  const [level, message] = line.split(" ") as ["warn" | "error", string];
   const settlement: Settlement = {
     record,
     outcome,
@@ -146,7 +149,7 @@ export function settlementOf(
 }
 
 function firstMatch(values: readonly string[]): Settlement {
-  // Safe: every claim state has a row that matches all other values.
+  // Safe cast: every claim state has a row that matches all other values.
   const row = rows.find(({ cells }) =>
     cells.every((cell, index) => cell?.includes(values[index] as string) ?? true),
   );
@@ -157,6 +160,6 @@ function byValue<Key extends string, Value>(
   keys: readonly Key[],
   of: (key: Key) => Value,
 ): Readonly<Record<Key, Value>> {
-  // Safe: there is an entry for each key.
+  // Safe cast: there is an entry for each key.
   return Object.fromEntries(keys.map((key) => [key, of(key)])) as Record<Key, Value>;
 }

@@ -3,7 +3,7 @@ import type { ClaimKey, StoredResult } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
 export interface ResultToStore {
-  /** JSON; `undefined` for no result. */
+  /** Result as JSON; `undefined` if there is no result. */
   readonly text: string | undefined;
   readonly place: ClaimKey;
   readonly owner: string;
@@ -11,13 +11,13 @@ export interface ResultToStore {
   readonly cipher: AnswerCipher | undefined;
 }
 
-/** Stores a result in the same format as answers of writes. */
+/** Stores the result of a step in the format of a write's answer. */
 export function storeResult(
   claims: Pick<ClaimStore, "putParts">,
   { text, place: key, owner, expiresAt, cipher }: ResultToStore,
 ): Promise<StoredResult> {
   const answer = { status: 200, headers: {}, cookies: [], body: text };
-  // Safe: `storeAnswer` only writes parts to the store.
+  // Safe cast: `storeAnswer` only calls `putParts`.
   return storeAnswer(claims as ClaimStore, { answer, key, owner, expiresAt, cipher });
 }
 

@@ -1,20 +1,19 @@
 import type { ClaimKey } from "./claim.ts";
 import type { DoneStep, IfUnknown, StartedStep, StepRecord, UndoneStep } from "./step.ts";
 
-/** Facts that the row of a step contains in addition to its record, for operators. */
+/** Facts about a step that its row contains for operators. */
 export interface StepFacts {
   readonly name: string;
-  /** Full name of the handler. */
   readonly handler: string;
   /** Correlation ID of the run that started the step. */
   readonly requestId: string;
-  /** ISO 8601. */
+  /** Time of the start, in ISO 8601. */
   readonly startedAt: string;
-  /** Whether its result is sealed. */
+  /** Whether the step's result is encrypted. */
   readonly isSealed: boolean;
-  /** Retention after its last change, in milliseconds. */
+  /** Retention after the step's last change, in milliseconds. */
   readonly keepMs: number;
-  /** Claim of the runs that the step belongs to. */
+  /** Key of the claim that the step's run holds. */
   readonly claim: ClaimKey;
 }
 
@@ -28,18 +27,16 @@ export type Started =
   | "started"
   /** The claim no longer belongs to the run. */
   | "fenced"
-  /** An existing record does not allow it. */
+  /** An existing record forbids the start. */
   | "taken"
-  /** A concurrent transaction or write touched the same rows, and this one wrote no row. */
+  /** A concurrent write to the same rows canceled the transaction. */
   | "conflict";
 
 /** Stores steps. Every method is atomic. */
 export interface StepStore {
   /**
-   * Puts a started step if `owner` holds the claim in progress and no existing record forbids it.
-   * Records that allow it: an expired one, one that is not done, the owner's, and with `retry` one
-   * that another owner started.
-   *
+   * Stores a started step if its owner holds the claim in progress, and the existing record is
+   * absent, expired, not done, or started by the same owner; with `retry` also by another owner.
    * @throws if the outcome is unknown.
    */
   start(
@@ -51,11 +48,10 @@ export interface StepStore {
   ): Promise<Started>;
   read(place: ClaimKey): Promise<StepRecord | undefined>;
   /**
-   * Records how a step ended. Returns `false` if `from` did not start it, or if another run or an
-   * operator has started or resolved it since.
+   * Records how a step ended. Returns `false` unless `from` started the step and no other run or
+   * operator has changed it since.
    */
   end(place: ClaimKey, step: DoneStep | UndoneStep, from: string): Promise<boolean>;
-  /** Finds the step of a key, with its facts. For operators. */
   find(key: string): Promise<ListedStep | undefined>;
   /** Lists all steps by scanning the whole table. */
   list(): AsyncIterable<ListedStep>;

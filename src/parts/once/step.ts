@@ -1,20 +1,22 @@
 import type { ClaimKey } from "./claim.ts";
 import { type ClaimRecord, expiry, judge, longestMessageMs, type StoredResult } from "./claim.ts";
 
-/** Reaction to a step whose outcome is unknown: `refuse` throws, `retry` calls it again. */
+/**
+ * Reaction to a step whose earlier call has an unknown outcome: `refuse` throws an
+ * `UnknownOutcomeError`, `retry` calls the step again.
+ */
 export type IfUnknown = "refuse" | "retry";
 
-/** Default retention of a step, in milliseconds. */
 export const defaultKeepMs = longestMessageMs;
 
 interface Attempt {
-  /** Owner of the run's claim. An operator who resolves a step is not an owner. */
+  /** Owner of the claim of the step's run; a fixed name if an operator has resolved the step. */
   readonly owner: string;
-  /** Time from which the store may delete the record, in seconds since the epoch. */
+  /** Time from which the store may delete the record, in epoch seconds. */
   readonly expiresAt: number;
 }
 
-/** Step that was started: it is running, or its outcome is unknown. */
+/** Step without a recorded end: it is running, or its outcome is unknown. */
 export interface StartedStep extends Attempt {
   readonly status: "STARTED";
 }
@@ -31,7 +33,7 @@ export interface UndoneStep extends Attempt {
 
 export type StepRecord = StartedStep | DoneStep | UndoneStep;
 
-/** Reaction of a run to a step. */
+/** Reaction of a run to the record of a step. */
 export type StepVerdict =
   | "call"
   /** Returns the earlier result and makes no call. */
@@ -75,17 +77,13 @@ export function doneStep(
   return { status: "DONE", owner, expiresAt: expiry(nowMs, keepMs), result };
 }
 
-/** Creates the record of a step that is known to have done nothing. */
 export function undoneStep(owner: string, nowMs: number, keepMs: number): UndoneStep {
   return { status: "NOT_DONE", owner, expiresAt: expiry(nowMs, keepMs) };
 }
 
 export type StepStanding = "running" | "unknown" | "done" | "not done";
 
-/**
- * Determines the state of a step from the claim of the run that started it. The state is `unknown`
- * once that run has ended.
- */
+/** Returns the state of a step: `running` while its run holds the claim, `unknown` after that. */
 export function stepStanding(
   record: StepRecord,
   claim: ClaimRecord | undefined,
@@ -97,7 +95,7 @@ export function stepStanding(
   return isHeld && judge(claim, "", nowMs) === "running" ? "running" : "unknown";
 }
 
-/** Returns the place of a step: a separate partition for each key. */
+/** Returns the key of a step's row, in a separate partition for each step. */
 export function stepPlace(key: string, tenantId: string | undefined): ClaimKey {
   return { partition: `step:${key}`, sort: "step", tenantId };
 }

@@ -25,12 +25,10 @@ import type { StepFacts, StepStore } from "./step-store.ts";
 
 export interface StepsOptions {
   readonly store: StepStore;
-  /** Stores the parts of large results. */
   readonly claims: Pick<ClaimStore, "putParts" | "readParts">;
   readonly claim: Pick<Claim, "key" | "owner" | "seed" | "lose">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Counts steps. Default: no counting. */
   readonly metrics?: Metrics | undefined;
   readonly pause: (attempt: number) => Promise<void>;
   /** Signal of the run. No step starts after it aborts. */
@@ -38,22 +36,22 @@ export interface StepsOptions {
   readonly facts: Pick<StepFacts, "handler" | "requestId">;
   /** Retention of steps, in milliseconds. Default: 14 days. */
   readonly keepMs: number | undefined;
-  /** Creates the cipher of a result; absent if results are not encrypted. */
+  /** Creates the cipher for a step's result; absent if results are not encrypted. */
   readonly cipherOf: ((place: ClaimKey) => AnswerCipher) | undefined;
 }
 
-/** Maximum number of attempts after a conflict, and after a lost response. */
+/** Numbers of conflicts and failed calls after which storing a step is given up. */
 const [maxConflicts, maxFailures] = [10, 3];
 const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
 
-// Not module state: it only has a value inside the call of a step.
+// Not module state: it has a value only inside the call of a step.
 const inside = new AsyncLocalStorage<Steps>();
 
-/** Steps of one run. Calls each step once, or returns its earlier result. */
+/** Steps of one run. Calls each step once, or returns the result of an earlier call. */
 export class Steps {
   readonly #options: StepsOptions;
   readonly #names = new Set<string>();
-  /** Steps start one after the other: concurrent transactions would conflict over the claim. */
+  /** Steps start one by one, because concurrent transactions would conflict over the claim. */
   #starting: Promise<unknown> = Promise.resolve();
 
   constructor(options: StepsOptions) {
@@ -102,7 +100,7 @@ export class Steps {
     try {
       result = await inside.run(this, () => call(key));
     } catch (error) {
-      // Any other error may occur after the work was done.
+      // With any other error, the work may be done, so the outcome stays unknown.
       if (this.#saysNotDone(error)) {
         await this.#end(
           () => store.end(place, undoneStep(claim.owner, clock.now(), keepMs), claim.owner),
@@ -118,7 +116,7 @@ export class Steps {
     return inside.getStore() === this;
   }
 
-  /** Starts a step. Returns the record if the step must not be called. */
+  /** Starts a step, after earlier ones. Returns the record if the step must not be called. */
   async #begin(
     name: string,
     place: ClaimKey,
@@ -164,14 +162,14 @@ export class Steps {
           throw fenced();
         }
         const record = started === "taken" ? await store.read(place) : undefined;
-        // The record may have changed in between. In that case another attempt follows.
+        // If the record has changed in the meantime, another attempt follows.
         if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call")
           return record;
       } catch (error) {
         if (isTypedError(error)) throw error;
         failures += 1;
-        // The step has not been called yet. If it was started and the response was lost, the record
-        // belongs to this run.
+        // A retry is safe: the step has not been called yet. If the start was stored but its
+        // response lost, the record belongs to this run.
         if (failures === maxFailures) throw error;
         await pause(failures);
         continue;
@@ -185,7 +183,7 @@ export class Steps {
     }
   }
 
-  /** Records the result and returns it in the form every later run gets. */
+  /** Records the result. Returns it after a round trip through JSON, as later runs get it. */
   async #done(
     place: ClaimKey,
     result: unknown,
@@ -218,10 +216,7 @@ export class Steps {
     return parsed(kept.text);
   }
 
-  /**
-   * Records how a step ended. Returns `false` if another run has started it since, or an operator
-   * has resolved it.
-   */
+  /** Records how a step ended. Returns `false` if another run or operator has changed it since. */
   async #end(
     note: () => Promise<boolean>,
     line: Readonly<Record<string, string>>,
@@ -249,14 +244,14 @@ export class Steps {
     const { claims, cipherOf } = this.#options;
     if (result.unkept !== undefined) throw unkept(line, result.unkept);
     const claim = { ...completedClaim(owner, 0, { result }), expiresAt };
-    // Safe: `loadAnswer` only reads parts from the store.
+    // Safe cast: `loadAnswer` only calls `readParts`.
     const { body } = await loadAnswer(claims as ClaimStore, place, claim, cipherOf?.(place));
-    return parsed(body as string | undefined); // safe: `storeResult` writes it as a string
+    return parsed(body as string | undefined); // safe: `storeResult` writes a string
   }
 
   /**
-   * Checks whether an error reports that nothing was done: any typed error except a timeout, an
-   * unknown outcome or the signal's abort reason.
+   * Whether an error reports that nothing was done: any typed error except a timeout, an unknown
+   * outcome or the signal's abort reason.
    */
   #saysNotDone(error: unknown): boolean {
     const { signal } = this.#options;

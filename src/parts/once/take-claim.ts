@@ -68,10 +68,7 @@ export async function replay<Result>(
   return { kind: "replayed", answer };
 }
 
-/**
- * Extends the claim of a redelivered message, which may be redelivered again: the full retention
- * starts now.
- */
+/** Restarts the retention of the claim, because the message may be redelivered again. */
 async function extend(
   store: ClaimStore,
   claim: OnceClaim,
@@ -79,10 +76,10 @@ async function extend(
   nowMs: number,
 ): Promise<void> {
   const { key, retentionMs, hasReusableKey = false } = claim;
-  // A reusable key that is used every hour would otherwise be done once and never again.
+  // Otherwise hourly repeats under a reusable key would extend the claim forever, and do nothing.
   if (hasReusableKey) return;
   const expiresAt = expiry(nowMs, retentionMs);
-  // Most duplicates arrive within seconds. They cost no write.
+  // Most duplicates arrive within seconds, so they cost no write.
   if ((expiresAt - record.expiresAt) * 1000 <= extensionSlackMs) return;
   // If extending fails, the claim still lasts for its original retention.
   await store.extend(key, record.owner, expiresAt).catch(() => undefined);
