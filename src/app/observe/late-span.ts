@@ -2,7 +2,6 @@ import type { TracerSpan } from "./tracer.ts";
 
 /** Span that delegates to another span and ignores `end`, because the run ends the real span. */
 abstract class StandIn implements TracerSpan {
-  /** Returns the real span. */
   abstract started(): TracerSpan;
 
   spanContext() {
@@ -56,8 +55,8 @@ abstract class StandIn implements TracerSpan {
 }
 
 /**
- * Span that starts on first use. Only its run ends it. After the start it drops its start function:
- * contexts can outlive the run in resources opened there, such as keep-alive connections.
+ * Span that starts at first use and that only its run ends. After the start it drops the start
+ * function, because contexts can outlive the run in resources such as keep-alive connections.
  */
 export class LateSpan extends StandIn {
   #start: (() => TracerSpan) | undefined;
@@ -79,8 +78,7 @@ export class LateSpan extends StandIn {
 }
 
 /**
- * Span that delegates to one span, and to another after `turnTo`. Contexts that hold it then use
- * the new span.
+ * Span that delegates to another span. After `turnTo`, all contexts that hold it use the new span.
  */
 export class TurningSpan extends StandIn {
   #span: TracerSpan;

@@ -1,4 +1,3 @@
-/** Parts of a request that reveal its scheme. */
 interface SentRequest {
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;

@@ -7,7 +7,7 @@ export function fail(span: TracerSpan, error: unknown, isRecorded: boolean): voi
 }
 
 /**
- * Records an error on a span. Skips an error whose members cannot be read. The log still has it.
+ * Records an error on a span, unless its members cannot be read. The log still has such an error.
  */
 export function record(span: TracerSpan, error: unknown): void {
   try {

@@ -12,7 +12,7 @@ import type { RunEnd, TaskEnd } from "./run-observer.ts";
 /** Creates the spans of runs if an SDK is registered. */
 export interface Tracing {
   spansOf(run: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans;
-  /** Runs work in a span, for any run. */
+  /** Runs work in a span below the active span. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
   /**
    * Runs a POST to an external server in a span. `send` receives the `traceparent` and returns the
@@ -43,7 +43,6 @@ export interface TracedRun {
   };
 }
 
-/** Parts of a request that the host has read. */
 export type AskedRequest = {
   readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined;
 };
@@ -53,7 +52,7 @@ export interface RunSubject {
   readonly kind: TaskEnd["kind"];
   /** Event type, job name, schedule name or delivery channel. */
   readonly about: string;
-  /** ID of the event, the job or the fire. */
+  /** ID of the event, the job or the scheduled run. */
   readonly id: string;
 }
 
@@ -64,7 +63,6 @@ export interface Origin {
   readonly link?: SpanContext | undefined;
 }
 
-/** Spans of one run and of its parts. */
 export interface RunSpans {
   /** Runs the work with the span of the run as the active span. */
   within<Result>(work: () => Result): Result;
@@ -73,7 +71,7 @@ export interface RunSpans {
   /** Called once the route of the run is known. */
   routed(): void;
   /**
-   * Runs a claim in a span, which ends when the work starts or when the claim leaves no work to do.
+   * Takes a claim in a span, which ends when the work starts or if the claim leaves no work to do.
    */
   claimed<Result>(
     run: Run<Result>,
@@ -87,6 +85,5 @@ export interface RunSpans {
   named(id: string): void;
   /** Records the error of a failed request. */
   thrown(error: unknown, status: number): void;
-  /** Ends the span of the run. */
   ended(end: RunEnd): void;
 }

@@ -16,7 +16,7 @@ export interface ConsumeOptions {
   readonly sinceMs?: number | undefined;
   /** Span that published or enqueued the message. */
   readonly parent?: SpanContext | undefined;
-  /** Longest time in which the queue redelivers it, in milliseconds. Default: 0. */
+  /** Longest time in which the queue redelivers the message, in milliseconds. Default: 0. */
   readonly redeliveryMs?: number | undefined;
 }
 
@@ -66,7 +66,7 @@ export async function consumeEvent(
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
           const { projectLive } = await import("./project-event.ts");
-          // Safe: boot fails for a projection of events that are not kept.
+          // The cast is safe: boot rejects a projection of events that are not kept.
           return projectLive(scope, adapters, ctx, {
             projection,
             event: shared,
@@ -118,15 +118,15 @@ export async function runJob(
   });
 }
 
-/**
- * Checks whether the sender chose the key of a delivery. A later delivery may use such a key again.
- */
+/** Whether the sender chose the key of a delivery. A later delivery may then use the key again. */
 function hasOwnKey({ payload }: JobMessage): boolean {
   const { key } = payload as { readonly key?: unknown }; // safe: a job's payload is an object
   return typeof key === "string" && key.startsWith("=");
 }
 
-/** Reads the channel unchecked. The delivery reports an invalid payload. */
+/**
+ * Returns the channel of a delivery, `undefined` in an invalid payload, which the delivery reports.
+ */
 function channelOf({ payload }: JobMessage): string | undefined {
   const { channel } = payload as { readonly channel?: unknown }; // safe: a job's payload is an object
   return typeof channel === "string" ? channel : undefined;
@@ -140,7 +140,8 @@ type ClaimedMessage = [
 ];
 
 /**
- * Builds the claim key that records that a consumer has handled an event, or that a job is done.
+ * Returns the key of the claim that records that a consumer has handled an event or that a job is
+ * done.
  */
 export function messageClaim(...message: ClaimedMessage): ClaimKey {
   return claimKey(...keyParts(...message));
@@ -158,10 +159,7 @@ function worst(outcomes: readonly Consumed[]): Consumed {
   });
 }
 
-/**
- * Ranks an outcome. A failure that a retry may fix outranks a permanent one, because the message
- * must be redelivered for it.
- */
+/** Ranks an outcome. A permanent failure ranks below every outcome that needs a redelivery. */
 function rank(outcome: Consumed): number {
   const isLost = outcome.kind === "failed" && isPermanent(outcome.error);
   return isLost ? severity.indexOf("processed") + 0.5 : severity.indexOf(outcome.kind);

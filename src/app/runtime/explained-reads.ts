@@ -16,7 +16,7 @@ export interface ExplainedReads extends ConfigReads {
  * Maximum size of the header, in bytes. Gateways accept about 10 KB for all headers of a response.
  */
 const maxHeaderBytes = 4_096;
-/** Maximum number of recorded reads. A handler may read a key for any number of tenants. */
+/** Maximum number of recorded reads, because a handler may read a key for any number of tenants. */
 const maxReads = 1_000;
 
 interface Read {
@@ -47,14 +47,14 @@ export function createExplainedReads(): ExplainedReads {
   };
 }
 
-/** Formats a member of an RFC 9651 list. Both the key and its source are tokens. */
+/** Formats a member of an RFC 9651 list. The key and its source are valid tokens. */
 function memberOf({ owner, id, source, version }: Read, { tenantId, id: userId }: User): string {
   const isOwn = owner.tenantId === tenantId && owner.userId === userId;
   return `${id};source=${source}${version === undefined ? "" : `;version=${version}`}${isOwn ? "" : ";other-owner"}`;
 }
 
 /**
- * Joins as many members as fit, and reports how many are left out. Returns `undefined` for an empty
+ * Joins as many members as fit, and adds how many are left out. Returns `undefined` for an empty
  * list.
  */
 function listOf(members: readonly string[], forgotten: number): string | undefined {

@@ -2,7 +2,7 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { GatewayClaims } from "../../base/identity/claims.ts";
 
 /**
- * HTTP request that a host passes to the pipeline, with nothing decoded and nothing trusted. The
+ * HTTP request that a host passes to the pipeline, before anything is decoded or verified. The
  * container creates it from a socket, the Lambda host from an event.
  */
 export interface HttpRequest {
@@ -13,9 +13,9 @@ export interface HttpRequest {
    * gateway decoded it.
    */
   readonly path: string;
-  /** Query as received, without `?`; `""` if there is no query. */
+  /** Query as received, without `?`. `""` without a query. */
   readonly query: string;
-  /** Names in lower case. Repeated headers are joined as RFC 9110 specifies. */
+  /** Headers, with names in lower case. Repeated headers are joined as RFC 9110 specifies. */
   readonly headers: Readonly<Record<string, string>>;
   /** Address of the peer, if the host knows it. */
   readonly ip: string | undefined;
@@ -26,44 +26,45 @@ export interface HttpRequest {
   /** Time of receipt, in milliseconds since the epoch. Absent if the host does not record it. */
   readonly nowMs?: number | undefined;
   /**
-   * End of the process, in milliseconds since the epoch. Absent if the host does not end the
-   * process at a fixed time.
+   * Time when the process ends, in milliseconds since the epoch. Absent if the host sets no such
+   * time.
    */
   readonly deadlineMs?: number | undefined;
-  /** @throws FrameworkError `response_too_large` if the transport does not accept the response. */
+  /**
+   * Checks that the transport accepts a response. @throws FrameworkError `response_too_large` if
+   * not.
+   */
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
   /** Claims that an API Gateway authorizer verified. Only the Lambda host sets them. */
   readonly gatewayClaims: GatewayClaims | undefined;
-  /** Request ID, set by the pipeline. The host needs it to report a request that it cuts off. */
+  /** ID that the pipeline sets. The host needs it to report a request that it cuts off. */
   requestId?: string;
-  /** Reason why the host cannot accept the request. The pipeline responds with it. */
+  /** Error that the pipeline answers with, because the host cannot accept the request. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body, once. Returns it synchronously if it has already arrived.
+   * Reads the whole body. May be called once. Returns a body that has already arrived
+   * synchronously.
    *
-   * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading on.
+   * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading the rest.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
   /**
-   * Returns the form that a middleware has parsed from the body; `undefined` if no middleware has.
-   * The bytes of the body are no longer available then.
+   * Returns the form that a middleware has parsed from the body, or `undefined` without such a
+   * middleware. If there is a form, the bytes of the body are no longer available.
    *
    * @throws FrameworkError `payload_too_large` above `limitBytes`.
    */
   readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
 }
 
-/** HTTP response of the pipeline. The hosts send it. */
+/** HTTP response that the pipeline creates and a host sends. */
 export interface HttpResponse {
   readonly status: number;
-  /** Names in lower case, without `set-cookie`. */
+  /** Headers without `set-cookie`, with names in lower case. */
   readonly headers: Record<string, string>;
   /** Values of `set-cookie`, one header each. */
   readonly cookies: readonly string[];
-  /**
-   * `undefined` if there is no body. Only a query's body can be a stream. Its chunks are bytes when
-   * it is sent.
-   */
+  /** `undefined` without a body. Only a query's body can be a stream, of bytes once it is sent. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
