@@ -21,8 +21,7 @@ const clientErrors = 400;
 
 /**
  * Runs a POST in a span and passes the span's `traceparent` to `send`. Suppresses instrumentation
- * of Node's HTTP, which would add a second span and headers with baggage, which is not for third
- * parties.
+ * of Node's HTTP, which would add a second span, and baggage that is not for third parties.
  */
 export function post(
   tracer: Tracer,
@@ -129,7 +128,7 @@ function sending(
   };
 }
 
-/** Returns the span context that a message contains: of the span that created the message. */
+/** Returns the context of the span that created a message, as stored in the message. */
 function creationOf(text: string) {
   try {
     const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: `Object()` allows any member access

@@ -55,8 +55,8 @@ abstract class StandIn implements TracerSpan {
 }
 
 /**
- * Span that starts at first use and that only its run ends. After the start it drops the start
- * function, because contexts can outlive the run in resources such as keep-alive connections.
+ * Span that starts at first use and that only its run ends. Then drops the start function, so that
+ * contexts that outlive the run, as in keep-alive connections, do not keep the run in memory.
  */
 export class LateSpan extends StandIn {
   #start: (() => TracerSpan) | undefined;
@@ -72,7 +72,7 @@ export class LateSpan extends StandIn {
       this.#started = this.#start();
       this.#start = undefined;
     }
-    // Safe: either the start function or the span is set.
+    // The cast is safe: either the start function or the span is set.
     return this.#started as TracerSpan;
   }
 }

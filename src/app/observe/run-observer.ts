@@ -55,7 +55,6 @@ export interface RequestEnd {
   readonly isAborted: boolean;
 }
 
-/** Outcome of a run without an answer. */
 export interface TaskEnd {
   readonly kind: "event" | "job" | "delivery" | "schedule" | "run";
   /** `handed-back`: the run is already in progress in another worker. */

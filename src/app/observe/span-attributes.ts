@@ -75,8 +75,9 @@ const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
 const defaultPorts = Object.freeze({ http: 80, https: 443 });
 
 /**
- * Returns the header of a trace without a known span, which load balancers and gateways send. The
- * tracer starts a new trace, so this attribute is needed to find the request in their logs.
+ * Returns the `x-amzn-trace-id` header if it names a trace without a span, as from load balancers
+ * and gateways. The tracer starts a new trace, so only this attribute leads to the request in their
+ * logs.
  */
 export function rootAttributes(
   { headers = {} }: TracedRun,

@@ -1,6 +1,5 @@
 import { failed, type TracerSpan } from "./tracer.ts";
 
-/** Marks a span as failed, and records the error if `isRecorded` is set. */
 export function fail(span: TracerSpan, error: unknown, isRecorded: boolean): void {
   if (isRecorded) record(span, error);
   span.setAttribute("error.type", typeOf(error)).setStatus(failed);

@@ -28,7 +28,6 @@ export interface Tracing {
   queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal">;
 }
 
-/** A tracer's view of a run. */
 export interface TracedRun {
   readonly requestId: string;
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -47,7 +46,6 @@ export type AskedRequest = {
   readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined;
 };
 
-/** Subject of a run that no request started. */
 export interface RunSubject {
   readonly kind: TaskEnd["kind"];
   /** Event type, job name, schedule name or delivery channel. */
@@ -83,7 +81,6 @@ export interface RunSpans {
   producing(effects: Effects): Effects;
   /** Sets the ID of the message being sent on the active span. */
   named(id: string): void;
-  /** Records the error of a failed request. */
   thrown(error: unknown, status: number): void;
   ended(end: RunEnd): void;
 }

@@ -11,7 +11,6 @@ export interface TracerContext {
   deleteValue(key: symbol): TracerContext;
 }
 
-/** Identity of a span for other services. */
 export interface TracerSpanContext {
   readonly traceId: string;
   readonly spanId: string;
@@ -22,7 +21,7 @@ export interface TracerSpanContext {
 
 export type AttributeValue = string | number | boolean | readonly string[];
 
-/** Attributes of a span. Undefined values are omitted. */
+/** Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 export interface TracerSpan {
@@ -84,7 +83,6 @@ const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
-/** Starts spans and makes them active. */
 export class Tracer {
   readonly #api = registeredApi();
 

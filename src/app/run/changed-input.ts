@@ -15,7 +15,7 @@ export interface AcceptedInput {
 export function changedInput({ raw, accepted: given }: AcceptedInput, changed: unknown): unknown {
   if (isDeepStrictEqual(given, changed)) return raw;
   if (Array.isArray(raw) && Array.isArray(given) && Array.isArray(changed)) {
-    // Searches the raw item of each item, because hooks may add, remove and sort items.
+    // Finds the raw value of each item, because hooks may add, remove and sort items.
     return changed.map((item, index) => {
       const from = given.findIndex((one) => isDeepStrictEqual(one, item));
       const at = from === -1 ? index : from;

@@ -21,8 +21,8 @@ export interface ConsumeOptions {
 }
 
 /**
- * Runs every consumer of an event, each exactly once (specification 6.4). A consumer that has
- * already handled the event skips it, independently of the others.
+ * Runs every consumer of an event, each exactly once (specification 6.4): a consumer that has
+ * already handled the event is skipped.
  *
  * @returns the worst outcome, in this order: failed, handed back, failed permanently, processed,
  * skipped.
@@ -118,15 +118,13 @@ export async function runJob(
   });
 }
 
-/** Whether the sender chose the key of a delivery. A later delivery may then use the key again. */
+/** Whether the sender chose the key of a delivery, which a later delivery may then reuse. */
 function hasOwnKey({ payload }: JobMessage): boolean {
   const { key } = payload as { readonly key?: unknown }; // safe: a job's payload is an object
   return typeof key === "string" && key.startsWith("=");
 }
 
-/**
- * Returns the channel of a delivery, `undefined` in an invalid payload, which the delivery reports.
- */
+/** Returns the channel of a delivery. The delivery itself reports an invalid payload. */
 function channelOf({ payload }: JobMessage): string | undefined {
   const { channel } = payload as { readonly channel?: unknown }; // safe: a job's payload is an object
   return typeof channel === "string" ? channel : undefined;
@@ -139,10 +137,7 @@ type ClaimedMessage = [
   tenantId: string | undefined,
 ];
 
-/**
- * Returns the key of the claim that records that a consumer has handled an event or that a job is
- * done.
- */
+/** Returns the claim key of an event's consumer or a job. */
 export function messageClaim(...message: ClaimedMessage): ClaimKey {
   return claimKey(...keyParts(...message));
 }

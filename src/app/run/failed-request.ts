@@ -36,7 +36,7 @@ type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Converts an error into the uniform error response, and logs it (specification 7). */
+/** Converts an error into the error response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
   const isStopped = stoppedBy(request.signal, thrown);
   // After a timeout, the caller gets the typed reason of the signal and not the SDK's AbortError.
@@ -56,8 +56,8 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
 }
 
 /**
- * Whether an error only reports that the signal stopped the work: the signal's reason, or the
- * AbortError that the SDK and Node create from it.
+ * Whether an error only reports that the signal stopped the work: its reason, or the AbortError
+ * that the SDK and Node create from it.
  */
 function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
   if (!signal?.aborted) return false;

@@ -17,7 +17,6 @@ import { causeOf } from "./write.ts";
 /** Handler name in the log lines of `server.run`. */
 const handler = "keelson.server.run";
 
-/** Run that `server.run` starts. */
 export interface OutsideRun<Result> {
   readonly options: RunOptions;
   readonly signal: AbortSignal;

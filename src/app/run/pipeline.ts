@@ -33,7 +33,9 @@ import { fail, refuse } from "./failed-request.ts";
 import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
-/** Loaded with the first write, so that a cold start for a query does not wait for it. */
+/**
+ * Write path, loaded with the first write so that a cold start for a query does not wait for it.
+ */
 const writes = lazy(() => import("./write.ts"));
 
 export interface Sender {
@@ -41,7 +43,7 @@ export interface Sender {
   send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
 }
 
-/** Answers a request, from its ID to its response. Sends an error response if the request fails. */
+/** Answers a request, with an error response if it fails. */
 export function serve(
   { runtime, routes }: { readonly runtime: Runtime; readonly routes: Runtime["routes"] },
   request: HttpRequest,
@@ -66,7 +68,7 @@ function asItIs(response: HttpResponse): HttpResponse {
 }
 
 /**
- * Answers a request inside its scope. The order is fixed: route, declared length of the body,
+ * Answers a request inside its scope, in a fixed order: route, declared length of the body,
  * authentication, access, body, input validation, handler. The body is read only after the caller
  * is authorized.
  *
@@ -251,7 +253,7 @@ function addHeaders(
   }
 }
 
-/** Returns at most 200 characters of a path for a message, without line breaks. */
+/** Returns a path for a message: one line of at most 200 characters. */
 function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
 }

@@ -16,7 +16,7 @@ export type Processed =
   | { readonly kind: "done" }
   /** The message was handed back. The queue redelivers it after `afterMs`. */
   | { readonly kind: "later"; readonly afterMs: number; readonly reason?: string }
-  /** The message is in the dead-letter queue. One log line has the reason. */
+  /** The message is in the dead-letter queue, and the reason in the log. */
   | { readonly kind: "dead-lettered"; readonly reason: string };
 
 /** Processes a message and returns its outcome. Never throws. */
@@ -100,8 +100,8 @@ async function fail(
 }
 
 /**
- * Hands a message back to the queue. If that fails, the queue redelivers it when its visibility
- * timeout expires.
+ * Hands a message back. If that fails, the queue redelivers the message when its visibility timeout
+ * expires.
  */
 async function handBack(
   runtime: Runtime,

@@ -26,7 +26,7 @@ export async function projectLive(
 }
 
 /**
- * Writes an event into one version, in a run without a claim. The mark of the event ensures that it
+ * Writes an event into one version, in a run without a claim: the mark of the event ensures that it
  * is counted once.
  */
 export async function projectAlone(

@@ -33,7 +33,7 @@ export interface UncountedEvent {
 }
 
 export interface Rebuilt {
-  /** Number of events replayed, including earlier calls of the same rebuild. */
+  /** Number of events replayed, including by earlier calls of the same rebuild. */
   readonly replayed: number;
   /** Whether another version was active before. */
   readonly hasSwitched: boolean;
@@ -47,14 +47,14 @@ export interface Rebuilt {
 /** Number of replayed events after which the position is saved. */
 const eventsPerNote = 100;
 /**
- * Number of affected tenants above which the rebuild fails, because the cause is not the data of
- * one tenant.
+ * Number of affected tenants above which the rebuild fails: the data of single tenants is then not
+ * the cause.
  */
 const mostLost = 1_000;
 
 /**
  * Replays the kept events of a projection into the declared version, in order for each tenant, and
- * activates that version. Each event counts once, whether it is replayed, delivered live, or
+ * activates that version. Each event is counted once, whether it is replayed, delivered live, or
  * replayed again by a call that resumes.
  *
  * An event that cannot be counted affects only its own tenant, which keeps its active version until
@@ -158,7 +158,7 @@ function tooManyLost(name: string, cause: unknown): Error {
   return new Error(`${what}: ${reasonOf(cause)}`, { cause });
 }
 
-/** Returns the message of an error. A projection may throw any value. */
+/** Returns the message of any value that a projection throws. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -13,7 +13,7 @@ import type { RequestScope } from "../runtime/scope.ts";
 import { runInMessageScope } from "../runtime/scoped-run.ts";
 import { run } from "./run.ts";
 
-/** Work with its own claim: one consumer of an event, one job, or one run of a schedule. */
+/** Work with a claim: one consumer of an event, one job, or one run of a schedule. */
 export interface Task {
   /** Arguments of `claimKey` for the task's claim. */
   readonly claimed: Parameters<typeof claimKey>;
@@ -27,7 +27,6 @@ export interface Task {
   readonly logFields: Readonly<Record<string, string>>;
   readonly logPrefix: "event" | "job" | "schedule";
   readonly kind: Exclude<TaskEnd["kind"], "run">;
-  /** Returns the facts for the observer. */
   readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
   /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
@@ -38,7 +37,7 @@ export interface Task {
   /** Whether other work may reuse the key of the claim later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
-  /** Creates the items with which keelson records the end of the run. See `Work.own`. */
+  /** Creates the items that record the end of the run. See `Work.own`. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
@@ -110,7 +109,7 @@ async function observed(
   const consumed = await claimed(scope, adapters, task, claim);
   const { observer } = scope.runtime;
   if (observer === undefined) return consumed;
-  const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: both are optional
+  const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: both members are optional here
   const outcome = consumed.kind === "skipped" ? "processed" : consumed.kind;
   observer.ended(scope, { kind: task.kind, outcome, ...task.facts(), afterMs, error });
   return consumed;

@@ -9,8 +9,8 @@ import type { RequestScope } from "../runtime/scope.ts";
 const maxReported = 1_000;
 
 /**
- * Warns once per code, outside production, of an error that the scope's handler does not declare.
- * Clients that read the contract do not expect such an error.
+ * Warns once per code, outside production, of an error that the scope's handler does not declare,
+ * because clients that read the contract do not expect such an error.
  *
  * @param described - log record of the error
  */
@@ -63,7 +63,6 @@ export function warnOfUndeclaredStatus(
 
 const usual: readonly number[] = [200, 204];
 
-/** Returns the `status` option that includes the undeclared status. */
 function fixed(
   declared: readonly number[] | undefined,
   status: number,

@@ -19,10 +19,9 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
-/** Loaded with the first write that has hooks. */
 const hooking = lazy(() => import("./write-hooks.ts"));
 
-/** Write of a request. Its caller is authorized and its input is valid. */
+/** Write of a request, whose caller is authorized and whose input is valid. */
 export interface RequestedWrite {
   readonly declaration: HandlerDeclaration;
   readonly request: Pick<HttpRequest, "headers" | "assertFits">;
@@ -192,8 +191,8 @@ interface AskedOnce {
 const parameters =
   /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
 /**
- * Unquoted key: visible ASCII without the separators of a structured field, so that several keys
- * joined by `, ` do not match.
+ * Unquoted key: visible ASCII without the separators of a structured field. Several keys joined by
+ * `, ` do not match.
  */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
 /** Key as a string of RFC 8941: quoted, with `"` and `\` escaped by a `\`. */
@@ -204,7 +203,8 @@ export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 
 /**
  * Returns the ID that claims a write (specification 6.6): `Idempotency-Key` before `X-Request-ID`,
- * or `undefined` if the client sent neither. A request ID that the log replaces is used as a hash.
+ * or `undefined` if the client sent neither. An invalid request ID, which the log replaces, is
+ * hashed.
  *
  * @param isSignedIn - without a signed-in caller, a request ID does not claim the write.
  * @throws FrameworkError `malformed_request` for an invalid `Idempotency-Key`,
@@ -228,7 +228,6 @@ export function writeIdOf(
   return { by: "x-request-id", id };
 }
 
-/** Returns how long retries get the stored answer, in milliseconds, if the write sets it. */
 function keptMs(once: OnceBy | RequiredKey): number | undefined {
   return typeof once === "object" && once.keepSeconds !== undefined
     ? once.keepSeconds * 1000
@@ -239,7 +238,7 @@ function parseKey(header: string): string {
   const text = header.trim();
   const [, inner] = quoted.exec(text) ?? [];
   if (inner !== undefined) return inner.replaceAll(/\\(["\\])/g, "$1");
-  if (bare.test(text)) return text; // an unquoted key has no parameters: `a;b` and `a;c` may be two different keys
+  if (bare.test(text)) return text; // no parameters: `a;b` and `a;c` may be two different keys
   throw new FrameworkError(
     "malformed_request",
     "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, or a quoted string of as many, which may have spaces",

@@ -33,20 +33,16 @@ export interface Adapters {
    */
   readonly parameters?: ParameterReader | undefined;
   readonly configStore: ConfigStore;
-  /** Claims of writes, events and jobs. */
   readonly claims: ClaimStore;
   /** Records when each schedule ran. */
   readonly schedules: Lazy<ScheduleStore>;
   /** Events and jobs that wait for dispatch. */
   readonly outbox: OutboxStore;
-  /** Kept events. Loaded at first use. */
   readonly keptEvents: Lazy<KeptEventStore>;
-  /** Versions of projections and marks of counted events. Loaded at first use. */
+  /** Versions of projections, and marks of counted events. */
   readonly projections: Lazy<ProjectionStore>;
-  /** Jobs that are due later. Loaded at first use. */
   readonly dueJobs: Lazy<DueStore>;
   readonly messaging: Lazy<Messaging>;
-  /** Steps of runs. Loaded at first use. */
   readonly steps: Lazy<StepStore>;
   /**
    * Ends the long polls of a queue. Only present on the embedded stack, where this cannot lose a
@@ -54,8 +50,8 @@ export interface Adapters {
    */
   endPolls?(queueUrl: string): Promise<void>;
   /**
-   * Loads the SDK that `database` waits for. Configuration rows are read without the SDK. Absent if
-   * the SDK is already loaded.
+   * Loads the SDK that `database` waits for, but configuration rows do not need. Absent if already
+   * loaded.
    */
   load?(): Promise<unknown>;
   close(): Promise<void>;
@@ -82,15 +78,15 @@ export interface DatabaseRequest extends WallCaller {
   sessionFor(owner: RowOwner): OperatorSession;
 }
 
-/** Reader of SSM parameters, which it decrypts. */
 export interface ParameterReader {
   /**
-   * Reads all pages under a path. @throws Error if SSM fails after the SDK's retries or times out.
+   * Reads all decrypted parameters under a path. @throws Error if SSM fails after the SDK's retries
+   * or times out.
    */
   read(path: string): Promise<readonly ConfigParameter[]>;
-  /** Reads one parameter, `undefined` if it does not exist. @throws the same errors as `read`. */
+  /** Reads a decrypted parameter, if it exists. @throws the same errors as `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
-  /** Middleware stack for tests and tools that observe the calls. */
+  /** For tests and tools that observe the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }

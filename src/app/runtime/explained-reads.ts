@@ -26,7 +26,7 @@ interface Read {
   readonly version: number | undefined;
 }
 
-/** Creates an {@link ExplainedReads}. It keeps the last read of each key and owner. */
+/** Creates an {@link ExplainedReads} that keeps the last read of each key and owner. */
 export function createExplainedReads(): ExplainedReads {
   const reads = new Map<string, Read>();
   let forgotten = 0;

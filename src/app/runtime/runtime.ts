@@ -26,7 +26,6 @@ import type { RunServices } from "./run-services.ts";
 /** Generates an ID for a time in milliseconds since the epoch. Default: now. */
 export type RequestIds = (nowMs?: number) => string;
 
-/** Adapters that are opened on first use. */
 export interface OpeningAdapters {
   /** Adapters with the SDK and the parameters of SSM loaded. Replaced when they are closed. */
   readonly all: Pick<Lazy<Adapters>, "value">;
@@ -57,39 +56,31 @@ export interface Runtime {
   /** Encrypts and decrypts the rows of encrypted keys with the key ring. */
   readonly cipher: RowCipher;
   readonly authenticator: Authenticator;
-  /** Whether the server can verify tokens. */
   readonly verifiesTokens: boolean;
   /** Returns the error of a request with invalid headers, on any route. */
   readonly refusalOfHeaders: HeaderCheck;
-  /** Maximum size of a request body, in bytes. */
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
   /** Undeclared errors and statuses that this process has already reported. */
   readonly reportedErrors: Set<string>;
-  /**
-   * Creates spans. Absent if no tracer was registered when the runtime was created. Loaded with the
-   * first run.
-   */
+  /** Absent if no tracer was registered when the runtime was created. */
   readonly tracing: Lazy<Tracing> | undefined;
-  /** Observes every run. `undefined` without an observer. */
   readonly observer: RunObserver | undefined;
   /** Receives measurements. `undefined` if the server does not measure. */
   readonly metrics: Metrics | undefined;
   readonly newTraceDigits: RandomDigits;
   /** Events and jobs in progress in this process, by claim, and runs of `server.run`. */
   readonly inFlight: Map<string, InFlightWork>;
-  /** Signs sent and verifies received messages. Loaded at first use. */
+  /** Signs sent and verifies received messages. */
   readonly messages: Lazy<MessageGuard>;
-  /** Writes projections and knows their versions. Loaded at first use. */
+  /** Writes projections and knows their versions. */
   readonly projections: Lazy<Projections>;
   /** Channels of deliveries, including the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** Job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
   readonly lifecycle: ProcessState;
   readonly adapters: OpeningAdapters;
-  /** Services of runs with effects. Loaded with the first such run. */
   readonly runs: Lazy<RunServices>;
   /** Closes the adapters if they were opened. */
   close(): Promise<void>;

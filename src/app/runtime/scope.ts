@@ -28,13 +28,12 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   readonly isolatedTo: string | undefined;
   /** Headers as received, with names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Full name of the handler, once it is known. */
   handler: string | undefined;
   route: string | undefined;
   isReplayed: boolean;
   /** User of the request, once known. The ambient context and the log read it from here. */
   user: User;
-  /** Records configuration reads, if the request asks for them. */
+  /** Records configuration reads, if the request asks for that. */
   reads: ExplainedReads | undefined;
   /** IDs that the log lines of a message contain. */
   readonly logFields: Readonly<Record<string, string>> | undefined;

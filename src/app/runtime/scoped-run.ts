@@ -4,9 +4,8 @@ import type { RunSubject } from "../observe/spans.ts";
 import type { RequestIds, Runtime } from "./runtime.ts";
 import { type RequestScope, type RunFacts, Scope } from "./scope.ts";
 
-/** Facts from which the scope of a request is created. */
 export interface ScopeFacts extends Omit<RunFacts, "logFields" | "parent"> {
-  /** Headers, with names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Time when the request was received, in milliseconds since the epoch. Default: now. */
   readonly nowMs?: number | undefined;
@@ -34,7 +33,7 @@ export function runInScope<Result>(
   return enter(scope, work);
 }
 
-/** Whether the request asks which configuration it reads. */
+/** Whether the client asks which configuration was read. */
 function asksExplanation({ headers }: RequestScope): boolean {
   return headers?.["x-keelson-explain"] === "config";
 }
@@ -82,13 +81,11 @@ async function traced<Result>(
   });
 }
 
-/** Facts of a message before its handler runs. */
 export interface MessageFacts
   extends Pick<RunFacts, "signal" | "parent">,
     Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
-  /** Subject of the message, for its span. */
   readonly subject?: RunSubject | undefined;
 }
 
@@ -109,10 +106,7 @@ export function runInMessageScope<Result>(
 
 export interface AdoptedRequestId {
   readonly requestId: string;
-  /**
-   * Length of a rejected header, which is all that may be logged of it. Absent if none was
-   * rejected.
-   */
+  /** Length of a rejected header, the only fact about it that may be logged. Otherwise absent. */
   readonly rejectedLength?: number;
 }
 

@@ -63,7 +63,10 @@ function createUseCheck({ server: { registry }, tableName }: Runtime) {
   };
 }
 
-/** Returns the features' tables by physical name, which two tables share if a variable says so. */
+/**
+ * Returns the features' tables by physical name, which variables may set to the same for two
+ * tables.
+ */
 function ownedTables(
   { features }: Registry,
   tableName: Runtime["tableName"],

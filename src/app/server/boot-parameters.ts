@@ -12,7 +12,6 @@ import type { ParameterReader } from "../runtime/adapters.ts";
  */
 const pauseMs = 5_000;
 
-/** Parameters that a server loads before its first request. */
 export interface BootParameters {
   /** Overrides from `buildServer({ config })` and from SSM. SSM takes precedence. */
   readonly overrides: AppOverrides;
@@ -89,8 +88,8 @@ export function createBootParameterLoader(
 }
 
 /**
- * Reads the key ring. Derives a missing one from the development secret, if there is one. No
- * message contains the value of the ring.
+ * Reads the key ring. Derives a missing one from `developmentSecret`, if given. No message contains
+ * its value.
  *
  * @throws Error if SSM fails.
  */

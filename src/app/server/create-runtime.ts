@@ -141,8 +141,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
 }
 
 /**
- * Returns the options of authentication, and the development secret outside of production and
- * Lambda.
+ * Returns the options of authentication, and the development secret if it may encrypt data.
  *
  * @throws Error if a secret of the environment is weak, or if production disables idempotency.
  */
@@ -159,7 +158,7 @@ function authentication(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  // In production and in Lambda, the development secret never encrypts data.
+  // Only local development uses the secret to encrypt data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   return { auth, developmentSecret: isLocal ? secret : undefined };
@@ -257,7 +256,6 @@ function lazyRuns(runtimeOf: () => Runtime, { schedule }: RuntimeOptions): Lazy<
   });
 }
 
-/** Returns the handlers of the features, and the built-in ones. */
 function handlersOf(runtime: Runtime) {
   const { server, environment } = runtime;
   return [

@@ -11,7 +11,6 @@ export interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
   /** Returns the runtime that a host bound last. */
   bound(): Promise<Runtime> | undefined;
-  /** Binds a server that no host has bound. */
   bindAlone(): Promise<Runtime>;
 }
 

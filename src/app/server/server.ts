@@ -27,7 +27,7 @@ import { timeZoneProblems } from "../schedules/schedule.ts";
 
 const internals = Symbol.for("keelson.server");
 
-/** Server: validated features and options. It has no connections, because hosts open them. */
+/** Server with validated features and options. It has no connections, because hosts open them. */
 export interface Server {
   /** Declarations of the features. */
   readonly registry: Registry;
@@ -211,9 +211,7 @@ export function buildServer<const Features extends readonly Feature[]>(
   return server;
 }
 
-/**
- * Creates the error of `server.run` without a host, and without the module that binds the server.
- */
+/** Creates the error of `server.run` without a host or a module that could bind the server. */
 export function noHost(cause?: unknown): Error {
   return new Error(
     "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",

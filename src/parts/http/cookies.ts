@@ -18,9 +18,9 @@ export interface ReplyCookie {
 const maxCookies = 100;
 
 /**
- * Parses a `cookie` header into a prototype-free object with decoded values. Names stay as sent.
- * The first cookie of a name wins. Reads at most 100 cookies. A value with malformed
- * percent-encoding stays unchanged.
+ * Parses a `cookie` header into a prototype-free object with names as sent and decoded values. The
+ * first cookie of a name wins. Reads at most 100 cookies. A value with malformed percent-encoding
+ * stays unchanged.
  */
 export function parseCookies(header: string | undefined): Record<string, string> {
   const cookies: Record<string, string> = Object.create(null);
@@ -53,7 +53,7 @@ const members: readonly string[] = [
  * Checks a cookie of a reply, which may come from plain JavaScript. No message contains its value,
  * which may be secret.
  *
- * @throws TypeError for an invalid cookie, including a name or path that could inject other
+ * @throws TypeError for an invalid cookie, such as a name or path that could inject other
  * attributes.
  */
 export function assertCookie(name: string, cookie: unknown): asserts cookie is ReplyCookie {

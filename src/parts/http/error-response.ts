@@ -46,12 +46,12 @@ function wantsProblem(accept = ""): boolean {
     });
 }
 
-/** Public URL of the error guide, which has a section for each of keelson's codes. */
+/** Error guide, which has a section for each of keelson's codes. */
 const errorPage = "https://unpkg.com/keelson/docs/errors.md";
 
 /**
- * Returns the type and title of a problem. The type is the section of the error guide for a keelson
- * error, and `about:blank` for an application's error.
+ * Returns the type and title of a problem: the section of the error guide for a keelson error,
+ * `about:blank` and the status phrase for an application's error.
  */
 function problemOf(
   code: string,
@@ -64,9 +64,9 @@ function problemOf(
 }
 
 /**
- * Returns the phrase of the status, which RFC 9457 requires as the title with `about:blank`. Loads
- * `node:http` only here, because importing it takes longer than everything else at a function's
- * start together.
+ * Returns the phrase of a status, the title that RFC 9457 requires with `about:blank`. Loads
+ * `node:http` only here, because importing it costs more than everything else at a function's start
+ * together.
  */
 function phraseOf(status: number, otherwise: string): string {
   return process.getBuiltinModule("node:http").STATUS_CODES[status] ?? otherwise;

@@ -1,15 +1,15 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 
 /**
- * Header values by name in lower case. Code looks up only names of headers, so a prototype such as
- * `Object.prototype` does no harm.
+ * Header values by name in lower case. Only header names are looked up, so any prototype is
+ * harmless.
  */
 export type HeaderMap = Record<string, string>;
 
 /**
- * Creates an empty map of headers, whose prototype is an object without members or a prototype. It
- * is as safe from names such as `__proto__` as `Object.create(null)`, but takes half the time to
- * fill, because V8 does not store it as a hash table (`wrapped-no-log` in `bench/results.json`).
+ * Creates an empty map of headers. Its prototype is an object without members or a prototype, so
+ * that it is as safe from names such as `__proto__` as `Object.create(null)`. V8 stores the latter
+ * as a hash table, which takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
  */
 export function emptyHeaders(): HeaderMap {
   return new Empty();
@@ -123,8 +123,8 @@ export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | und
 /**
  * Creates the check that rejects ambiguous headers: several hosts, an invalid host (RFC 9112, 3.2)
  * or several credentials. The container and the Lambda host join repeated headers, so the joined
- * value shows the repetition. They decide themselves about a missing `host`. The check remembers
- * the last valid host, because nearly all requests of a server have the same one.
+ * value shows the repetition. A missing `host` is left to the receiver of the request. The last
+ * valid host is remembered, because nearly all requests of a server have the same one.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;

@@ -3,7 +3,6 @@ import { type FieldError, FrameworkError, ValidationError } from "../../base/err
 import { exceededBound, type JsonBounds } from "./json-bounds.ts";
 import type { BodyKind, HttpRequest } from "./message.ts";
 
-/** Members of a route declaration that determine how its input is read. */
 interface InputRoute {
   readonly body: BodyKind;
   readonly input?: StandardSchemaV1 | undefined;
@@ -17,8 +16,8 @@ export interface ReceivedBody {
 
 /**
  * Reads the input of a request from path, query and body into one prototype-free object: `params`
- * itself, to which the other members are added. Ignores the body of a GET or HEAD request. Text,
- * bytes, and JSON that is not an object become the member `body`.
+ * itself, with the other members added. Ignores the body of a GET or HEAD request. Text, bytes, and
+ * JSON that is not an object become the member `body`.
  *
  * @throws ValidationError for members that come from two sources; FrameworkError for a query or
  * body that cannot be parsed.
@@ -85,14 +84,14 @@ function noticeReading(input: Record<string, unknown>, body: unknown): void {
 function refuseUnread(input: object, value: unknown): void {
   const whole = wholeBodies.get(input);
   if (whole === undefined) return;
-  // Not unread: a schema that accepts anything returns its input without reading it.
+  // A schema that accepts anything returns its input unread, which loses nothing.
   if (!whole.isRead && value !== input)
     throw new ValidationError([{ field: "body", error: "must be an object" }]);
   Object.defineProperty(input, "body", { value: whole.body, writable: true });
 }
 
 /**
- * Validates an input against a Standard Schema. Without a schema, returns the input unchanged.
+ * Validates an input against a Standard Schema, if there is one.
  *
  * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole
  * input, or `body` if the schema does not read JSON that is not an object.
@@ -164,7 +163,7 @@ export function parseBody(
   if (kind === "form") return { fields: parseForm(text, "body") };
   const value = json(text, isChecked);
   return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? { fields: value as Record<string, unknown> } // safe: JSON objects have string keys
+    ? { fields: value as Record<string, unknown> } // safe: a JSON object
     : { body: value };
 }
 
@@ -219,8 +218,8 @@ const beyond: Readonly<Record<keyof JsonBounds, string>> = {
 
 /**
  * Removes the prototype of every object in parsed JSON, so that `__proto__` is an ordinary name.
- * Works in place, because `JSON.parse` would call a reviver for every element. The recursion is
- * bounded, because `exceededBound` has checked the depth.
+ * Works in place, because a reviver would be called for every element. `exceededBound` has limited
+ * the depth.
  */
 function dropPrototypes(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
@@ -229,16 +228,15 @@ function dropPrototypes(value: unknown): void {
     return;
   }
   Object.setPrototypeOf(value, null);
-  // Without a prototype, the object has only its own members. The cast is safe: any member of an
-  // object may be read.
+  // Without a prototype, there are only own members. The cast is safe: any member may be read.
   for (const name in value) dropPrototypes((value as Record<string, unknown>)[name]);
 }
 
 const maxPairs = 1_000;
 
 /**
- * Parses `application/x-www-form-urlencoded` text of a query or a form into a prototype-free
- * object. A repeated name gets an array of its values.
+ * Parses an `application/x-www-form-urlencoded` query or form into a prototype-free object. A
+ * repeated name gets an array of its values.
  *
  * @throws FrameworkError `malformed_request` for malformed percent-encoding, or more than 1,000
  * pairs.

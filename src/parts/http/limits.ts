@@ -38,10 +38,7 @@ const atLeastMebibyte = (value: unknown) =>
     ? undefined
     : "a whole number of bytes from 1,048,576";
 
-/**
- * A check for each limit. Returns `undefined` for a valid value, otherwise a description of valid
- * values.
- */
+/** Checks of the limits: each returns `undefined`, or a description of valid values. */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,

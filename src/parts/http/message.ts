@@ -2,11 +2,11 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { GatewayClaims } from "../../base/identity/claims.ts";
 
 /**
- * HTTP request that a host passes to the pipeline, before anything is decoded or verified. The
+ * HTTP request that a host passes to the pipeline, before anything is decoded or validated. The
  * container creates it from a socket, the Lambda host from an event.
  */
 export interface HttpRequest {
-  /** Method as received: `GET`. */
+  /** Method as received. */
   readonly method: string;
   /**
    * Percent-encoded path without the query: `/files/a%20b`. As received, or encoded again if a
@@ -42,15 +42,14 @@ export interface HttpRequest {
   /** Error that the pipeline answers with, because the host cannot accept the request. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body. May be called once. Returns a body that has already arrived
-   * synchronously.
+   * Reads the whole body, once. A body that has already arrived is returned synchronously.
    *
    * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading the rest.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
   /**
-   * Returns the form that a middleware has parsed from the body, or `undefined` without such a
-   * middleware. If there is a form, the bytes of the body are no longer available.
+   * Returns the form if a middleware has parsed one from the body, whose bytes are then no longer
+   * available.
    *
    * @throws FrameworkError `payload_too_large` above `limitBytes`.
    */
@@ -71,7 +70,7 @@ export interface HttpResponse {
 /** Kind of request body that a route accepts. */
 export type BodyKind = "json" | "form" | "text" | "bytes";
 
-/** Headers that only keelson sets. Results and errors cannot set them. */
+/** Headers that results and errors cannot set, because only keelson sets them. */
 export const ownHeaders: readonly string[] = Object.freeze([
   "x-request-id",
   "x-keelson-config",

@@ -5,8 +5,8 @@ import { ownHeaders } from "./message.ts";
 /**
  * Checks the options of a reply, which may come from plain JavaScript.
  *
- * @throws TypeError with the invalid option and a valid example, but never with the values of
- * headers and cookies, which may be secret.
+ * @throws TypeError with the invalid option and a valid example, never with the value of a header
+ * or cookie, which may be secret.
  */
 export function assertReplyOptions(options: unknown, known: readonly string[]): void {
   const given = recordOf(
@@ -63,10 +63,7 @@ export function assertHeaderValue(name: string, value: string): void {
     );
 }
 
-/**
- * Returns the names and cookies of a reply.
- * @throws TypeError unless `given` is an object.
- */
+/** Returns the cookies of a reply. @throws TypeError unless they are an object. */
 export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
   return given === undefined
     ? []
@@ -74,8 +71,8 @@ export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
 }
 
 /**
- * Returns `given` as a record. @throws TypeError for other values, also for lists, `Headers`, maps
- * and promises: reading them by name would silently lose their entries.
+ * Returns `given` as a record. @throws TypeError for other values, including lists, `Headers`, maps
+ * and promises: reading these by name would silently lose their entries.
  */
 function recordOf(
   what: string,

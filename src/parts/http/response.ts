@@ -5,13 +5,11 @@ import { guard, isNodeStream, type Reply, replyBrand } from "./reply.ts";
 import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
 import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
-/** Properties that affect a response in addition to the handler's result. */
 export interface ResponseFacts {
   readonly kind: "query" | "write";
-  /** Whether the request is a HEAD request, whose response has the same headers and no body. */
+  /** Whether to respond to a HEAD request: with the same headers and no body. */
   readonly head: boolean;
   readonly development: boolean;
-  /** Statuses that the handler declares. */
   readonly status?: readonly number[] | undefined;
 }
 
@@ -36,7 +34,7 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
 }
 
 /**
- * Returns the body of a handler's result, for code that called the handler without HTTP.
+ * Returns the body of a result for code that called the handler without HTTP.
  *
  * @throws TypeError for a `Response` that cannot be read.
  */
@@ -150,7 +148,7 @@ async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
   }
 }
 
-/** Cancels a stream that will not be read, so that its source is released. */
+/** Cancels a stream that will not be read, to release its source. */
 function discard(body: unknown): undefined {
   // Canceling fails if the stream is locked or its source broken. The response does not depend on
   // it.
@@ -162,8 +160,7 @@ async function cancelled(body: Streamed): Promise<void> {
 }
 
 /**
- * Serializes the result of a handler as JSON.
- * @throws TypeError with the reason if that is impossible.
+ * Serializes a handler's result as JSON. @throws TypeError with the reason if that is impossible.
  */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
@@ -218,10 +215,9 @@ export function isReply(value: unknown): value is Reply<unknown> {
 }
 
 /**
- * Whether a result is a web `Response`, from Node or from a library with its own class. Checks
- * members instead of the class, because the first access to `Response` loads all of `fetch`, which
- * slows a cold start. `getSetCookie` is a function, which data from a client or a database row
- * cannot contain.
+ * Whether a result is a web `Response`, of Node or of a library with its own class. Checks members,
+ * because the first access to the class `Response` loads all of `fetch`, which slows a cold start.
+ * `getSetCookie` is a function, which data from a client or a database row cannot contain.
  */
 export function isWebResponse(result: unknown): result is Response {
   return (
@@ -258,8 +254,7 @@ function isStreamed(body: unknown): body is Streamed {
 }
 
 /**
- * Whether an `output` schema applies to a result. It does not apply to a stream, bytes, an error or
- * a redirect.
+ * Whether an `output` schema applies to a result: not to a stream, bytes, an error or a redirect.
  */
 export function isDescribed(result: unknown): boolean {
   if (result instanceof UnreadableResponse) return false;

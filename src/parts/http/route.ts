@@ -1,6 +1,5 @@
 export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Segment of a pattern: literal text or a parameter. */
 export type Segment = { readonly static: string } | { readonly param: string };
 
 export interface ParsedRoute {

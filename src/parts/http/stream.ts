@@ -1,7 +1,7 @@
 /**
- * Reads the first chunk of a stream, and returns the whole stream with text converted to bytes.
- * Called before the response starts, so that an early failure causes an error response instead of a
- * truncated one.
+ * Reads the first chunk of a stream before its response starts, and returns the whole stream with
+ * text converted to bytes. A stream that fails at its beginning thus causes an error response
+ * instead of a truncated one.
  *
  * @throws the stream's error; TypeError for a chunk that is neither text nor bytes; the reason of
  * `signal`.

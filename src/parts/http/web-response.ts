@@ -28,7 +28,7 @@ export class ReadResponse {
     this.body = body;
   }
 
-  /** Whether the body is complete and its content type is JSON, in any charset. */
+  /** Whether the body is complete and declared as JSON, in any charset. */
   get isJson(): boolean {
     return isJsonBody(this.headers, this.body);
   }
@@ -117,8 +117,8 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 type Body = ReadableStream<Uint8Array>;
 
 /**
- * Returns the bytes of a body that ends after its first chunk in the same turn of the event loop,
- * like a body created from text or bytes. Otherwise returns a stream of the whole body.
+ * Returns the bytes of a body that ends in the same turn of the event loop, like a body created
+ * from text or bytes. Otherwise returns a stream of the whole body.
  */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
@@ -127,7 +127,7 @@ async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const second = reader.read();
   const next = await Promise.race([second, nextTurn()]);
   if (next?.done === true) return bytesOf(first.value);
-  second.catch(() => undefined); // not unhandled: `pull` awaits the same promise
+  second.catch(() => undefined); // handled: `pull` awaits the same promise
   const begun = [Promise.resolve(first), second];
   return new ReadableStream({
     async pull(controller) {
@@ -181,8 +181,8 @@ function isWhole(body: Uint8Array | Body): body is Uint8Array {
 }
 
 /**
- * Returns UTF-8 text as a string, because a gateway passes text on unchanged. Returns other bytes
- * as they are. The client receives the same bytes.
+ * Returns UTF-8 text as a string, because a gateway passes text on unchanged. The bytes sent are
+ * the same.
  */
 function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
   const isText = text.test(contentType) && !otherCharset.test(contentType) && isUtf8(bytes);
@@ -225,8 +225,8 @@ export function parsedBody(headers: Headers, body: unknown): unknown {
 }
 
 /**
- * Decodes bytes in the charset of the content type. Default: UTF-8.
- * @throws TypeError for bytes that are invalid in the charset, RangeError for an unknown charset.
+ * Decodes bytes in the charset of the content type, or UTF-8. @throws TypeError for invalid bytes,
+ * RangeError for an unknown charset.
  */
 function decoded(bytes: Uint8Array, contentType: string): string {
   const [, label] = charset.exec(contentType) ?? [];
