@@ -55,8 +55,9 @@ abstract class StandIn implements TracerSpan {
 }
 
 /**
- * Span that starts at first use and that only its run ends. Then drops the start function, so that
- * contexts that outlive the run, as in keep-alive connections, do not keep the run in memory.
+ * Span that starts at first use and that only its run ends. Drops the start function after the
+ * start, so that contexts that outlive the run, as in keep-alive connections, do not retain the
+ * run.
  */
 export class LateSpan extends StandIn {
   #start: (() => TracerSpan) | undefined;
@@ -77,9 +78,7 @@ export class LateSpan extends StandIn {
   }
 }
 
-/**
- * Span that delegates to another span. After `turnTo`, all contexts that hold it use the new span.
- */
+/** Span that delegates to another span, which `turnTo` replaces for all contexts. */
 export class TurningSpan extends StandIn {
   #span: TracerSpan;
 

@@ -3,9 +3,7 @@ interface SentRequest {
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
 }
 
-/**
- * Returns the scheme that the client used: the one a proxy reports, or otherwise the connection's.
- */
+/** Returns the scheme that the client used, as reported by a proxy or else by the connection. */
 export function schemeOf({ headers, asked }: SentRequest): "http" | "https" {
   const forwarded = headers?.["x-forwarded-proto"];
   if (forwarded === "http" || forwarded === "https") return forwarded;

@@ -5,6 +5,7 @@ import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./ru
 
 interface RunLinesOptions {
   readonly requests: RequestLines | undefined;
+  /** Clock for durations. Default: the machine's clock. */
   readonly clock?: Clock | undefined;
   readonly variables: Variables;
 }
@@ -76,8 +77,8 @@ class RunLines implements RunObserver {
     const { startMs, isReplayed } = run;
     const durationMs = this.#since(startMs);
     if (!this.#isWanted(durationMs, outcome === "failed")) return;
-    // Level debug for runs that did nothing, because another process does or did the work.
-    // Otherwise each run of a schedule would add a line in each of the other processes.
+    // These runs did nothing, because another process does or did the work. At level info, each run
+    // of a schedule would add such a line in every other process.
     const level = kind !== "run" && (isReplayed || outcome === "handed-back") ? "debug" : "info";
     run.log[level](`${kind}.completed`, {
       event,

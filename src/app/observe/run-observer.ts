@@ -15,14 +15,12 @@ export interface RunObserver {
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
-/** Part of a run's scope that an observer reads. The start and the end get the same object. */
+/** Part of a run's scope that an observer reads. `began` and `ended` receive the same object. */
 export interface ObservedRun {
   readonly requestId: string;
   /** Request headers as received, or `undefined` for a run without a request. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /**
-   * Connection of the request, as reported by the host. `undefined` for a run without a request.
-   */
+  /** Connection of the request. `undefined` for a run without a request. */
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
   /** Full name of the handler, once it is known. */
   readonly handler: string | undefined;

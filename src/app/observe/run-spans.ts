@@ -40,9 +40,7 @@ export class SpansOfRun implements RunSpans {
   readonly #outer: TracerContext;
   /** Whether an instrumentation of Node's HTTP owns the span of this request. */
   readonly #isForeign: boolean;
-  /**
-   * Span of the run. Starts at first use, because the caller determines the trace that it joins.
-   */
+  /** Span of the run. Starts at first use, because the caller determines which trace it joins. */
   readonly #late: LateSpan;
   #recorded: WeakSet<object> | undefined = undefined;
 
@@ -190,7 +188,7 @@ export class SpansOfRun implements RunSpans {
 
   /**
    * Starts the span of a request. Inside another span of the process, such as a Lambda
-   * invocation's, it has the kind `internal`, because that span is the server span.
+   * invocation's, its kind is `internal`, because that span is the server span.
    */
   #startRequest(outer: TracerSpan | undefined): TracerSpan {
     const scope = this.#scope;

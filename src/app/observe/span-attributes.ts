@@ -75,9 +75,9 @@ const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
 const defaultPorts = Object.freeze({ http: 80, https: 443 });
 
 /**
- * Returns the `x-amzn-trace-id` header if it names a trace without a span, as from load balancers
- * and gateways. The tracer starts a new trace, so only this attribute leads to the request in their
- * logs.
+ * Returns the `x-amzn-trace-id` header if it names a trace without a span, as load balancers and
+ * gateways send it. The tracer starts a new trace, so only this attribute leads to the request in
+ * their logs.
  */
 export function rootAttributes(
   { headers = {} }: TracedRun,
@@ -116,10 +116,7 @@ export function producerAttributes(
   };
 }
 
-/**
- * Returns the attributes of a span that processes a message (OpenTelemetry's messaging
- * conventions).
- */
+/** Returns the attributes of a span that processes a message (OpenTelemetry's conventions). */
 export function messageAttributes(scope: TracedRun, about: string, id: string): Attributes {
   return {
     "messaging.system.name": "aws.sqs",

@@ -19,12 +19,9 @@ export interface Tracing {
    * status of the answer.
    */
   posting(url: URL, send: (traceparent: string | undefined) => Promise<number>): Promise<number>;
-  /** Returns the bus with spans, unless an instrumentation of its client already creates them. */
+  /** Returns the bus with spans, unless its client is already instrumented. */
   bus(bus: EventBus): EventBus;
-  /**
-   * Returns the queue of due jobs with spans, unless an instrumentation of its client already
-   * creates them.
-   */
+  /** Returns the queue of due jobs with spans, unless its client is already instrumented. */
   queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal">;
 }
 
@@ -55,9 +52,7 @@ export interface RunSubject {
 }
 
 export interface Origin {
-  /** Span that the run is a child of. */
   readonly parent?: SpanContext | undefined;
-  /** Related span that the run links to. */
   readonly link?: SpanContext | undefined;
 }
 
@@ -68,9 +63,7 @@ export interface RunSpans {
   trace(): (Trace & { readonly spanId: string }) | undefined;
   /** Called once the route of the run is known. */
   routed(): void;
-  /**
-   * Takes a claim in a span, which ends when the work starts or if the claim leaves no work to do.
-   */
+  /** Takes a claim in a span, which ends when the work starts or if there is no work. */
   claimed<Result>(
     run: Run<Result>,
     start: (run: Run<Result>) => Promise<RunOutcome<Result>>,

@@ -137,7 +137,7 @@ type ClaimedMessage = [
   tenantId: string | undefined,
 ];
 
-/** Returns the claim key of an event's consumer or a job. */
+/** Returns the key of the claim of an event's consumer or of a job. */
 export function messageClaim(...message: ClaimedMessage): ClaimKey {
   return claimKey(...keyParts(...message));
 }

@@ -14,7 +14,6 @@ import { adoptRequestId, runInMessageScope } from "../runtime/scoped-run.ts";
 import { run } from "./run.ts";
 import { causeOf } from "./write.ts";
 
-/** Handler name in the log lines of `server.run`. */
 const handler = "keelson.server.run";
 
 export interface OutsideRun<Result> {

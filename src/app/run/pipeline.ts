@@ -33,9 +33,7 @@ import { fail, refuse } from "./failed-request.ts";
 import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
-/**
- * Write path, loaded with the first write so that a cold start for a query does not wait for it.
- */
+/** Loaded with the first write, so that a query's cold start does not wait for this module. */
 const writes = lazy(() => import("./write.ts"));
 
 export interface Sender {

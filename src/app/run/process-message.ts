@@ -99,10 +99,7 @@ async function fail(
   return { ...(await handBack(runtime, queue, message, afterMs)), reason };
 }
 
-/**
- * Hands a message back. If that fails, the queue redelivers the message when its visibility timeout
- * expires.
- */
+/** Hands a message back. On failure, the queue redelivers when the visibility timeout expires. */
 async function handBack(
   runtime: Runtime,
   queue: MessageQueue,

@@ -28,6 +28,8 @@ export async function projectLive(
 /**
  * Writes an event into one version, in a run without a claim: the mark of the event ensures that it
  * is counted once.
+ *
+ * @returns `false` if the version has already counted the event.
  */
 export async function projectAlone(
   scope: RequestScope,

@@ -46,10 +46,7 @@ export interface Rebuilt {
 
 /** Number of replayed events after which the position is saved. */
 const eventsPerNote = 100;
-/**
- * Number of affected tenants above which the rebuild fails: the data of single tenants is then not
- * the cause.
- */
+/** Number of affected tenants above which the cause is not their data, so the rebuild fails. */
 const mostLost = 1_000;
 
 /**

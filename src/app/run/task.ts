@@ -20,9 +20,7 @@ export interface Task {
   readonly handler: string;
   readonly cause: Cause;
   readonly isSystem: boolean;
-  /**
-   * ID of the event, job or scheduled run: the cause of the events and jobs that the task creates.
-   */
+  /** ID of the event, job or scheduled run: the `causedBy` of the task's own events and jobs. */
   readonly id: string;
   readonly logFields: Readonly<Record<string, string>>;
   readonly logPrefix: "event" | "job" | "schedule";
@@ -115,9 +113,7 @@ async function observed(
   return consumed;
 }
 
-/**
- * Runs the task under its claim. Never throws, because other consumers of the event may be running.
- */
+/** Runs the task under its claim. Never throws, so that other consumers of the event go on. */
 async function claimed(
   scope: RequestScope,
   adapters: Adapters,

@@ -3,9 +3,7 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/**
- * Maximum number of codes that a process remembers, because applications may build codes from data.
- */
+/** Maximum number of remembered codes, because applications may build codes from data. */
 const maxReported = 1_000;
 
 /**

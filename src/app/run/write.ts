@@ -108,7 +108,6 @@ export async function runWrite(
   return responseOf(outcome);
 }
 
-/** Returns the cause that the events and jobs of a request carry. */
 export function causeOf({
   requestId,
   user: { id, tenantId },
@@ -116,7 +115,6 @@ export function causeOf({
   return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
 }
 
-/** Write to claim, with the facts from its handler and its host. */
 export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits"> {
   readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
@@ -245,9 +243,7 @@ function parseKey(header: string): string {
   );
 }
 
-/**
- * Returns the response of a write that has ended. A replayed answer carries `idempotent-replayed`.
- */
+/** Returns the response of a write. A replayed answer carries `idempotent-replayed`. */
 export function responseOf(ended: RunOutcome<unknown>): HttpResponse {
   // The cast is safe: a claimed or committed write has an answer.
   const { status, headers, cookies, body } = (ended as { readonly answer: WriteAnswer }).answer;

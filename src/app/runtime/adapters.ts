@@ -28,9 +28,7 @@ export interface Adapters {
   readonly wall?: Wall | undefined;
   /** Reader of configuration rows as stored. Requests use the cache, `Runtime.configRows`. */
   readonly configRows: ConfigRowReader;
-  /**
-   * Reader of app-boot overrides and the key ring. Present if the server names a path or a ring.
-   */
+  /** Reader of overrides and the key ring in SSM. Present if the server's options name either. */
   readonly parameters?: ParameterReader | undefined;
   readonly configStore: ConfigStore;
   readonly claims: ClaimStore;
@@ -44,10 +42,7 @@ export interface Adapters {
   readonly dueJobs: Lazy<DueStore>;
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
-  /**
-   * Ends the long polls of a queue. Only present on the embedded stack, where this cannot lose a
-   * message.
-   */
+  /** Ends a queue's long polls. Only on the embedded stack, where this cannot lose a message. */
   endPolls?(queueUrl: string): Promise<void>;
   /**
    * Loads the SDK that `database` waits for, but configuration rows do not need. Absent if already
@@ -57,12 +52,10 @@ export interface Adapters {
   close(): Promise<void>;
 }
 
-/** Event bus, and the queues of events and jobs. */
 export interface Messaging {
   readonly bus: EventBus;
   readonly events: MessageQueue;
   readonly jobs: MessageQueue;
-  /** Returns another queue by its name. */
   queue(name: string): MessageQueue;
   /** SQS client for hosts that poll the queues. */
   readonly sqs: SQSClient;
@@ -71,7 +64,6 @@ export interface Messaging {
   close(): void;
 }
 
-/** Request for which a `ctx.db` is created. */
 export interface DatabaseRequest extends WallCaller {
   readonly signal: AbortSignal | undefined;
   /** Opens a configuration session on behalf of `owner`. */
@@ -86,7 +78,7 @@ export interface ParameterReader {
   read(path: string): Promise<readonly ConfigParameter[]>;
   /** Reads a decrypted parameter, if it exists. @throws the same errors as `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
-  /** For tests and tools that observe the calls. */
+  /** Middleware stack for tests and tools that observe the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }

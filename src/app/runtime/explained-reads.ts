@@ -12,9 +12,7 @@ export interface ExplainedReads extends ConfigReads {
   addTo(headers: Record<string, string>, user: User): void;
 }
 
-/**
- * Maximum size of the header, in bytes. Gateways accept about 10 KB for all headers of a response.
- */
+/** Maximum size of the header, in bytes. Gateways accept about 10 KB of headers in a response. */
 const maxHeaderBytes = 4_096;
 /** Maximum number of recorded reads, because a handler may read a key for any number of tenants. */
 const maxReads = 1_000;
@@ -53,10 +51,7 @@ function memberOf({ owner, id, source, version }: Read, { tenantId, id: userId }
   return `${id};source=${source}${version === undefined ? "" : `;version=${version}`}${isOwn ? "" : ";other-owner"}`;
 }
 
-/**
- * Joins as many members as fit, and adds how many are left out. Returns `undefined` for an empty
- * list.
- */
+/** Joins as many members as fit, and adds how many are left out. `undefined` for an empty list. */
 function listOf(members: readonly string[], forgotten: number): string | undefined {
   if (members.length === 0) return undefined;
   const whole = members.join(", ");

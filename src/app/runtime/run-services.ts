@@ -23,7 +23,7 @@ export interface RunServicesOptions extends Omit<OnceOptions, "store"> {
   /** Whether the server sends jobs, which may wait in the outbox. */
   readonly hasJobs: boolean;
   readonly log: Logger;
-  /** Absent if no tracer is registered. */
+  /** Creates spans. Absent if no tracer is registered. */
   readonly tracing: Lazy<Tracing> | undefined;
 }
 

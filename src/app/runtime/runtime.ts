@@ -34,9 +34,7 @@ export interface OpeningAdapters {
    * after a pause if SSM was the cause.
    */
   open(): Promise<Adapters>;
-  /**
-   * Opens the adapters that a handler needs. A handler that only reads configuration needs no SDK.
-   */
+  /** Opens the adapters that a handler needs, without the SDK if it only reads configuration. */
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
 }
 
@@ -64,7 +62,7 @@ export interface Runtime {
   readonly newRequestId: RequestIds;
   /** Undeclared errors and statuses that this process has already reported. */
   readonly reportedErrors: Set<string>;
-  /** Absent if no tracer was registered when the runtime was created. */
+  /** Creates spans. Absent if no tracer was registered when the runtime was created. */
   readonly tracing: Lazy<Tracing> | undefined;
   readonly observer: RunObserver | undefined;
   /** Receives measurements. `undefined` if the server does not measure. */
@@ -82,6 +80,5 @@ export interface Runtime {
   readonly lifecycle: ProcessState;
   readonly adapters: OpeningAdapters;
   readonly runs: Lazy<RunServices>;
-  /** Closes the adapters if they were opened. */
   close(): Promise<void>;
 }

@@ -21,10 +21,7 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   runSignal: AbortSignal | undefined;
   /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /**
-   * The only tenant that this process works for, as Lambda's tenant isolation passes it with each
-   * invocation.
-   */
+  /** Only tenant that this process works for, passed by Lambda's tenant isolation. */
   readonly isolatedTo: string | undefined;
   /** Headers as received, with names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -37,19 +34,14 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   reads: ExplainedReads | undefined;
   /** IDs that the log lines of a message contain. */
   readonly logFields: Readonly<Record<string, string>> | undefined;
-  /**
-   * Handlers whose results did not match their schema and were sent anyway. Absent until the first.
-   */
+  /** Handlers whose results did not match their schema and were sent anyway. Absent at first. */
   misfits: Set<string> | undefined;
   /**
    * Whether the route required authentication and the caller has authenticated. Such a request
    * joins the caller's trace, unless the server's options differ.
    */
   isIdentified: boolean;
-  /**
-   * Whether the system started the run: the run has no tenant, is no request, and was not caused by
-   * a request.
-   */
+  /** Whether the system started the run: without a tenant, and not because of a request. */
   isSystem: boolean;
   /** Trace of the run. Created at first access, and constant from then on. */
   readonly trace: Trace & { readonly spanId?: string };

@@ -63,10 +63,7 @@ function createUseCheck({ server: { registry }, tableName }: Runtime) {
   };
 }
 
-/**
- * Returns the features' tables by physical name, which variables may set to the same for two
- * tables.
- */
+/** Returns the features' tables by physical name. Variables may give two tables one name. */
 function ownedTables(
   { features }: Registry,
   tableName: Runtime["tableName"],

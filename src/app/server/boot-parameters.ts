@@ -7,9 +7,7 @@ import { parameterOverrides } from "../../parts/config/declare/parameter-overrid
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 
-/**
- * Pause before SSM is read again after it failed or returned invalid parameters, in milliseconds.
- */
+/** Pause after SSM failed or returned invalid parameters, in milliseconds. */
 const pauseMs = 5_000;
 
 export interface BootParameters {

@@ -9,7 +9,6 @@ import { closeResources } from "./close-resources.ts";
 
 export interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
-  /** Returns the runtime that a host bound last. */
   bound(): Promise<Runtime> | undefined;
   bindAlone(): Promise<Runtime>;
 }

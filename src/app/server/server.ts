@@ -91,7 +91,6 @@ export interface Server {
 }
 
 export interface ServerInternals extends DeclaredServer {
-  /** Whether a host has started. */
   started: boolean;
   /** Runtime bound from the environment. The Lambda handlers of one process share it. */
   runtime: Runtime | undefined;

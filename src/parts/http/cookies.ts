@@ -88,10 +88,7 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
 }
 
-/**
- * Serializes a `set-cookie` value. @throws TypeError for a cookie that {@link assertCookie}
- * refuses.
- */
+/** Serializes a `set-cookie` value. @throws TypeError for an invalid cookie. */
 export function serializeCookie(
   name: string,
   cookie: unknown,

@@ -1,8 +1,7 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 
 /**
- * Header values by name in lower case. Only header names are looked up, so any prototype is
- * harmless.
+ * Header values by lower-case name. Only header names are looked up, so any prototype is harmless.
  */
 export type HeaderMap = Record<string, string>;
 
@@ -15,10 +14,7 @@ export function emptyHeaders(): HeaderMap {
   return new Empty();
 }
 
-/**
- * Adds a received header, whose name is in lower case. Joins repeated headers as RFC 9110
- * specifies.
- */
+/** Adds a header, whose name is in lower case. Joins repeated headers as RFC 9110 specifies. */
 export function addHeader(headers: HeaderMap, name: string, value: string): void {
   const present = headers[name];
   if (present === undefined) headers[name] = value;
@@ -114,10 +110,7 @@ function lowerCase(name: string): string {
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));
 
-/**
- * Returns the error with which a request is rejected for its headers; `undefined` if they are
- * valid.
- */
+/** Returns the error with which a request is rejected for its headers, or `undefined`. */
 export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | undefined;
 
 /**

@@ -8,7 +8,6 @@ interface InputRoute {
   readonly input?: StandardSchemaV1 | undefined;
 }
 
-/** Body of a request: bytes, or the form that a middleware has parsed from them. */
 export interface ReceivedBody {
   readonly bytes: Uint8Array;
   readonly form?: Readonly<Record<string, unknown>> | undefined;
@@ -91,7 +90,7 @@ function refuseUnread(input: object, value: unknown): void {
 }
 
 /**
- * Validates an input against a Standard Schema, if there is one.
+ * Returns the input validated by a Standard Schema, or unchanged without one.
  *
  * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole
  * input, or `body` if the schema does not read JSON that is not an object.

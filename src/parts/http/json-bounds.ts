@@ -1,10 +1,8 @@
 /** Bounds of a JSON text, checked before it is parsed. */
 export interface JsonBounds {
-  /** Maximum nesting depth of objects and lists. */
   readonly depth: number;
   /** Maximum number of commas and opening brackets, which is about the number of values. */
   readonly values: number;
-  /** Maximum number of members of one object. */
   readonly members: number;
 }
 
@@ -47,10 +45,7 @@ function countUpTo(text: string, character: string, most: number): number {
 
 function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const afterString = stringEnds(text);
-  /**
-   * Number of commas in the open object of each depth. Lists start at -Infinity: theirs are not
-   * limited.
-   */
+  /** Number of commas in the open object of each depth, -Infinity for a list. */
   const members = new Float64Array(bounds.depth + 1);
   let [depth, values] = [0, 0];
   for (let index = 0; index < text.length; ) {

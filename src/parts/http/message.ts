@@ -25,10 +25,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal | undefined;
   /** Time of receipt, in milliseconds since the epoch. Absent if the host does not record it. */
   readonly nowMs?: number | undefined;
-  /**
-   * Time when the process ends, in milliseconds since the epoch. Absent if the host sets no such
-   * time.
-   */
+  /** Time when the process ends, in milliseconds since the epoch. Absent without a fixed end. */
   readonly deadlineMs?: number | undefined;
   /**
    * Checks that the transport accepts a response. @throws FrameworkError `response_too_large` if
@@ -56,7 +53,6 @@ export interface HttpRequest {
   readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
 }
 
-/** HTTP response that the pipeline creates and a host sends. */
 export interface HttpResponse {
   readonly status: number;
   /** Headers without `set-cookie`, with names in lower case. */

@@ -106,7 +106,6 @@ function problemOf(contentType: string | undefined, isStreamOfWrite: boolean): s
   return 'text, bytes and streams need a content type; add headers: { "content-type": "text/plain; charset=utf-8" }';
 }
 
-/** Streamed body: a web stream, a Node stream, or another async iterable of text and bytes. */
 type Streamed = ReadableStream<unknown> | Readable | AsyncIterable<unknown>;
 
 /**
@@ -159,9 +158,7 @@ async function cancelled(body: Streamed): Promise<void> {
   await webStreamOf(body).cancel();
 }
 
-/**
- * Serializes a handler's result as JSON. @throws TypeError with the reason if that is impossible.
- */
+/** Converts a result to JSON. @throws TypeError with the reason if that is impossible. */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
@@ -190,9 +187,7 @@ function reasonOf(error: unknown, body: unknown): string {
   return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
 }
 
-/**
- * Returns the member name of the first BigInt; `undefined` without one, or if an error comes first.
- */
+/** Returns the member name of the first BigInt, `undefined` if an error comes first. */
 function bigIntName(body: unknown): string | undefined {
   let found: string | undefined;
   try {
@@ -253,9 +248,7 @@ function isStreamed(body: unknown): body is Streamed {
   );
 }
 
-/**
- * Whether an `output` schema applies to a result: not to a stream, bytes, an error or a redirect.
- */
+/** Whether an `output` schema applies: not to a stream, bytes, an error or a redirect. */
 export function isDescribed(result: unknown): boolean {
   if (result instanceof UnreadableResponse) return false;
   if (result instanceof ReadResponse) return result.isJson && result.status < 300;

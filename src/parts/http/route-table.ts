@@ -25,9 +25,7 @@ interface Node<Target> {
 
 const maxPathLength = 8_192;
 
-/**
- * Creates a table of routes. At each segment, a static segment takes precedence over a parameter.
- */
+/** Creates a table of routes. In each segment, static text takes precedence over a parameter. */
 export function createRouteTable<Target>(
   routes: readonly RouteEntry<Target>[],
 ): RouteTable<Target> {
@@ -92,9 +90,7 @@ function descend<Target>(node: Node<Target>, segment: Segment): Node<Target> {
   return next;
 }
 
-/**
- * Returns the encoded segments below `basePath`; `undefined` if the path cannot match any route.
- */
+/** Returns the encoded segments below `basePath`; `undefined` if no route can match the path. */
 function partsOf(path: string, basePath: string): string[] | undefined {
   if (!path.startsWith(`${basePath}/`))
     return path === basePath && basePath !== "" ? [] : undefined;

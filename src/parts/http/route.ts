@@ -81,7 +81,7 @@ export interface RouteEntry<Target> {
 }
 
 /**
- * Returns the pairs of routes that match the same requests: only their parameter names may differ.
+ * Returns the pairs of routes that match the same requests: they differ only in parameter names.
  */
 export function conflicts<Target>(
   routes: readonly RouteEntry<Target>[],

@@ -34,7 +34,7 @@ export async function begun(
 }
 
 /**
- * Calls `read` and returns its result. Cancels the reader as soon as the signal aborts.
+ * Returns the result of `read`. Cancels the reader as soon as the signal aborts.
  * @throws the reason of `signal`.
  */
 export async function whileWanted<Result>(
