@@ -119,7 +119,7 @@ export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits">
   readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
-  /** Name that distinguishes callers who are not signed in. */
+  /** Text that distinguishes callers who are not signed in. */
   readonly anonymousAs?: string;
 }
 

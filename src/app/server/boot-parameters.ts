@@ -13,7 +13,7 @@ const pauseMs = 5_000;
 export interface BootParameters {
   /** Overrides from `buildServer({ config })` and from SSM. SSM takes precedence. */
   readonly overrides: AppOverrides;
-  /** Absent if the server neither names a key ring nor has a development secret. */
+  /** Key ring. Absent if the server neither names one nor has a development secret. */
   readonly keyRing: KeyRing | undefined;
 }
 

@@ -2,7 +2,8 @@ import type { Runtime } from "../runtime/runtime.ts";
 
 /**
  * Closes the resources that the application registered, last registered first, and then the
- * adapters. Each gets an equal share of the time left, and its failure does not stop the others.
+ * adapters. Each gets an equal share of the time left. A resource that fails or hangs does not stop
+ * the others.
  *
  * @returns whether all were closed.
  */

@@ -89,7 +89,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
-    // In this order, because the log line of a run is written before its span ends.
+    // `spanEnds` comes last, because the log line of a run is written before its span ends.
     observer: observers(
       observers(
         createRunLines({
@@ -158,7 +158,7 @@ function authentication(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  // Only local development uses the secret to encrypt data.
+  // In production and in Lambda, this secret never encrypts data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   return { auth, developmentSecret: isLocal ? secret : undefined };

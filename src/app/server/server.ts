@@ -72,8 +72,7 @@ export interface Server {
    * FrameworkError `request_in_progress` (409) while a run with the same `requestId` takes longer
    * than `once.waitMs`.
    * @example
-   * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) =>
-   * ctx.publish("file.imported", { id }));
+   * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
    * await server.close();
    */
   run<Result>(

@@ -6,9 +6,9 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 export type HeaderMap = Record<string, string>;
 
 /**
- * Creates an empty map of headers. Its prototype is an object without members or a prototype, so
- * that it is as safe from names such as `__proto__` as `Object.create(null)`. V8 stores the latter
- * as a hash table, which takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
+ * Creates an empty map of headers. Its prototype is an empty object without a prototype, so it is
+ * as safe from names such as `__proto__` as `Object.create(null)`. V8 would store the latter as a
+ * hash table, which takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
  */
 export function emptyHeaders(): HeaderMap {
   return new Empty();
@@ -153,8 +153,8 @@ const scheme = /^[\w!#$%&'*+.^`|~-]+ +/;
 const parameter = /^[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:".*"|[^\s"]+)$/s;
 
 /**
- * Whether a value is one credential. Only its parameters may be separated by commas: `Digest a="1",
- * b=2`. A comma followed by anything else starts a second credential.
+ * Whether a value is one credential. Only its parameters may be separated by commas, such as
+ * `Digest a="1", b=2`. A comma followed by anything else starts a second credential.
  */
 function isOneCredential(value: string): boolean {
   return items(value.replace(scheme, "")).every((item) => item === "" || parameter.test(item));

@@ -5,16 +5,16 @@ export interface Limits {
   /** Largest request body, in bytes. Default 1 MiB. */
   readonly bodyBytes?: number;
   /**
-   * Most bytes of request bodies that a container holds at the same time. Each body counts from its
-   * arrival until its request ends. A request that exceeds the limit fails with 503 `overloaded`.
+   * Maximum size of all request bodies that a container holds at a time, in bytes. Each body counts
+   * from its arrival until its request ends. A request above the limit fails with 503 `overloaded`.
    * Default 128 MiB, or `bodyBytes` if that is more. Has no effect in a Lambda function.
    */
   readonly bufferedBytes?: number;
   /**
-   * Most bytes of responses and pipelined requests that a container holds for clients that do not
-   * read. Above it, the container closes the connections that have held the most data for the
-   * longest time. Minimum 1 MiB. Default 128 MiB, or a quarter of a heap below 512 MiB. Has no
-   * effect in a Lambda function.
+   * Maximum size of the responses and pipelined requests that a container holds for clients that do
+   * not read, in bytes. Above it, the container closes the connections that have held the most data
+   * for the longest time. Minimum 1 MiB. Default 128 MiB, or a quarter of a heap below 512 MiB. Has
+   * no effect in a Lambda function.
    */
   readonly unreadBytes?: number;
 }
@@ -38,7 +38,7 @@ const atLeastMebibyte = (value: unknown) =>
     ? undefined
     : "a whole number of bytes from 1,048,576";
 
-/** Checks of the limits: each returns `undefined`, or a description of valid values. */
+/** Checks of the limits: each returns `undefined` for a valid value, or else what is valid. */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,

@@ -13,7 +13,7 @@ export interface HttpRequest {
    * gateway decoded it.
    */
   readonly path: string;
-  /** Query as received, without `?`. `""` without a query. */
+  /** Query as received, without `?`; `""` if there is no query. */
   readonly query: string;
   /** Headers, with names in lower case. Repeated headers are joined as RFC 9110 specifies. */
   readonly headers: Readonly<Record<string, string>>;
@@ -59,7 +59,9 @@ export interface HttpResponse {
   readonly headers: Record<string, string>;
   /** Values of `set-cookie`, one header each. */
   readonly cookies: readonly string[];
-  /** `undefined` without a body. Only a query's body can be a stream, of bytes once it is sent. */
+  /**
+   * Body, if there is one. Only a query's body can be a stream, whose chunks are bytes when sent.
+   */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 

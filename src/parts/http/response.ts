@@ -149,8 +149,8 @@ async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
 
 /** Cancels a stream that will not be read, to release its source. */
 function discard(body: unknown): undefined {
-  // Canceling fails if the stream is locked or its source broken. The response does not depend on
-  // it.
+  // Canceling fails if the stream is locked or its source broken, which does not affect the
+  // response.
   if (isStreamed(body)) cancelled(body).catch(() => undefined);
 }
 
