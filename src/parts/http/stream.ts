@@ -55,7 +55,7 @@ export async function whileWanted<Result>(
   }
 }
 
-/** @throws TypeError for a chunk that is neither text nor bytes: a handler may stream any value. */
+/** Converts a chunk to bytes. @throws TypeError unless the chunk is text or bytes. */
 function chunkOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") return Buffer.from(chunk);

@@ -117,8 +117,8 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 type Body = ReadableStream<Uint8Array>;
 
 /**
- * Returns the bytes of a body that ends in the same turn of the event loop, like a body created
- * from text or bytes. Otherwise returns a stream of the whole body.
+ * Returns the bytes of a body that ends after one chunk in the same turn of the event loop, like a
+ * body created from text or bytes. Otherwise returns a stream of the whole body.
  */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
