@@ -22,13 +22,13 @@ export function buildServer<const Features extends readonly Feature[]>(
 }
 
 /**
- * Binds a server like a container. The import is invisible to bundlers: otherwise each function
+ * Binds a server like a container. Hides the import from bundlers, because otherwise each function
  * bundle would include the container and the embedded stack.
  */
 const bindAlone: BindAlone = async (server) => {
   const here = import.meta.url;
   const host = new URL(`./hosts/container/alone${here.slice(here.lastIndexOf("."))}`, here).href;
-  // Safe: the module exports this function.
+  // The cast is safe: the module exports this function.
   const loaded = import(/* @vite-ignore */ host) as Promise<{ readonly bindAlone: BindAlone }>;
   const { bindAlone: bind } = await loaded.catch(
     /* v8 ignore next -- only in a bundle, without files next to it */

@@ -20,9 +20,8 @@ const longestUrl = 1_024;
 const clientErrors = 400;
 
 /**
- * Runs a POST in a span and passes its `traceparent` to `send`. Suppresses an instrumentation of
- * Node's HTTP, which would add a second span and further headers: baggage from tracing systems and
- * from the application is not for third parties.
+ * Runs a POST in a span and passes the span's `traceparent` to `send`. Suppresses instrumentation
+ * of Node's HTTP, which would add a second span, and baggage that is not for third parties.
  */
 export function post(
   tracer: Tracer,

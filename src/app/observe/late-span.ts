@@ -2,7 +2,6 @@ import type { TracerSpan } from "./tracer.ts";
 
 /** Span that delegates to another span and ignores `end`, because the run ends the real span. */
 abstract class StandIn implements TracerSpan {
-  /** Returns the real span. */
   abstract started(): TracerSpan;
 
   spanContext() {
@@ -56,8 +55,9 @@ abstract class StandIn implements TracerSpan {
 }
 
 /**
- * Span that starts on first use. Only its run ends it. After the start it drops its start function:
- * contexts can outlive the run in resources opened there, such as keep-alive connections.
+ * Span that starts at first use and that only its run ends. Drops the start function after the
+ * start, so that contexts that outlive the run, as in keep-alive connections, do not retain the
+ * run.
  */
 export class LateSpan extends StandIn {
   #start: (() => TracerSpan) | undefined;
@@ -73,15 +73,12 @@ export class LateSpan extends StandIn {
       this.#started = this.#start();
       this.#start = undefined;
     }
-    // Safe: either the start function or the span is set.
+    // The cast is safe: either the start function or the span is set.
     return this.#started as TracerSpan;
   }
 }
 
-/**
- * Span that delegates to one span, and to another after `turnTo`. Contexts that hold it then use
- * the new span.
- */
+/** Span that delegates to another span, which `turnTo` replaces for all contexts. */
 export class TurningSpan extends StandIn {
   #span: TracerSpan;
 

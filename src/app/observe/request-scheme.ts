@@ -1,12 +1,9 @@
-/** Parts of a request that reveal its scheme. */
 interface SentRequest {
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
 }
 
-/**
- * Returns the scheme that the client used: the one a proxy reports, or otherwise the connection's.
- */
+/** Returns the scheme that the client used, as reported by a proxy or else by the connection. */
 export function schemeOf({ headers, asked }: SentRequest): "http" | "https" {
   const forwarded = headers?.["x-forwarded-proto"];
   if (forwarded === "http" || forwarded === "https") return forwarded;

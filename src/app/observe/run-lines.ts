@@ -5,7 +5,7 @@ import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./ru
 
 interface RunLinesOptions {
   readonly requests: RequestLines | undefined;
-  /** Default: the machine's clock. */
+  /** Clock for durations. Default: the machine's clock. */
   readonly clock?: Clock | undefined;
   readonly variables: Variables;
 }
@@ -77,8 +77,8 @@ class RunLines implements RunObserver {
     const { startMs, isReplayed } = run;
     const durationMs = this.#since(startMs);
     if (!this.#isWanted(durationMs, outcome === "failed")) return;
-    // These runs did nothing, because another process does or did the work. At level info, every
-    // fire of a schedule would write such a line in each of the other processes.
+    // These runs did nothing, because another process does or did the work. At level info, each run
+    // of a schedule would add such a line in every other process.
     const level = kind !== "run" && (isReplayed || outcome === "handed-back") ? "debug" : "info";
     run.log[level](`${kind}.completed`, {
       event,
@@ -109,7 +109,7 @@ const longestMethod = 32;
 export const polled = /^keelson\.(?:health|metrics)\./;
 
 /**
- * Reports whether a request is a routine poll: a scrape, or a health check that answers ready or
+ * Whether a request is a routine poll: a scrape, or a health check that answers ready or
  * unavailable.
  */
 function isPoll({ handler = "" }: ObservedRun, status: number): boolean {

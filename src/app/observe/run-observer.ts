@@ -15,29 +15,24 @@ export interface RunObserver {
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
-/**
- * An observer's view of a run: a part of its scope. The same object is passed at the start and at
- * the end.
- */
+/** Part of a run's scope that an observer reads. `began` and `ended` receive the same object. */
 export interface ObservedRun {
   readonly requestId: string;
   /** Request headers as received, or `undefined` for a run without a request. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /**
-   * Connection of the request, as reported by the host. `undefined` for a run without a request.
-   */
+  /** Connection of the request. `undefined` for a run without a request. */
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
-  /** Full name, once the handler is known. */
+  /** Full name of the handler, once it is known. */
   readonly handler: string | undefined;
   /** Declared route: `GET /files/:id`. `undefined` for a run without a route. */
   readonly route: string | undefined;
-  /** Anonymous until the request is authenticated. */
+  /** User of the run. Anonymous until the request is authenticated. */
   readonly user: User;
   /** Start time, in milliseconds since the epoch. 0 without an observer. */
   readonly startMs: number;
   /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;
-  /** Whether the work was already done, so that the stored result answers. */
+  /** Whether the work was already done, so that the stored result is the answer. */
   readonly isReplayed: boolean;
   /** Spans of the run. `undefined` without a registered tracer. */
   readonly spans: { ended(end: RunEnd): void } | undefined;
@@ -58,10 +53,9 @@ export interface RequestEnd {
   readonly isAborted: boolean;
 }
 
-/** Outcome of a run without an answer. */
 export interface TaskEnd {
   readonly kind: "event" | "job" | "delivery" | "schedule" | "run";
-  /** A `handed-back` run is already in progress in another worker. */
+  /** `handed-back`: the run is already in progress in another worker. */
   readonly outcome: "processed" | "failed" | "handed-back";
   /** Attempt number, from 1. `undefined` if attempts are not counted. */
   readonly attempt?: number | undefined;
@@ -77,7 +71,7 @@ export interface TaskEnd {
   readonly error?: unknown;
 }
 
-/** Combines two observers. Returns the only one if the other is `undefined`. */
+/** Combines two observers. Returns one alone if the other is `undefined`. */
 export function observers(
   one: RunObserver | undefined,
   other: RunObserver | undefined,

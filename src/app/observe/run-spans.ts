@@ -36,13 +36,12 @@ export class SpansOfRun implements RunSpans {
   readonly #scope: TracedRun;
   readonly #origin: () => Origin;
   readonly #subject: RunSubject | undefined;
-  /** Context that was active at the start of the run. */
+  /** Context that was active when the run started. */
   readonly #outer: TracerContext;
   /** Whether an instrumentation of Node's HTTP owns the span of this request. */
   readonly #isForeign: boolean;
-  /** Starts on first use, because the caller determines the trace that the span joins. */
+  /** Span of the run. Starts at first use, because the caller determines which trace it joins. */
   readonly #late: LateSpan;
-  /** Errors that are already recorded. Created with the first error. */
   #recorded: WeakSet<object> | undefined = undefined;
 
   constructor(
@@ -90,8 +89,8 @@ export class SpansOfRun implements RunSpans {
     const outer = this.#inner();
     const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
     let isSettled = false;
-    // Calls for the claim are children of the claim span. Later calls run in the same context, but
-    // are not.
+    // Calls that take the claim are children of its span. Later calls run in the same context, but
+    // are children of the run's span.
     const within = new TurningSpan(span);
     const settle = (outcome: string) => {
       if (isSettled) return;
@@ -173,14 +172,14 @@ export class SpansOfRun implements RunSpans {
 
   #start(): TracerSpan {
     const outer = this.#tracer.spanOf(this.#outer);
-    // Safe: `#isForeign` is set only if this span exists.
+    // The cast is safe: `#isForeign` is set only if this span exists.
     if (this.#isForeign) return outer as TracerSpan;
     return this.#isRequest() ? this.#startRequest(outer) : this.#startTask(outer);
   }
 
   /**
-   * Distinguishes requests from tasks. An adopted handler can receive events that are not HTTP
-   * requests. A request rejected before its head was read still counts as a request.
+   * Whether the run is a request. An adopted handler can receive events that are not HTTP requests.
+   * A request rejected before its head was read is a request too.
    */
   #isRequest(): boolean {
     const { headers, asked, handler } = this.#scope;
@@ -188,8 +187,8 @@ export class SpansOfRun implements RunSpans {
   }
 
   /**
-   * Starts the span of a request. Inside another span of the process, such as an invocation's, it
-   * is internal instead of a second server span.
+   * Starts the span of a request. Inside another span of the process, such as a Lambda
+   * invocation's, its kind is `internal`, because that span is the server span.
    */
   #startRequest(outer: TracerSpan | undefined): TracerSpan {
     const scope = this.#scope;
@@ -207,8 +206,8 @@ export class SpansOfRun implements RunSpans {
   }
 
   /**
-   * Starts the span of a task as a child of the span that requested it, with a link to that span
-   * and to the span that received it.
+   * Starts the span of a task as a child of the span that sent the message, with links to that span
+   * and to the span that received the message.
    */
   #startTask(outer: TracerSpan | undefined): TracerSpan {
     const { startMs: startTime } = this.#scope;
@@ -265,9 +264,7 @@ export class SpansOfRun implements RunSpans {
       : active;
   }
 
-  /**
-   * Reports whether an error is new. Each error is recorded once, on the span in which it occurred.
-   */
+  /** Whether an error is new: each is recorded once, on the span in which it occurred. */
   #isNew(error: unknown): boolean {
     if (typeof error !== "object" || error === null) return true;
     this.#recorded ??= new WeakSet();

@@ -22,25 +22,22 @@ function knownMethod(method: string | undefined): string {
   return method !== undefined && methods.includes(method) ? method : "_OTHER";
 }
 
-/**
- * Returns a span name that follows OpenTelemetry's HTTP conventions: `HTTP` replaces an unknown
- * method.
- */
+/** Returns the span name of OpenTelemetry's HTTP conventions, with `HTTP` for an unknown method. */
 export function requestName(method: string | undefined, route: string | undefined): string {
   const known = knownMethod(method);
   const verb = known === "_OTHER" ? "HTTP" : known;
   return route === undefined ? verb : `${verb} ${route}`;
 }
 
-/** Returns the path pattern of a request, as clients see it. */
+/** Returns the path pattern of a request, including the base path. */
 export function routeOf({ route, runtime }: TracedRun): string | undefined {
   if (route === undefined) return undefined;
   return `${runtime.server.options.basePath ?? ""}${route.slice(route.indexOf(" ") + 1)}`;
 }
 
 /**
- * Returns the initial attributes of a request's span, following OpenTelemetry's HTTP conventions.
- * Omits the query, which may hold secrets.
+ * Returns the initial attributes of a request's span (OpenTelemetry's HTTP conventions). Omits the
+ * query, which may hold secrets.
  */
 export function requestAttributes(scope: TracedRun): Attributes {
   const { asked, headers = {} } = scope;
@@ -78,8 +75,9 @@ const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
 const defaultPorts = Object.freeze({ http: 80, https: 443 });
 
 /**
- * Returns the header of a trace without a known span, which load balancers and gateways send. The
- * tracer starts a new trace, and this attribute finds the request in their logs.
+ * Returns the `x-amzn-trace-id` header if it names a trace without a span, as load balancers and
+ * gateways send it. The tracer starts a new trace, so only this attribute leads to the request in
+ * their logs.
  */
 export function rootAttributes(
   { headers = {} }: TracedRun,
@@ -94,7 +92,7 @@ export function rootAttributes(
 
 export type Verb = "publish" | "enqueue" | "deliver";
 
-/** Reports whether a job is delayed: it is stored now, and sent when it is due. */
+/** Whether a job is delayed: it is stored now, and sent when it is due. */
 export function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
   return delaySeconds !== undefined || at !== undefined;
 }
@@ -118,10 +116,7 @@ export function producerAttributes(
   };
 }
 
-/**
- * Returns the attributes of a span that processes a message, following OpenTelemetry's messaging
- * conventions.
- */
+/** Returns the attributes of a span that processes a message (OpenTelemetry's conventions). */
 export function messageAttributes(scope: TracedRun, about: string, id: string): Attributes {
   return {
     "messaging.system.name": "aws.sqs",
@@ -135,7 +130,7 @@ export function messageAttributes(scope: TracedRun, about: string, id: string): 
   };
 }
 
-/** Returns the trigger of a Lambda function. Empty outside of Lambda. */
+/** Returns the trigger of a Lambda function, nothing outside of Lambda. */
 export function triggerAttributes(
   { runtime }: TracedRun,
   trigger: "http" | "pubsub" | "timer" | "other",

@@ -1,13 +1,12 @@
 import { failed, type TracerSpan } from "./tracer.ts";
 
-/** Marks a span as failed, and records the error if `isRecorded` is set. */
 export function fail(span: TracerSpan, error: unknown, isRecorded: boolean): void {
   if (isRecorded) record(span, error);
   span.setAttribute("error.type", typeOf(error)).setStatus(failed);
 }
 
 /**
- * Records an error on a span. Skips an error whose members cannot be read. The log still has it.
+ * Records an error on a span, unless its members cannot be read. The log still has such an error.
  */
 export function record(span: TracerSpan, error: unknown): void {
   try {

@@ -12,23 +12,19 @@ import type { RunEnd, TaskEnd } from "./run-observer.ts";
 /** Creates the spans of runs if an SDK is registered. */
 export interface Tracing {
   spansOf(run: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans;
-  /** Runs work in a span, for any run. */
+  /** Runs work in a span below the active span. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
   /**
    * Runs a POST to an external server in a span. `send` receives the `traceparent` and returns the
    * status of the answer.
    */
   posting(url: URL, send: (traceparent: string | undefined) => Promise<number>): Promise<number>;
-  /** Returns the bus with spans, unless an instrumentation of its client already creates them. */
+  /** Returns the bus with spans, unless its client is already instrumented. */
   bus(bus: EventBus): EventBus;
-  /**
-   * Returns the queue of due jobs with spans, unless an instrumentation of its client already
-   * creates them.
-   */
+  /** Returns the queue of due jobs with spans, unless its client is already instrumented. */
   queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal">;
 }
 
-/** A tracer's view of a run. */
 export interface TracedRun {
   readonly requestId: string;
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -43,28 +39,23 @@ export interface TracedRun {
   };
 }
 
-/** Parts of a request that the host has read. */
 export type AskedRequest = {
   readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined;
 };
 
-/** Subject of a run that no request started. */
 export interface RunSubject {
   readonly kind: TaskEnd["kind"];
   /** Event type, job name, schedule name or delivery channel. */
   readonly about: string;
-  /** ID of the event, the job or the fire. */
+  /** ID of the event, the job or the scheduled run. */
   readonly id: string;
 }
 
 export interface Origin {
-  /** Span that the run is a child of. */
   readonly parent?: SpanContext | undefined;
-  /** Related span that the run links to. */
   readonly link?: SpanContext | undefined;
 }
 
-/** Spans of one run and of its parts. */
 export interface RunSpans {
   /** Runs the work with the span of the run as the active span. */
   within<Result>(work: () => Result): Result;
@@ -72,9 +63,7 @@ export interface RunSpans {
   trace(): (Trace & { readonly spanId: string }) | undefined;
   /** Called once the route of the run is known. */
   routed(): void;
-  /**
-   * Runs a claim in a span, which ends when the work starts or when the claim leaves no work to do.
-   */
+  /** Takes a claim in a span, which ends when the work starts or if there is no work. */
   claimed<Result>(
     run: Run<Result>,
     start: (run: Run<Result>) => Promise<RunOutcome<Result>>,
@@ -85,8 +74,6 @@ export interface RunSpans {
   producing(effects: Effects): Effects;
   /** Sets the ID of the message being sent on the active span. */
   named(id: string): void;
-  /** Records the error of a failed request. */
   thrown(error: unknown, status: number): void;
-  /** Ends the span of the run. */
   ended(end: RunEnd): void;
 }

@@ -1,8 +1,8 @@
 import type { SpanContext, TraceHeaders } from "../../base/request/trace.ts";
 
-// keelson uses this part of OpenTelemetry's API without importing it. An imported copy does nothing
-// if it is newer than the copy that the SDK registered with, and any import makes a cold start
-// slower. keelson therefore calls the registered copy directly.
+// keelson calls the copy of OpenTelemetry's API with which the SDK registered, instead of importing
+// the API: an imported copy does nothing if it is newer, and any import slows a cold start. These
+// are the types of the part that keelson uses.
 
 /** Immutable values that follow the asynchronous call chain. */
 export interface TracerContext {
@@ -11,7 +11,6 @@ export interface TracerContext {
   deleteValue(key: symbol): TracerContext;
 }
 
-/** Identity of a span for other services. */
 export interface TracerSpanContext {
   readonly traceId: string;
   readonly spanId: string;
@@ -22,7 +21,7 @@ export interface TracerSpanContext {
 
 export type AttributeValue = string | number | boolean | readonly string[];
 
-/** Attributes of a span. Undefined values are omitted. */
+/** Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 export interface TracerSpan {
@@ -73,7 +72,7 @@ interface RegisteredApi {
 
 /** Returns the API of the registered SDK, for any version 1 of the API. */
 function registeredApi(): RegisteredApi | undefined {
-  // Safe: the API keeps its registrations under this symbol.
+  // The cast is safe: the API keeps its registrations under this symbol.
   return (globalThis as { readonly [key: symbol]: unknown })[
     Symbol.for("opentelemetry.js.api.1")
   ] as RegisteredApi | undefined;
@@ -84,7 +83,6 @@ const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
-/** Starts spans and makes them active. */
 export class Tracer {
   readonly #api = registeredApi();
 
@@ -111,8 +109,8 @@ export class Tracer {
   }
 
   /**
-   * Reports whether an instrumentation of Node's HTTP owns the context. If so, passes the route to
-   * its span.
+   * Whether an instrumentation of Node's HTTP owns the context. If so, passes the route to its
+   * span.
    */
   isHttp(context: TracerContext, route?: string): boolean {
     const metadata = context.getValue(rpcKey) as
@@ -125,7 +123,7 @@ export class Tracer {
 
   start(name: string, options: SpanOptions, context: TracerContext): TracerSpan {
     const given = { ...options, attributes: present(options.attributes ?? {}) };
-    // Safe: `start` is called only if an SDK is registered.
+    // The cast is safe: `start` is called only if an SDK is registered.
     return (this.#api as Required<RegisteredApi>).trace
       .getTracer("keelson")
       .startSpan(name, given, context);
@@ -146,7 +144,7 @@ export function present(attributes: Attributes): Record<string, AttributeValue> 
   return found;
 }
 
-/** Reports whether a span context is valid. If no SDK records, its IDs can be all zeros. */
+/** Whether a span context is valid. If no SDK records, its IDs can be all zeros. */
 export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
   return /[1-9a-f]/.test(traceId) && /[1-9a-f]/.test(spanId);
 }
@@ -191,7 +189,7 @@ class TraceState {
     return this.#members.find((member) => member.startsWith(`${key}=`))?.slice(key.length + 1);
   }
 
-  /** Puts the changed member first. */
+  /** Returns a copy whose first member is the changed one. */
   set(key: string, value: string): TraceState {
     return new TraceState([`${key}=${value}`, ...this.#others(key)]);
   }
@@ -210,8 +208,8 @@ class TraceState {
 }
 
 /**
- * Fallback context if an SDK did not register a context manager. No context is active, and children
- * receive their parent explicitly.
+ * Context for an SDK without a context manager: no context is active, and spans receive their
+ * parent explicitly.
  */
 class PlainContext implements TracerContext {
   readonly #values: ReadonlyMap<symbol, unknown>;

@@ -7,7 +7,6 @@ import { fail } from "./span-failure.ts";
 import type { Origin, RunSpans, RunSubject, TracedRun, Tracing } from "./spans.ts";
 import { spanKinds, Tracer } from "./tracer.ts";
 
-/** Creates {@link Tracing} with the registered SDK. */
 export function createTracing(): Tracing {
   return new TracerSpans();
 }

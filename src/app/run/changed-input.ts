@@ -10,12 +10,12 @@ export interface AcceptedInput {
  * Merges the input that a hook returned into the raw input. Members that the hook changed get the
  * hook's values. All others keep their raw values, so the schema never transforms its own output.
  *
- * @param accepted - a copy from before the hook, which may have changed the input in place
+ * @param accepted - copy from before the hook, which may have changed the input in place
  */
 export function changedInput({ raw, accepted: given }: AcceptedInput, changed: unknown): unknown {
   if (isDeepStrictEqual(given, changed)) return raw;
   if (Array.isArray(raw) && Array.isArray(given) && Array.isArray(changed)) {
-    // Hooks add, remove and sort items.
+    // Finds the raw value of each item, because hooks may add, remove and sort items.
     return changed.map((item, index) => {
       const from = given.findIndex((one) => isDeepStrictEqual(one, item));
       const at = from === -1 ? index : from;
@@ -35,7 +35,7 @@ export function changedInput({ raw, accepted: given }: AcceptedInput, changed: u
   return merged;
 }
 
-/** Maximum depth of copied input. The copy shares deeper members with the original. */
+/** Maximum depth of a copy, which shares deeper members with the original. */
 const maxLevels = 64;
 
 /**

@@ -16,13 +16,13 @@ export interface ConsumeOptions {
   readonly sinceMs?: number | undefined;
   /** Span that published or enqueued the message. */
   readonly parent?: SpanContext | undefined;
-  /** Longest time in which the queue redelivers it, in milliseconds. Default: 0. */
+  /** Longest time in which the queue redelivers the message, in milliseconds. Default: 0. */
   readonly redeliveryMs?: number | undefined;
 }
 
 /**
- * Runs every consumer of an event, each exactly once (specification 6.4). A consumer that has
- * already handled the event skips it, independently of the others.
+ * Runs every consumer of an event, each exactly once (specification 6.4): a consumer that has
+ * already handled the event is skipped.
  *
  * @returns the worst outcome, in this order: failed, handed back, failed permanently, processed,
  * skipped.
@@ -66,7 +66,7 @@ export async function consumeEvent(
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
           const { projectLive } = await import("./project-event.ts");
-          // Safe: boot fails for a projection of events that are not kept.
+          // The cast is safe: boot rejects a projection of events that are not kept.
           return projectLive(scope, adapters, ctx, {
             projection,
             event: shared,
@@ -118,15 +118,13 @@ export async function runJob(
   });
 }
 
-/**
- * Checks whether the sender chose the key of a delivery. A later delivery may use such a key again.
- */
+/** Whether the sender chose the key of a delivery, which a later delivery may then reuse. */
 function hasOwnKey({ payload }: JobMessage): boolean {
   const { key } = payload as { readonly key?: unknown }; // safe: a job's payload is an object
   return typeof key === "string" && key.startsWith("=");
 }
 
-/** Reads the channel unchecked. The delivery reports an invalid payload. */
+/** Returns the channel of a delivery. The delivery itself reports an invalid payload. */
 function channelOf({ payload }: JobMessage): string | undefined {
   const { channel } = payload as { readonly channel?: unknown }; // safe: a job's payload is an object
   return typeof channel === "string" ? channel : undefined;
@@ -139,9 +137,7 @@ type ClaimedMessage = [
   tenantId: string | undefined,
 ];
 
-/**
- * Builds the claim key that records that a consumer has handled an event, or that a job is done.
- */
+/** Returns the key of the claim of an event's consumer or of a job. */
 export function messageClaim(...message: ClaimedMessage): ClaimKey {
   return claimKey(...keyParts(...message));
 }
@@ -158,10 +154,7 @@ function worst(outcomes: readonly Consumed[]): Consumed {
   });
 }
 
-/**
- * Ranks an outcome. A failure that a retry may fix outranks a permanent one, because the message
- * must be redelivered for it.
- */
+/** Ranks an outcome. A permanent failure ranks below every outcome that needs a redelivery. */
 function rank(outcome: Consumed): number {
   const isLost = outcome.kind === "failed" && isPermanent(outcome.error);
   return isLost ? severity.indexOf("processed") + 0.5 : severity.indexOf(outcome.kind);

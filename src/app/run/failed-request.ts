@@ -5,8 +5,8 @@ import type { RequestScope } from "../runtime/scope.ts";
 import { warnOfUndeclared } from "./undeclared-error.ts";
 
 /**
- * Rejects a request before its caller is authenticated. Its log line still names the caller if that
- * does not need a call.
+ * Rejects a request before its caller is authenticated. Its log line names the caller if the
+ * credentials can be verified without a network call.
  */
 export async function refuse(
   scope: RequestScope,
@@ -36,11 +36,10 @@ type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Converts an error into the uniform error response, and logs it (specification 7). */
+/** Converts an error into the error response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
   const isStopped = stoppedBy(request.signal, thrown);
-  // The service timed out. The caller gets that error, whatever error the SDK creates from the
-  // signal.
+  // After a timeout, the caller gets the typed reason of the signal and not the SDK's AbortError.
   const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
   const { response, log } = errorResponse(error, {
     requestId: scope.requestId,
@@ -48,8 +47,7 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
     accept: request.headers["accept"],
     head: request.method === "HEAD",
   });
-  // A handler that stops because the client disconnected behaves correctly, so this is not an
-  // error.
+  // Not an error: a handler that stops because the client disconnected behaves correctly.
   if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
   else scope.log[log.level]("request.failed", log.data);
   scope.spans?.thrown(error, response.status);
@@ -58,8 +56,8 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
 }
 
 /**
- * Checks whether an error only reports that the signal stopped the work: the signal's reason, or
- * the AbortError that the SDK and Node create from it.
+ * Whether an error only reports that the signal stopped the work: its reason, or the AbortError
+ * that the SDK and Node create from it.
  */
 function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
   if (!signal?.aborted) return false;

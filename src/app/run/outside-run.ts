@@ -14,10 +14,8 @@ import { adoptRequestId, runInMessageScope } from "../runtime/scoped-run.ts";
 import { run } from "./run.ts";
 import { causeOf } from "./write.ts";
 
-/** Handler name in the log lines of a run that no request starts. */
 const handler = "keelson.server.run";
 
-/** Run that neither a request nor a message starts. */
 export interface OutsideRun<Result> {
   readonly options: RunOptions;
   readonly signal: AbortSignal;
@@ -25,7 +23,7 @@ export interface OutsideRun<Result> {
 }
 
 /**
- * Runs work that no request, event or job starts.
+ * Runs the work of `server.run`, with a claim if the options contain a request ID.
  *
  * @throws any error of the work. FrameworkError `request_in_progress` if a run with the same
  * request ID takes too long.
@@ -87,7 +85,8 @@ async function performed<Result>(
     cause: causeOf(scope),
     handle: async (ctx) => {
       const result = await work(ctx);
-      // Checked before the run counts as done: a result that is not JSON could not be replayed.
+      // Checked before the run is recorded as done, because a result that is not JSON cannot be
+      // replayed.
       answerOf(result);
       return result;
     },
@@ -95,7 +94,7 @@ async function performed<Result>(
     committing: (result) => ({ result, answer: answerOf(result) }),
   });
   if (ended.kind === "done" && !isClaimed) return ended.result;
-  // Safe, here and below: a run that is claimed, or has committed, has an answer of this type.
+  // The casts are safe: a claimed or committed run has the answer of a result of this type.
   const { answer } = ended as { readonly answer: WriteAnswer };
   return (isClaimed ? parsed(answer) : results.get(answer)) as Result;
 }
@@ -130,7 +129,10 @@ const known: readonly string[] = [
 ] satisfies readonly (keyof RunOptions)[];
 const longestReason = 500;
 
-/** @throws TypeError for an invalid option, with its name and value. */
+/**
+ * Checks the options of `server.run`. @throws TypeError with the name and value of an invalid
+ * option.
+ */
 export function checkRunOptions(options: RunOptions): void {
   const fail = (problem: string) => {
     throw new TypeError(`server.run: ${problem}`);

@@ -33,7 +33,7 @@ import { fail, refuse } from "./failed-request.ts";
 import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
-/** Loaded with the first write, so that a cold start that answers a query does not wait for it. */
+/** Loaded with the first write, so that a query's cold start does not wait for this module. */
 const writes = lazy(() => import("./write.ts"));
 
 export interface Sender {
@@ -41,7 +41,7 @@ export interface Sender {
   send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
 }
 
-/** Answers a request, from its ID to its response. Sends an error response if the request fails. */
+/** Answers a request, with an error response if it fails. */
 export function serve(
   { runtime, routes }: { readonly runtime: Runtime; readonly routes: Runtime["routes"] },
   request: HttpRequest,
@@ -66,7 +66,7 @@ function asItIs(response: HttpResponse): HttpResponse {
 }
 
 /**
- * Answers a request inside its scope. The order is fixed: route, declared length of the body,
+ * Answers a request inside its scope, in a fixed order: route, declared length of the body,
  * authentication, access, body, input validation, handler. The body is read only after the caller
  * is authorized.
  *
@@ -116,9 +116,8 @@ export async function answer<HostResponse>(
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes)
     return refuse(scope, request, bodyTooLarge(limitBytes));
-  // Here and below, a value that is already available is never awaited: each `await` costs a turn
-  // of the microtask queue.
-  // Safe: boot rejects a route without an access rule.
+  // This function awaits only promises, because each `await` costs a turn of the microtask queue.
+  // The cast is safe: boot rejects a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
   scope.user = user;
@@ -214,8 +213,7 @@ async function authenticated(
     identification = await scope.runtime.authenticator.authenticate(credentials);
   } catch (error) {
     if (needsIdentity(rule)) throw error;
-    // An open route does not depend on the caller's identity, so it does not fail if authentication
-    // does.
+    // An open route works without authentication, so it does not fail if authentication does.
     scope.log.warn(
       "identity.unavailable",
       describeError(error, { requestId: "", environment: "production" }).log.data,
@@ -243,7 +241,6 @@ async function authenticated(
   return user;
 }
 
-/** Adds headers. `vary` is joined with its present value. */
 function addHeaders(
   headers: Record<string, string>,
   added: Readonly<Record<string, string>>,
@@ -254,15 +251,15 @@ function addHeaders(
   }
 }
 
-/** Returns the path for a message: at most 200 characters, and none that could end a line. */
+/** Returns a path for a message: one line of at most 200 characters. */
 function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
 }
 
 /**
- * Reads the input from the request again, because a schema may have changed the object that it was
- * given. A separate function, used only for writes: a closure in `answer` would move its variables
- * from the stack to the heap (`wrapped-no-log`).
+ * Returns a function that reads the input from the request again, because a schema may have changed
+ * the object that it validated. A separate function, because a closure in `answer` would move the
+ * variables of `answer` from the stack to the heap (`wrapped-no-log`).
  */
 function rereadInput(
   request: HttpRequest,
@@ -273,7 +270,7 @@ function rereadInput(
 ): () => unknown {
   return () => {
     const match = routes.match(request.method, request.path, basePath);
-    // Safe: the route matched before.
+    // The cast is safe: the route matched before.
     return readInput(
       request,
       declaration,

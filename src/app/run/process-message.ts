@@ -16,7 +16,7 @@ export type Processed =
   | { readonly kind: "done" }
   /** The message was handed back. The queue redelivers it after `afterMs`. */
   | { readonly kind: "later"; readonly afterMs: number; readonly reason?: string }
-  /** The message is in the dead-letter queue. One log line has the reason. */
+  /** The message is in the dead-letter queue, and the reason in the log. */
   | { readonly kind: "dead-lettered"; readonly reason: string };
 
 /** Processes a message and returns its outcome. Never throws. */
@@ -93,15 +93,13 @@ async function fail(
   } catch (failure) {
     runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
   }
-  // Safe: the index is within the list.
+  // The cast is safe: the number of receives starts at 1.
   const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
   runtime.log.warn("queue.retry", { ...facts, afterMs });
   return { ...(await handBack(runtime, queue, message, afterMs)), reason };
 }
 
-/**
- * Hands a message back. If that fails, the queue redelivers it when its visibility timeout expires.
- */
+/** Hands a message back. On failure, the queue redelivers when the visibility timeout expires. */
 async function handBack(
   runtime: Runtime,
   queue: MessageQueue,
@@ -120,7 +118,6 @@ async function handBack(
   return { kind: "later", afterMs };
 }
 
-/** Returns the kind of a message's content, `undefined` if it cannot be read. */
 function kindOf(
   { deliveryJob }: Runtime,
   { event, job }: Readonly<Record<string, string>>,
@@ -129,7 +126,7 @@ function kindOf(
   return job === deliveryJob.name ? "delivery" : "job";
 }
 
-/** Returns the IDs in a message, as far as it could be read. */
+/** Returns the IDs in a message for the log. Empty if the message could not be read. */
 function idsOf(read: ReadMessage | undefined): Record<string, string> {
   if (read === undefined) return {};
   const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;

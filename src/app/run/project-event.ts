@@ -5,9 +5,9 @@ import type { RequestScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
 /**
- * Writes an event into the active version of a projection and into the declared one. Each version
- * has its own commit, which can use all items of a transaction. The consumer's run commits the
- * declared version.
+ * Writes an event into the active and the declared version of a projection. Each version has its
+ * own commit, which can use all items of a transaction. The consumer's run commits the declared
+ * version.
  */
 export async function projectLive(
   scope: RequestScope,
@@ -26,8 +26,8 @@ export async function projectLive(
 }
 
 /**
- * Writes an event into one version, in a run without a claim. The event's mark ensures that it
- * counts once.
+ * Writes an event into one version, in a run without a claim: the mark of the event ensures that it
+ * is counted once.
  *
  * @returns `false` if the version has already counted the event.
  */

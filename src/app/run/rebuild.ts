@@ -11,19 +11,19 @@ import { projectAlone } from "./project-event.ts";
 
 export interface RebuildOptions {
   readonly projection: ProjectionDeclaration;
-  /** The only tenant to rebuild. It then has its own active version. Default: all tenants. */
+  /** Tenant to rebuild alone, which then has its own active version. Default: all tenants. */
   readonly tenantId?: string | undefined;
-  /** Whether to rebuild without the events that have expired. */
+  /** Whether to rebuild even if the oldest events have expired. Default `false`. */
   readonly isPartial?: boolean;
-  /** Stops the rebuild before the next event. The next call resumes from there. */
+  /** Signal that stops the rebuild before the next event. The next call resumes there. */
   readonly signal?: AbortSignal | undefined;
   /** Called for each event that cannot be counted. */
   readonly tell?: (event: UncountedEvent) => void;
 }
 
 /**
- * Event that cannot be counted: its payload no longer matches its schema, the projection throws, or
- * DynamoDB rejects its items.
+ * Event that cannot be written into the version ("counted"): its payload no longer matches its
+ * schema, the projection throws, or DynamoDB rejects its items.
  */
 export interface UncountedEvent {
   readonly tenantId: string | undefined;
@@ -33,33 +33,30 @@ export interface UncountedEvent {
 }
 
 export interface Rebuilt {
-  /** Number of events replayed, including earlier calls of the same rebuild. */
+  /** Number of events replayed, including by earlier calls of the same rebuild. */
   readonly replayed: number;
   /** Whether another version was active before. */
   readonly hasSwitched: boolean;
   /**
-   * Tenants with events that could not be counted, `""` for events without a tenant. They keep
-   * their active version. Absent if all events were counted.
+   * Tenants that keep their active version, because some of their events could not be counted. `""`
+   * stands for events without a tenant. Absent if all events were counted.
    */
   readonly lost?: readonly string[];
 }
 
-/** Number of events between two saves of the position. */
+/** Number of replayed events after which the position is saved. */
 const eventsPerNote = 100;
-/**
- * Number of affected tenants above which the rebuild fails, because the cause is not the data of
- * one tenant.
- */
+/** Number of affected tenants above which the cause is not their data, so the rebuild fails. */
 const mostLost = 1_000;
 
 /**
  * Replays the kept events of a projection into the declared version, in order for each tenant, and
- * activates that version. Each event counts once, whether it is replayed, delivered live, or
+ * activates that version. Each event is counted once, whether it is replayed, delivered live, or
  * replayed again by a call that resumes.
  *
- * An event that cannot be counted affects only its own tenant. The rebuild replays the other events
- * and switches the other tenants. The affected tenant keeps its active version until a later call
- * has counted all of its events. If every tenant is affected, none switches.
+ * An event that cannot be counted affects only its own tenant, which keeps its active version until
+ * a later call has counted all of its events. The rebuild replays all other events and switches the
+ * other tenants. If every tenant is affected, no tenant switches.
  *
  * @throws Error if the oldest events have expired and the rebuild is not partial, or if the tenant
  * has no events. The signal's reason. Any error of the store.
@@ -114,8 +111,8 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
           const lost = [...new Set([...(state.lost ?? []), tenant])];
           state = { ...state, replayed: state.replayed - 1, lost };
           if (lost.length > mostLost) throw tooManyLost(name, failure.error);
-          // If the store rejects this write as well, the event is not the cause. The next call
-          // retries it.
+          // If saving fails too, the store and not the event is the cause. The next call retries
+          // the event.
           await store.saveRebuild(name, tenantId, state).catch(() => {
             throw failure.error;
           });
@@ -158,7 +155,7 @@ function tooManyLost(name: string, cause: unknown): Error {
   return new Error(`${what}: ${reasonOf(cause)}`, { cause });
 }
 
-/** A projection may throw any value. */
+/** Returns the message of any value that a projection throws. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -174,7 +171,7 @@ function uncounted(
   return { tenantId: tenant === "" ? undefined : tenant, type, eventId, reason: reasonOf(error) };
 }
 
-/** @throws Error with the first three expired events. */
+/** @throws Error that names up to three types of events whose first event has expired. */
 function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: number): void {
   const gone = firsts
     .filter(({ keptUntil }) => keptUntil !== undefined && keptUntil * 1_000 <= nowMs)
@@ -192,7 +189,7 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
   );
 }
 
-/** Events without a tenant sort first. */
+/** Returns the tenant by which events are sorted: `""`, and so first, without a tenant. */
 function tenantKey({ tenantId = "" }: FirstEvent): string {
   return tenantId;
 }
@@ -204,7 +201,7 @@ async function replay(
   { text }: KeptRow,
 ): Promise<void> {
   const adapters = await runtime.adapters.open();
-  // Safe: boot fails for a projection of events that are not declared or not kept.
+  // The cast is safe: boot rejects a projection of events that are not declared or not kept.
   const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & {
     readonly keptDays: number;
   };

@@ -37,7 +37,8 @@ export async function run<Result>(
 
 async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
   const { scope, log, adapters, run, work } = parts;
-  // A request without a signal does not get one, even if it shares its run with other callers.
+  // A request without a signal does not get the signal of its run, even of a run shared with
+  // others.
   if (scope.signal !== undefined) scope.runSignal = run.signal;
   const { request, hooks } = work;
   let { input } = work;

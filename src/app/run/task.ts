@@ -13,33 +13,29 @@ import type { RequestScope } from "../runtime/scope.ts";
 import { runInMessageScope } from "../runtime/scoped-run.ts";
 import { run } from "./run.ts";
 
-/**
- * One piece of work with its own claim: one consumer of an event, one job, or one fire of a
- * schedule.
- */
+/** Work with a claim: one consumer of an event, one job, or one run of a schedule. */
 export interface Task {
-  /** Namespace and ID that its claim's key is built from. */
+  /** Arguments of `claimKey` for the task's claim. */
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;
   readonly isSystem: boolean;
-  /** ID of the event, the job or the fire. Events and jobs of the run carry it as their cause. */
+  /** ID of the event, job or scheduled run: the `causedBy` of the task's own events and jobs. */
   readonly id: string;
   readonly logFields: Readonly<Record<string, string>>;
   readonly logPrefix: "event" | "job" | "schedule";
   readonly kind: Exclude<TaskEnd["kind"], "run">;
-  /** Reads the facts for the observer when the task ends. */
   readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
   /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   /** Span of the sender. Default: the task starts a new trace. */
   readonly parent?: SpanContext | undefined;
-  /** Longest time in which the queue redelivers it, in milliseconds. Default: 0. */
+  /** Longest time in which the queue redelivers the message, in milliseconds. Default: 0. */
   readonly redeliveryMs?: number | undefined;
-  /** Whether other work may reuse the key later. Default `false`. */
+  /** Whether other work may reuse the key of the claim later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
-  /** Creates keelson's items that record the end of the run. See `Work.own`. */
+  /** Creates the items that record the end of the run. See `Work.own`. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
@@ -47,7 +43,7 @@ export type Consumed =
   | { readonly kind: "processed" }
   /** The work was already done. */
   | { readonly kind: "skipped" }
-  /** A duplicate is running, for at most `afterMs`. */
+  /** A duplicate is running, for at most `afterMs` milliseconds. */
   | { readonly kind: "handed-back"; readonly afterMs: number }
   /** The work failed. The error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };
@@ -73,7 +69,7 @@ export async function consumeOnce(
     replayedHeaders: [],
   };
   const running = keyText(claim.key);
-  // The duplicate reads the claim, regardless of how the first run ends.
+  // Ignores how the other run ends, because its claim records that.
   for (
     let other = runtime.inFlight.get(running);
     other !== undefined;
@@ -111,15 +107,13 @@ async function observed(
   const consumed = await claimed(scope, adapters, task, claim);
   const { observer } = scope.runtime;
   if (observer === undefined) return consumed;
-  const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: some kinds have one
+  const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: both members are optional here
   const outcome = consumed.kind === "skipped" ? "processed" : consumed.kind;
   observer.ended(scope, { kind: task.kind, outcome, ...task.facts(), afterMs, error });
   return consumed;
 }
 
-/**
- * Runs the task under its claim. Never throws, because other consumers of the event are running.
- */
+/** Runs the task under its claim. Never throws, so that other consumers of the event go on. */
 async function claimed(
   scope: RequestScope,
   adapters: Adapters,

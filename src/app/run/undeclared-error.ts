@@ -3,14 +3,14 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/** Maximum number of codes that a process remembers, because codes may be built from data. */
+/** Maximum number of remembered codes, because applications may build codes from data. */
 const maxReported = 1_000;
 
 /**
- * Warns, outside production, of an error that the handler of the scope does not declare, once per
- * code. Clients that read the contract do not expect such an error.
+ * Warns once per code, outside production, of an error that the scope's handler does not declare,
+ * because clients that read the contract do not expect such an error.
  *
- * @param described - the error's log record.
+ * @param described - log record of the error
  */
 export function warnOfUndeclared(
   scope: RequestScope,
@@ -20,7 +20,7 @@ export function warnOfUndeclared(
   if (runtime.environment === "production" || handler === undefined) return;
   const { reportedErrors, server } = runtime;
   const declaration = server.registry.handlers.get(handler);
-  // Safe: a described error has both.
+  // The casts are safe: the log record of an error has both.
   const [code, given] = [error as string, status as number];
   if (declaration === undefined || given === statusOf(code, declaration, scope, given)) return;
   const reported = `${handler} ${code}`;
@@ -34,8 +34,8 @@ export function warnOfUndeclared(
 }
 
 /**
- * Warns, outside production, of a success status that the handler of the scope does not declare,
- * once per status.
+ * Warns once per status, outside production, of a status below 400 that the scope's handler does
+ * not declare.
  */
 export function warnOfUndeclaredStatus(
   scope: RequestScope,
@@ -61,7 +61,6 @@ export function warnOfUndeclaredStatus(
 
 const usual: readonly number[] = [200, 204];
 
-/** Returns the declaration that would include this status. */
 function fixed(
   declared: readonly number[] | undefined,
   status: number,
@@ -69,10 +68,7 @@ function fixed(
   return declared === undefined ? status : [...declared, status];
 }
 
-/**
- * Returns the status that callers expect for an error code, or `undefined` if they do not expect
- * the code.
- */
+/** Returns the status that callers expect for an error code, `undefined` for an unexpected code. */
 function statusOf(
   code: string,
   declaration: HandlerDeclaration,
@@ -81,7 +77,7 @@ function statusOf(
 ): number | undefined {
   const { errors } = declaration;
   if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
-  // The container's parser uses two more statuses for `malformed_request`.
+  // Any status is expected, because the container's parser uses two more for `malformed_request`.
   if (code === "pipeline_error" || code === "malformed_request") return given;
   return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
 }

@@ -27,7 +27,7 @@ export function createWriteHooks(
 ): WriteHooks {
   let known: { readonly ctx: PipelineContext; readonly input: unknown } | undefined;
   let result: unknown;
-  // Safe, here and below: every run calls `before` first.
+  // The cast is safe: every run calls `before` first.
   const begun = () => known as NonNullable<typeof known>;
 
   const accepted = (feature: string, changed: unknown): Promise<unknown> =>

@@ -19,15 +19,14 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
-/** Loaded with the first write that has hooks. */
 const hooking = lazy(() => import("./write-hooks.ts"));
 
-/** Write that a request asks for. Its caller is authorized and its input is valid. */
+/** Write of a request, whose caller is authorized and whose input is valid. */
 export interface RequestedWrite {
   readonly declaration: HandlerDeclaration;
   readonly request: Pick<HttpRequest, "headers" | "assertFits">;
   readonly input: unknown;
-  /** Reads the input again, as it was before its schema. */
+  /** Reads the input again, as it was before the schema validated it. */
   readonly rawInput: () => unknown;
   /** Creates the handler's view of the request. Absent if there is no request. */
   readonly view?: () => RequestView;
@@ -57,13 +56,13 @@ export async function runWrite(
   };
   let made: WriteAnswer | undefined;
   /**
-   * Returns the answer of a handler that has returned. For an invalid result that is a 500, still
-   * marked as done, because the effects have happened.
+   * Returns the answer for the handler's result. An invalid result gets a 500 that is marked as
+   * done, because the effects have happened.
    */
   const doneAnswer = (result: unknown): WriteAnswer => {
     if (made !== undefined) return made;
     try {
-      made = toResponse(result, shape) as WriteAnswer; // Safe: a write's body is never a stream.
+      made = toResponse(result, shape) as WriteAnswer; // safe: a write's body is never a stream
     } catch (error) {
       const facts = { requestId, environment, accept: request.headers["accept"], head };
       const { response, log } = errorResponse(error, facts);
@@ -98,7 +97,7 @@ export async function runWrite(
     answerOf: doneAnswer,
     committing: async (returned) => {
       const result = await receive(returned);
-      return { result, answer: toResponse(result, shape) as WriteAnswer }; // safe: as above
+      return { result, answer: toResponse(result, shape) as WriteAnswer }; // safe: a write's body is never a stream
     },
   });
   const outcome = ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended;
@@ -109,7 +108,6 @@ export async function runWrite(
   return responseOf(outcome);
 }
 
-/** Returns the cause that the events and jobs of a request carry. */
 export function causeOf({
   requestId,
   user: { id, tenantId },
@@ -117,12 +115,11 @@ export function causeOf({
   return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
 }
 
-/** Write that must happen once, with the facts from its handler and its host. */
 export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits"> {
   readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
-  /** Distinguishes callers that are not signed in. */
+  /** Text that distinguishes callers who are not signed in. */
   readonly anonymousAs?: string;
 }
 
@@ -130,8 +127,8 @@ export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits">
  * Builds the claim of a write from its caller, its handler and its ID. Returns `undefined` if
  * nothing identifies a repeat. Reusing an `Idempotency-Key` for a different request is an error.
  * Reusing an `X-Request-ID`, which is usually a correlation ID, makes a different request a
- * different write. A caller who is not signed in never gets the answer of another caller by its key
- * only.
+ * different write. A caller who is not signed in gets a stored answer only for an identical
+ * request.
  */
 export async function writeClaim(
   scope: RequestScope,
@@ -161,7 +158,7 @@ export async function writeClaim(
     declaration.replay === "encrypted"
       ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
       : undefined;
-  // Checked before the handler runs: an answer that cannot be sealed could not be stored.
+  // Loads the key before the handler runs: an answer that cannot be encrypted could not be stored.
   if (cipher !== undefined) await runtime.secrets.active();
   return {
     kind: "write",
@@ -177,7 +174,7 @@ export async function writeClaim(
 }
 
 export interface WriteId {
-  /** Header of the ID. Each header has its own namespace. */
+  /** Header that contains the ID. The same ID in the other header is a different write. */
   readonly by: "idempotency-key" | "x-request-id";
   readonly id: string;
 }
@@ -188,15 +185,15 @@ interface AskedOnce {
   readonly isSignedIn: boolean;
 }
 
-/** Parameters of an item in RFC 8941. The header defines no parameters, so all are ignored. */
+/** Parameters of an RFC 8941 item. All are ignored, because the header defines none. */
 const parameters =
   /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
 /**
- * Visible ASCII without the separators of a structured field. Several keys joined by `, ` do not
- * match.
+ * Unquoted key: visible ASCII without the separators of a structured field. Several keys joined by
+ * `, ` do not match.
  */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
-/** String of RFC 8941: quoted, with `"` and `\` escaped by a `\`. */
+/** Key as a string of RFC 8941: quoted, with `"` and `\` escaped by a `\`. */
 const quoted = new RegExp(`^"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,255})"${parameters.source}$`);
 
 /** Valid values of `Idempotency-Key`, as one pattern. */
@@ -204,10 +201,10 @@ export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 
 /**
  * Returns the ID that claims a write (specification 6.6): `Idempotency-Key` before `X-Request-ID`,
- * or `undefined` if the client sent neither. A request ID that was replaced in the log still
- * counts, by its hash.
+ * or `undefined` if the client sent neither. An invalid request ID, which the log replaces, is
+ * hashed.
  *
- * @param isSignedIn - without a signed-in caller a request ID does not claim the write.
+ * @param isSignedIn - without a signed-in caller, a request ID does not claim the write.
  * @throws FrameworkError `malformed_request` for an invalid `Idempotency-Key`,
  * `idempotency_key_required` if the write requires a key.
  */
@@ -229,7 +226,6 @@ export function writeIdOf(
   return { by: "x-request-id", id };
 }
 
-/** Returns how long a retry gets the stored answer, in milliseconds, if the write sets it. */
 function keptMs(once: OnceBy | RequiredKey): number | undefined {
   return typeof once === "object" && once.keepSeconds !== undefined
     ? once.keepSeconds * 1000
@@ -240,18 +236,16 @@ function parseKey(header: string): string {
   const text = header.trim();
   const [, inner] = quoted.exec(text) ?? [];
   if (inner !== undefined) return inner.replaceAll(/\\(["\\])/g, "$1");
-  if (bare.test(text)) return text; // without parameters: `a;b` and `a;c` may be two different keys
+  if (bare.test(text)) return text; // no parameters: `a;b` and `a;c` may be two different keys
   throw new FrameworkError(
     "malformed_request",
     "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, or a quoted string of as many, which may have spaces",
   );
 }
 
-/**
- * Returns the response of a write that has ended. A replayed answer carries `idempotent-replayed`.
- */
+/** Returns the response of a write. A replayed answer carries `idempotent-replayed`. */
 export function responseOf(ended: RunOutcome<unknown>): HttpResponse {
-  // Safe: a write that is claimed, or has committed, has an answer.
+  // The cast is safe: a claimed or committed write has an answer.
   const { status, headers, cookies, body } = (ended as { readonly answer: WriteAnswer }).answer;
   if (ended.kind !== "replayed") return { status, headers: { ...headers }, cookies, body };
   const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };

@@ -24,45 +24,38 @@ export interface Adapters {
   databaseFor(request: DatabaseRequest): Database;
   /** Creates the `ctx.db` of a request without the wall. */
   databaseAcrossTenants(request: DatabaseRequest): Database;
-  /** Isolates tenants. Present if the server has tables with tenants. */
+  /** Wall that isolates tenants. Present if the server has tables with tenants. */
   readonly wall?: Wall | undefined;
-  /** Rows as stored. Requests read them through `Runtime.configRows`. */
+  /** Reader of configuration rows as stored. Requests use the cache, `Runtime.configRows`. */
   readonly configRows: ConfigRowReader;
-  /** Reads app-boot overrides and the key ring. Present if the server names a path or a ring. */
+  /** Reader of overrides and the key ring in SSM. Present if the server's options name either. */
   readonly parameters?: ParameterReader | undefined;
-  /** Configuration store that operators read and write. */
   readonly configStore: ConfigStore;
-  /** Claims of writes, events and jobs. */
   readonly claims: ClaimStore;
-  /** Records when each schedule fired. */
+  /** Records when each schedule ran. */
   readonly schedules: Lazy<ScheduleStore>;
-  /** Events that wait for dispatch. */
+  /** Events and jobs that wait for dispatch. */
   readonly outbox: OutboxStore;
-  /** Kept events. Loaded with the first. */
   readonly keptEvents: Lazy<KeptEventStore>;
-  /** Versions and marks of projections. Loaded with the first. */
+  /** Versions of projections, and marks of counted events. */
   readonly projections: Lazy<ProjectionStore>;
-  /** Jobs that are due later. Loaded with the first. */
   readonly dueJobs: Lazy<DueStore>;
   readonly messaging: Lazy<Messaging>;
-  /** Steps of runs. Loaded with the first. */
   readonly steps: Lazy<StepStore>;
-  /** Ends the waiting polls of a queue, if that cannot lose a message: on the embedded stack. */
+  /** Ends a queue's long polls. Only on the embedded stack, where this cannot lose a message. */
   endPolls?(queueUrl: string): Promise<void>;
   /**
-   * Loads the SDK behind `database`. Absent if it is already loaded. Until then `database` waits
-   * for it, while configuration rows are read without it.
+   * Loads the SDK that `database` waits for, but configuration rows do not need. Absent if already
+   * loaded.
    */
   load?(): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** Event bus, and the queues of events and jobs. */
 export interface Messaging {
   readonly bus: EventBus;
   readonly events: MessageQueue;
   readonly jobs: MessageQueue;
-  /** Returns another queue by its name. */
   queue(name: string): MessageQueue;
   /** SQS client for hosts that poll the queues. */
   readonly sqs: SQSClient;
@@ -71,21 +64,19 @@ export interface Messaging {
   close(): void;
 }
 
-/** Request that a database belongs to. */
 export interface DatabaseRequest extends WallCaller {
   readonly signal: AbortSignal | undefined;
   /** Opens a configuration session on behalf of `owner`. */
   sessionFor(owner: RowOwner): OperatorSession;
 }
 
-/** Reads SSM parameters, decrypted. */
 export interface ParameterReader {
   /**
-   * Reads all pages under a path. @throws Error if SSM fails after the SDK's retries, or does not
-   * answer in time.
+   * Reads all decrypted parameters under a path. @throws Error if SSM fails after the SDK's retries
+   * or times out.
    */
   read(path: string): Promise<readonly ConfigParameter[]>;
-  /** Reads one parameter, `undefined` if it does not exist. @throws the same errors as `read`. */
+  /** Reads a decrypted parameter, if it exists. @throws the same errors as `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
   /** Middleware stack for tests and tools that observe the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];

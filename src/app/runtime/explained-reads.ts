@@ -12,11 +12,9 @@ export interface ExplainedReads extends ConfigReads {
   addTo(headers: Record<string, string>, user: User): void;
 }
 
-/**
- * Maximum size of the header, in bytes. Gateways accept about 10 KB for all headers of a response.
- */
+/** Maximum size of the header, in bytes. Gateways accept about 10 KB of headers in a response. */
 const maxHeaderBytes = 4_096;
-/** Maximum number of recorded reads. A handler may read a key for any number of tenants. */
+/** Maximum number of recorded reads, because a handler may read a key for any number of tenants. */
 const maxReads = 1_000;
 
 interface Read {
@@ -26,7 +24,7 @@ interface Read {
   readonly version: number | undefined;
 }
 
-/** Creates an {@link ExplainedReads}. It keeps the last read of each key and owner. */
+/** Creates an {@link ExplainedReads} that keeps the last read of each key and owner. */
 export function createExplainedReads(): ExplainedReads {
   const reads = new Map<string, Read>();
   let forgotten = 0;
@@ -47,16 +45,13 @@ export function createExplainedReads(): ExplainedReads {
   };
 }
 
-/** Formats a member of an RFC 9651 list. Both the key and its source are tokens. */
+/** Formats a member of an RFC 9651 list. The key and its source are valid tokens. */
 function memberOf({ owner, id, source, version }: Read, { tenantId, id: userId }: User): string {
   const isOwn = owner.tenantId === tenantId && owner.userId === userId;
   return `${id};source=${source}${version === undefined ? "" : `;version=${version}`}${isOwn ? "" : ";other-owner"}`;
 }
 
-/**
- * Joins as many members as fit, and reports how many are left out. Returns `undefined` for an empty
- * list.
- */
+/** Joins as many members as fit, and adds how many are left out. `undefined` for an empty list. */
 function listOf(members: readonly string[], forgotten: number): string | undefined {
   if (members.length === 0) return undefined;
   const whole = members.join(", ");

@@ -1,13 +1,10 @@
 import { looseAt } from "../registry/loose-output.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** Maximum number of handlers in one log line, because lines are bounded. */
+/** Maximum number of handlers in one log line, because the length of a line is bounded. */
 const namesPerLine = 100;
 
-/**
- * Warns of handlers whose `output` schema accepts undeclared members, with the places in the
- * schema.
- */
+/** Warns of handlers whose `output` schema accepts undeclared members, with their places in it. */
 export function warnOfLooseOutputs({ log, server }: Pick<Runtime, "log" | "server">): void {
   const loose = [...server.registry.handlers.values()].flatMap(({ name, output }) => {
     const at = output === undefined ? undefined : looseAt(output);

@@ -7,13 +7,13 @@ import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.t
 import type { Tracing } from "../observe/spans.ts";
 import type { Adapters } from "./adapters.ts";
 
-/** State that all runs with effects share in one server. */
+/** Services that all runs with effects of one server share. */
 export interface RunServices {
   readonly once: Once;
   readonly outbox: Outbox;
   /**
-   * Sends jobs that were committed with their run. Never throws: jobs that were not sent are
-   * logged, and the sweep sends them.
+   * Sends jobs that were committed with their run. Never throws: a job that cannot be sent is
+   * logged, and the sweep sends it.
    */
   sendCommitted(rows: readonly OutboxRow[]): Promise<void>;
 }
@@ -48,7 +48,7 @@ export function createRunServices({
   };
   const stops: SweepStops = new Map();
   const due: DueJobsOptions["due"] = {
-    // A sweep that finds no job needs no store of them.
+    // The store of due jobs is opened only by a sweep that finds a job.
     begin: async (place) => (await adapters.dueJobs.open()).begin(place),
   };
   const sending: DueJobsOptions = { store, due, jobs, claims, stops, clock, log, metrics };

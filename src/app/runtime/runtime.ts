@@ -23,22 +23,18 @@ import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
 import type { RunServices } from "./run-services.ts";
 
-/**
- * Generates an ID for the given time, by default the time of its clock, in milliseconds since the
- * epoch.
- */
+/** Generates an ID for a time in milliseconds since the epoch. Default: now. */
 export type RequestIds = (nowMs?: number) => string;
 
-/** Adapters that are opened on first use. */
 export interface OpeningAdapters {
-  /** Adapters with all parameters of SSM. Replaced when they are closed. */
+  /** Adapters with the SDK and the parameters of SSM loaded. Replaced when they are closed. */
   readonly all: Pick<Lazy<Adapters>, "value">;
   /**
-   * Opens the adapters and loads the overrides of SSM. A failed call is retried by the next one,
+   * Opens the adapters and loads the overrides of SSM. After a failure, the next call tries again,
    * after a pause if SSM was the cause.
    */
   open(): Promise<Adapters>;
-  /** Opens the adapters that a handler needs: one that only reads configuration needs no SDK. */
+  /** Opens the adapters that a handler needs, without the SDK if it only reads configuration. */
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
 }
 
@@ -52,50 +48,37 @@ export interface Runtime {
   readonly routes: RouteTable<HandlerDeclaration>;
   /** Resolves configuration. Includes the app-boot overrides of SSM once the adapters are open. */
   readonly resolver: ConfigResolver;
-  /** Cached configuration rows. */
   readonly configRows: CachedRows;
-  /** Seals and opens with the key ring, which is loaded once the adapters are open. */
+  /** Encrypts and decrypts with the key ring, which is loaded with the adapters. */
   readonly secrets: Secrets;
-  /** Opens and seals the rows of encrypted keys. Has the key ring once the adapters are open. */
+  /** Encrypts and decrypts the rows of encrypted keys with the key ring. */
   readonly cipher: RowCipher;
   readonly authenticator: Authenticator;
-  /** Whether a token can be verified. */
   readonly verifiesTokens: boolean;
-  /**
-   * Checks the headers of a request, independently of its route, and returns the reason for a
-   * rejection.
-   */
+  /** Returns the error of a request with invalid headers, on any route. */
   readonly refusalOfHeaders: HeaderCheck;
-  /** Maximum size of a request body, in bytes. */
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
-  /** Undeclared errors that this process has reported. Each is reported once. */
+  /** Undeclared errors and statuses that this process has already reported. */
   readonly reportedErrors: Set<string>;
-  /**
-   * Creates spans. Absent if no tracer was registered when the runtime was created. Loaded with the
-   * first run.
-   */
+  /** Creates spans. Absent if no tracer was registered when the runtime was created. */
   readonly tracing: Lazy<Tracing> | undefined;
-  /** Observes every run. `undefined` without an observer. */
   readonly observer: RunObserver | undefined;
   /** Receives measurements. `undefined` if the server does not measure. */
   readonly metrics: Metrics | undefined;
   readonly newTraceDigits: RandomDigits;
-  /** Events and jobs in progress in this process, by their claims. */
+  /** Events and jobs in progress in this process, by claim, and runs of `server.run`. */
   readonly inFlight: Map<string, InFlightWork>;
-  /** Signs messages and verifies received ones. Loaded with the first. */
+  /** Signs sent and verifies received messages. */
   readonly messages: Lazy<MessageGuard>;
-  /** Writes projections and knows their versions. Loaded with the first. */
+  /** Writes projections and knows their versions. */
   readonly projections: Lazy<Projections>;
   /** Channels of deliveries, including the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** Job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
   readonly lifecycle: ProcessState;
   readonly adapters: OpeningAdapters;
-  /** State that runs with effects share. Loaded with the first such run. */
   readonly runs: Lazy<RunServices>;
-  /** Closes the adapters if they were opened. */
   close(): Promise<void>;
 }

@@ -21,43 +21,33 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   runSignal: AbortSignal | undefined;
   /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /**
-   * The only tenant that this process works for. Lambda's tenant isolation names it with each
-   * invocation.
-   */
+  /** Only tenant that this process works for, passed by Lambda's tenant isolation. */
   readonly isolatedTo: string | undefined;
   /** Headers as received, with names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Full name of the handler, once it is known. */
   handler: string | undefined;
   route: string | undefined;
   isReplayed: boolean;
   /** User of the request, once known. The ambient context and the log read it from here. */
   user: User;
-  /** Records configuration reads, if the request asks for them. */
+  /** Records configuration reads, if the request asks for that. */
   reads: ExplainedReads | undefined;
-  /** Additional fields in the log lines of a message: its IDs. */
+  /** IDs that the log lines of a message contain. */
   readonly logFields: Readonly<Record<string, string>> | undefined;
-  /**
-   * Handlers whose results did not match their schema and were sent anyway. Absent until there is
-   * one.
-   */
+  /** Handlers whose results did not match their schema and were sent anyway. Absent at first. */
   misfits: Set<string> | undefined;
   /**
-   * Whether the route required authentication and the caller has authenticated. The trace of such a
-   * request is joined, unless the server's options differ.
+   * Whether the route required authentication and the caller has authenticated. Such a request
+   * joins the caller's trace, unless the server's options differ.
    */
   isIdentified: boolean;
-  /**
-   * Whether the system started the run: it has no tenant, and neither is a request nor was caused
-   * by one.
-   */
+  /** Whether the system started the run: without a tenant, and not because of a request. */
   isSystem: boolean;
-  /** Created at first access, and constant from then on. */
+  /** Trace of the run. Created at first access, and constant from then on. */
   readonly trace: Trace & { readonly spanId?: string };
   /** Request as its host received it, once the pipeline has it. */
   asked: AskedRequest | undefined;
-  /** Absent if no tracer is registered. */
+  /** Spans of the run. Absent if no tracer is registered. */
   readonly spans: RunSpans | undefined;
   /**
    * Logger with `requestId` and `trace_id`, and with `handler`, `tenantId` and `userId` once they
@@ -76,7 +66,10 @@ export type RunFacts = {
   readonly parent?: SpanContext | undefined;
 };
 
-/** Creates the ambient context and the log at first access, because most requests need neither. */
+/**
+ * Scope that creates the ambient context and the log at first access, because most requests need
+ * neither.
+ */
 export class Scope implements RequestScope {
   readonly runtime: Runtime;
   readonly requestId: string;
@@ -125,8 +118,8 @@ export class Scope implements RequestScope {
   }
 
   /**
-   * Decides how the run relates to the caller's trace. Unauthenticated callers control neither the
-   * trace nor whether it is recorded.
+   * Returns how the run relates to the caller's trace. By default, unauthenticated callers control
+   * neither the trace nor whether it is recorded.
    */
   origin(): Origin {
     const { headers, runtime } = this;
@@ -147,7 +140,7 @@ export class Scope implements RequestScope {
     return made;
   }
 
-  /** Recreated when the handler or the user changes. */
+  /** Logger of the run. Recreated when the handler or the user changes. */
   get log(): Logger {
     const { handler, user } = this;
     if (this.#log === undefined || this.#loggedHandler !== handler || this.#loggedUser !== user) {
@@ -175,7 +168,6 @@ export class Scope implements RequestScope {
 
 const nowhere: Origin = Object.freeze({});
 
-/** Creates the log of a handler in a scope. */
 export function logOf(scope: RequestScope, handler: string | undefined, user: User): Logger {
   return scope.runtime.log.child(new ScopeFields(scope, handler, user));
 }
@@ -195,7 +187,7 @@ class ScopeFields extends LateContext {
   fields(): Record<string, unknown> {
     const { requestId, logFields, trace } = this.#scope;
     const { tenantId, id: userId } = this.#user;
-    // OpenTelemetry's names for logs in other formats.
+    // `trace_id` and `span_id` are OpenTelemetry's names for log formats other than its own.
     const fields = {
       requestId,
       tenantId,

@@ -4,16 +4,15 @@ import type { RunSubject } from "../observe/spans.ts";
 import type { RequestIds, Runtime } from "./runtime.ts";
 import { type RequestScope, type RunFacts, Scope } from "./scope.ts";
 
-/** Facts that open the scope of a request. */
 export interface ScopeFacts extends Omit<RunFacts, "logFields" | "parent"> {
-  /** Headers, with names in lower case. */
+  /** Headers with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Time when the request was received, in milliseconds since the epoch. Default: now. */
   readonly nowMs?: number | undefined;
 }
 
 /**
- * Opens the scope of a request: adopts or generates its ID (specification 4.4), and runs `work`
+ * Creates the scope of a request: adopts or generates its ID (specification 4.4), and runs `work`
  * with the ambient context.
  */
 export function runInScope<Result>(
@@ -34,7 +33,7 @@ export function runInScope<Result>(
   return enter(scope, work);
 }
 
-/** Whether the response must say which configuration was read. */
+/** Whether the client asks which configuration was read. */
 function asksExplanation({ headers }: RequestScope): boolean {
   return headers?.["x-keelson-explain"] === "config";
 }
@@ -61,18 +60,18 @@ function begin(scope: Scope, { nowMs, rejectedLength }: Beginning): void {
 interface Beginning {
   readonly nowMs?: number | undefined;
   readonly rejectedLength?: number | undefined;
-  /** For a tracer. */
+  /** Subject of a message, for its span. */
   readonly subject?: RunSubject | undefined;
 }
 
-/** Opens the scope with a tracer, which is loaded with the first run. */
+/** Runs `work` in the span of its scope. Tracing is loaded with the first run. */
 async function traced<Result>(
   scope: Scope,
   beginning: Beginning,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { tracing: lazy } = scope.runtime;
-  // Safe: only called if there is a tracer.
+  // The cast is safe: this function is only called if there is a tracer.
   const tracing = lazy?.value ?? (await (lazy as NonNullable<typeof lazy>).open());
   const spans = tracing.spansOf(scope, () => scope.origin(), beginning.subject);
   scope.spans = spans;
@@ -82,17 +81,15 @@ async function traced<Result>(
   });
 }
 
-/** Facts of a message before its handler runs. */
 export interface MessageFacts
   extends Pick<RunFacts, "signal" | "parent">,
     Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
-  /** Subject of the message, for a tracer. */
   readonly subject?: RunSubject | undefined;
 }
 
-/** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
+/** Creates the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
   facts: MessageFacts,
@@ -107,13 +104,9 @@ export function runInMessageScope<Result>(
   return runWithStore(scope, work);
 }
 
-/** ID of a request, and the length of a rejected header. */
 export interface AdoptedRequestId {
   readonly requestId: string;
-  /**
-   * Length of the rejected header, which is the only part that may be logged. Present only if a
-   * header was rejected.
-   */
+  /** Length of a rejected header, the only fact about it that may be logged. Otherwise absent. */
   readonly rejectedLength?: number;
 }
 
@@ -170,9 +163,7 @@ export function createRequestIds(clock: Clock, fill = fillAtRandom): RequestIds 
   };
 }
 
-/**
- * Uses the global `crypto`: importing `node:crypto` adds 4 ms to a cold start, this adds 0.6 ms.
- */
+/** Uses global `crypto`, which adds 0.6 ms to a cold start; importing `node:crypto` adds 4 ms. */
 function fillAtRandom(pool: Uint8Array<ArrayBuffer>): void {
   crypto.getRandomValues(pool);
 }
@@ -184,8 +175,8 @@ function timeDigits(now: number): string {
 }
 
 /**
- * Appends ten bytes from `at` to the time. The version replaces four of their bits, the variant
- * two.
+ * Returns the UUID of a time and ten bytes from `at`, in which four bits become the version and two
+ * the variant.
  */
 function layout(time: string, bytes: DataView, at: number): string {
   const hex = (index: number, keep = 0xff, set = 0) =>

@@ -7,8 +7,8 @@ import type { Runtime } from "./runtime.ts";
 
 /**
  * Adds a check to a wall, or creates a wall with only this check: a handler may access the tables
- * in its feature and in the features in its `uses`, like its generated role. It is for tests and
- * development, which have no role that denies access to the other tables.
+ * of its feature and of the features in its `uses`, like its generated role. For tests and
+ * development, where no role denies access to other tables.
  */
 export function withUses(runtime: Runtime, wall?: Pick<Wall, "stackFor"> & Partial<Wall>): Wall {
   const check = createUseCheck(runtime);
@@ -63,9 +63,7 @@ function createUseCheck({ server: { registry }, tableName }: Runtime) {
   };
 }
 
-/**
- * Maps the tables of features by their physical name. A variable may give two tables the same name.
- */
+/** Returns the features' tables by physical name. Variables may give two tables one name. */
 function ownedTables(
   { features }: Registry,
   tableName: Runtime["tableName"],
@@ -91,7 +89,7 @@ function misuse(
   if (needed !== "query" && runners.every(({ isQuery }) => isQuery)) {
     return new Error(`${what}, and a query only reads; move this to a write, a consumer or a job`);
   }
-  // Safe: a name with runners has at least one.
+  // The cast is safe: a name with runners has at least one.
   const [{ feature }] = runners as readonly [Runner];
   const declared = features.flatMap(({ name, uses }) => (name === feature ? [...uses] : []));
   const uses = [...new Map([...declared, [owner, needed === "write" ? "write" : "read"]])]

@@ -7,34 +7,30 @@ import { parameterOverrides } from "../../parts/config/declare/parameter-overrid
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 
-/**
- * Pause before SSM is read again after it failed or returned invalid parameters, in milliseconds.
- */
+/** Pause after SSM failed or returned invalid parameters, in milliseconds. */
 const pauseMs = 5_000;
 
-/** Parameters that a server loads before its first request. */
 export interface BootParameters {
   /** Overrides from `buildServer({ config })` and from SSM. SSM takes precedence. */
   readonly overrides: AppOverrides;
-  /** Absent if the server does not name a key ring and has no development secret. */
+  /** Key ring. Absent if the server neither names one nor has a development secret. */
   readonly keyRing: KeyRing | undefined;
 }
 
-/** Loads a server's app-boot overrides and its key ring. */
 export interface BootParameterLoader {
-  /** @throws FrameworkError 503 during the pause after a failure. */
+  /**
+   * Checks that parameters may be loaded now. @throws FrameworkError (503) if `load` failed less
+   * than 5 seconds ago.
+   */
   assertDue(): void;
   /**
-   * @throws FrameworkError `config_unavailable` (503). Its cause is the failure of SSM, or a
-   * BootError with every problem of the parameters.
+   * Loads the app-boot overrides and the key ring. @throws FrameworkError `config_unavailable`
+   * (503). Its cause is the failure of SSM, or a BootError with every problem of the parameters.
    */
   load(reader: ParameterReader | undefined): Promise<BootParameters>;
 }
 
-/**
- * Creates the {@link BootParameterLoader} of one runtime. `developmentSecret` replaces a missing
- * key ring.
- */
+/** Creates the loader of one runtime. `developmentSecret` replaces a missing key ring. */
 export function createBootParameterLoader(
   { options, registry }: DeclaredServer,
   clock: Clock,
@@ -90,8 +86,8 @@ export function createBootParameterLoader(
 }
 
 /**
- * Reads the key ring. In development, derives a missing one from the development secret. No message
- * contains its value.
+ * Reads the key ring. Derives a missing one from `developmentSecret`, if given. No message contains
+ * its value.
  *
  * @throws Error if SSM fails.
  */
@@ -122,7 +118,7 @@ export async function readKeyRing(
   try {
     return { keyRing: parseKeyRing(parameter.value) };
   } catch (error) {
-    // Safe: `parseKeyRing` throws only TypeErrors.
+    // The cast is safe: `parseKeyRing` throws only TypeErrors.
     return refused(
       "key-ring-invalid",
       (error as TypeError).message,

@@ -72,7 +72,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     variables,
     clock,
     log,
-    // Created at first access: a function for a single handler never uses the routes.
+    // Created at first access, because a function for a single handler never uses the routes.
     get routes() {
       routes ??= createRouteTable(routed(handlersOf(runtime)));
       return routes;
@@ -89,7 +89,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
-    // The log lines of a run are written before its span ends.
+    // `spanEnds` comes last, because the log line of a run is written before its span ends.
     observer: observers(
       observers(
         createRunLines({
@@ -141,7 +141,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
 }
 
 /**
- * Returns the options of authentication, and the secret that replaces what a developer has not set.
+ * Returns the options of authentication, and the development secret if it may encrypt data.
  *
  * @throws Error if a secret of the environment is weak, or if production disables idempotency.
  */
@@ -158,7 +158,7 @@ function authentication(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  // In production, and in Lambda, the development secret never seals data.
+  // In production and in Lambda, this secret never encrypts data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   return { auth, developmentSecret: isLocal ? secret : undefined };
@@ -180,7 +180,9 @@ function createLog(state: ServerInternals, options: RuntimeOptions): ServerLogge
   return log;
 }
 
-/** Creates the cache of configuration rows, which needs only the first step of the adapters. */
+/**
+ * Creates the cache of configuration rows, which needs only the first step of opening the adapters.
+ */
 function createRuntimeRows({
   state,
   options,
@@ -209,7 +211,6 @@ function createRuntimeRows({
   });
 }
 
-/** Creates the secrets of a runtime, which read the server's key ring from SSM. */
 function createRuntimeSecrets(
   { options }: ServerInternals,
   clock: Clock,
@@ -218,7 +219,7 @@ function createRuntimeSecrets(
 ): Secrets {
   const load = async (parameter: string) => {
     const { parameters } = await runtimeOf().adapters.open();
-    // Safe: a server that names a key ring has a parameter reader.
+    // The cast is safe: a server that names a key ring has a parameter reader.
     const read = await readKeyRing(parameters as ParameterReader, parameter, developmentSecret);
     if ("problem" in read) throw new BootError([read.problem]);
     return read.keyRing;
@@ -255,7 +256,6 @@ function lazyRuns(runtimeOf: () => Runtime, { schedule }: RuntimeOptions): Lazy<
   });
 }
 
-/** Returns the handlers of the features, and those that every server has. */
 function handlersOf(runtime: Runtime) {
   const { server, environment } = runtime;
   return [

@@ -9,8 +9,8 @@ import type { BootParameterLoader } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
 /**
- * Adapters of one runtime. They open in two steps: the first reads configuration, the second loads
- * the SDK. A step that failed is tried again by the next caller.
+ * Adapters of one runtime, opened in two steps: the first reads configuration, the second loads the
+ * SDK. After a failure, the next caller tries the step again.
  */
 export class RuntimeAdapters implements OpeningAdapters {
   readonly #open: () => Promise<Adapters>;
@@ -18,7 +18,7 @@ export class RuntimeAdapters implements OpeningAdapters {
   #first: Lazy<Adapters>;
   all: Lazy<Adapters>;
 
-  /** @param readers Handlers that need only the first step. */
+  /** @param readers - handlers that need only the first step. */
   constructor(open: () => Promise<Adapters>, readers: ReadonlySet<HandlerDeclaration>) {
     this.#open = open;
     this.#readers = readers;
@@ -29,7 +29,7 @@ export class RuntimeAdapters implements OpeningAdapters {
     return this.all.open();
   }
 
-  /** Does the first step only: configuration rows can be read afterwards. */
+  /** Does only the first step, after which configuration rows can be read. */
   openForReads(): Promise<Adapters> {
     return this.#first.open();
   }
@@ -39,7 +39,6 @@ export class RuntimeAdapters implements OpeningAdapters {
     return this.#first.value ?? this.#first.open();
   }
 
-  /** Closes the adapters if they were opened. The next caller opens new ones. */
   async close(): Promise<void> {
     const { opening } = this.#first;
     if (opening === undefined) return;
@@ -59,7 +58,7 @@ export class RuntimeAdapters implements OpeningAdapters {
   }
 }
 
-/** Opens the adapters and loads the parameters that SSM holds: overrides and key ring. */
+/** Opens the adapters and loads the overrides and the key ring from SSM. */
 export async function openWithParameters(
   runtime: Pick<Runtime, "clock" | "log" | "secrets"> & { resolver: Runtime["resolver"] },
   state: ServerInternals,

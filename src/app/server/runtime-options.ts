@@ -8,13 +8,14 @@ import type { WebhookOptions } from "../registry/delivery-options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** Host's part of a runtime. */
+/** Options that a host passes to `createRuntime`. */
 export interface RuntimeOptions {
   readonly variables: Variables;
   readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
   readonly clock?: Clock;
   /**
-   * Renews the leases of claims, for tests with a fake clock. Default: the timers of this process.
+   * Timers that renew the leases of claims, for tests with a fake clock. Default: the process's
+   * timers.
    */
   readonly schedule?: ClaimSchedule;
   /** Writes a log line. Default: to stdout. */
@@ -22,15 +23,15 @@ export interface RuntimeOptions {
   /** Receives each log record as JSON, in addition to `write`. */
   readonly keepRecord?: ((record: string) => void) | undefined;
   /**
-   * Log threshold that `loadPowertools` loaded for the variables. Without it, Powertools' variables
+   * Log threshold that `loadPowertools` read from the variables. Without it, Powertools' variables
    * are ignored.
    */
   readonly powertools?: PowertoolsThreshold | undefined;
   /** Metrics and their observer. Default: no measurements. */
   readonly measuring?: Measuring | undefined;
   /**
-   * Signs and verifies tokens, and creates the key ring, if neither `auth` nor
-   * `KEELSON_AUTH_SECRET` is set.
+   * Development secret, used if `KEELSON_AUTH_SECRET` is not set: signs and verifies tokens without
+   * `auth`, and replaces a missing key ring.
    */
   readonly developmentSecret?: string;
   /** Replaces the server's `auth`, for tests. */
@@ -40,8 +41,8 @@ export interface RuntimeOptions {
   /** Replaces the server's `delivery.webhook`, for tests. */
   readonly webhook?: WebhookOptions;
   /**
-   * Whether the process is frozen between events, like in Lambda, so that it cannot do background
-   * work. Default `false`.
+   * Whether the process is frozen between events, like in Lambda, and cannot do background work.
+   * Default `false`.
    */
   readonly isFrozenBetweenEvents?: boolean;
 }

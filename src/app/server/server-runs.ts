@@ -7,16 +7,12 @@ import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { closeResources } from "./close-resources.ts";
 
-/** Dependencies of runs without a request. */
 export interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
-  /** Returns the runtime that a host bound last, `undefined` if no host has. */
   bound(): Promise<Runtime> | undefined;
-  /** Binds the server if no host has. */
   bindAlone(): Promise<Runtime>;
 }
 
-/** Runs of a server that no request starts. */
 export interface ServerRuns {
   run<Result>(
     options: RunOptions,
@@ -37,7 +33,10 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   let closing: Promise<void> | undefined;
   let count = 0;
 
-  /** Binds the server once, if no host has. A host closes the runtime that it bound. */
+  /**
+   * Binds the server once, for a process without a host. `close` closes only this runtime, because
+   * a host closes its own.
+   */
   const alone = (): Promise<Runtime> => {
     own ??= bindAlone().catch((error: unknown) => {
       own = undefined;
@@ -55,8 +54,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     if (runtime.lifecycle.draining.aborted) throw closed();
     const running = runOutside(runtime, { options, work, signal });
     count += 1;
-    // Registered, so that a draining container waits for the run, and names it in the log if it is
-    // cut off.
+    // Registers the run, so that a draining container waits for it and logs it if it is cut off.
     const key = `run ${count}`;
     runtime.inFlight.set(key, {
       work: running,

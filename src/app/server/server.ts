@@ -27,7 +27,7 @@ import { timeZoneProblems } from "../schedules/schedule.ts";
 
 const internals = Symbol.for("keelson.server");
 
-/** Server: validated features and options. It has no connections, because hosts open them. */
+/** Server with validated features and options. It has no connections, because hosts open them. */
 export interface Server {
   /** Declarations of the features. */
   readonly registry: Registry;
@@ -63,8 +63,8 @@ export interface Server {
   onReadyCheck(name: string, check: ReadyCheck): void;
   /**
    * Runs `work` without a request: for scripts, boot tasks and a REPL. The `ctx` has all members,
-   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. It
-   * uses the host in this process. Without a host, it connects like a container.
+   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. The
+   * run uses the resources of this process's host. Without a host, it connects like a container.
    *
    * @returns the return value of `work`, or the result passed to `ctx.commit`. With `requestId`,
    * its JSON round trip.
@@ -89,21 +89,19 @@ export interface Server {
   readonly [internals]: ServerInternals;
 }
 
-/** Internals of a server that hosts use. */
 export interface ServerInternals extends DeclaredServer {
-  /** Set by the first host that starts. */
   started: boolean;
   /** Runtime bound from the environment. The Lambda handlers of one process share it. */
   runtime: Runtime | undefined;
-  /** Returns the runtime that a host bound last, while it is open. */
+  /** Returns the runtime that a host bound last. Absent once that runtime is closed. */
   bound: (() => Promise<Runtime>) | undefined;
-  /** Prepares the runtime that was bound last. */
+  /** Opens the adapters of the runtime that was bound last. */
   ready: (() => Promise<void>) | undefined;
-  /** Resolver of the runtime that was opened last. It includes the overrides of SSM. */
+  /** Resolver of the runtime that was opened last, with the overrides of SSM. */
   resolver: ConfigResolver | undefined;
 }
 
-/** Binds a server whose process has no host. */
+/** Binds a server in a process without a host. */
 export type BindAlone = (server: Server) => Promise<Runtime>;
 
 /**
@@ -129,7 +127,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...useProblems(registry.features),
     ...hookProblems(registry),
     ...secretProblems(registry, options),
-    // Outside production, a missing key ring is derived from the development secret.
+    // Not required elsewhere, where the development secret replaces a missing key ring.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
     ...keys.flatMap((key) => configKeyProblems(key, keys)),
     ...appOverrideProblems(registry, options?.config ?? {}),
@@ -150,7 +148,7 @@ export function buildServer<const Features extends readonly Feature[]>(
   const closers = new Map<string, Closer>();
   const checks = new Map<string, ReadyCheck>();
   const state: ServerInternals = {
-    // Frozen after validation, because a host may bind much later.
+    // Frozen, because a host may bind much later, when changed options would not be validated.
     options: Object.freeze({
       ...options,
       ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
@@ -211,7 +209,7 @@ export function buildServer<const Features extends readonly Feature[]>(
   return server;
 }
 
-/** Creates the error of a run that finds no host, and none to bind the server. */
+/** Creates the error of `server.run` without a host or a module that could bind the server. */
 export function noHost(cause?: unknown): Error {
   return new Error(
     "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",

@@ -3,23 +3,24 @@ import { quoted } from "../../base/errors/quoted.ts";
 /** Cookie that a reply sets. */
 export interface ReplyCookie {
   readonly value: string;
-  /** Default `true`. */
+  /** Whether the cookie is hidden from scripts. Default `true`. */
   readonly httpOnly?: boolean;
-  /** Default `true`; `false` in development. */
+  /** Whether browsers send the cookie only over HTTPS. Default `true`; `false` in development. */
   readonly secure?: boolean;
-  /** Default `Lax`. */
+  /** `SameSite` attribute. Default `Lax`. */
   readonly sameSite?: "Strict" | "Lax" | "None";
   /** Lifetime, in seconds. Default: the browser's session. */
   readonly maxAgeSeconds?: number;
-  /** Default `/`. */
+  /** `Path` attribute. Default `/`. */
   readonly path?: string;
 }
 
 const maxCookies = 100;
 
 /**
- * Parses a `cookie` header into a prototype-free object with names as sent. The first cookie of a
- * name wins. Reads at most 100 cookies. A value with malformed percent-encoding stays unchanged.
+ * Parses a `cookie` header into a prototype-free object with names as sent and decoded values. The
+ * first cookie of a name wins. Reads at most 100 cookies. A value with malformed percent-encoding
+ * stays unchanged.
  */
 export function parseCookies(header: string | undefined): Record<string, string> {
   const cookies: Record<string, string> = Object.create(null);
@@ -39,7 +40,6 @@ export function parseCookies(header: string | undefined): Record<string, string>
   return cookies;
 }
 
-/** Known options of a cookie. */
 const members: readonly string[] = [
   "value",
   "httpOnly",
@@ -50,11 +50,11 @@ const members: readonly string[] = [
 ] satisfies (keyof ReplyCookie)[];
 
 /**
- * Checks that `set-cookie` can carry a cookie, including input from plain JavaScript. The value may
- * be secret and never appears in a message.
+ * Checks a cookie of a reply, which may come from plain JavaScript. No message contains its value,
+ * which may be secret.
  *
- * @throws TypeError for a name or a path that could inject other attributes, and for a value that
- * is not a cookie.
+ * @throws TypeError for an invalid cookie, such as a name or path that could inject other
+ * attributes.
  */
 export function assertCookie(name: string, cookie: unknown): asserts cookie is ReplyCookie {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name))
@@ -65,7 +65,7 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
   for (const member of Object.keys(cookie))
     if (!members.includes(member))
       throw refuse(`unknown option ${quoted(member)}; known are ${members.join(", ")}`);
-  // Safe: each member is checked below.
+  // The cast is safe: each member is checked below.
   const {
     value,
     httpOnly,
@@ -88,12 +88,7 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
 }
 
-/**
- * Serializes a `set-cookie` value. Defaults: HttpOnly, Secure outside development, SameSite=Lax and
- * Path=/.
- *
- * @throws TypeError for a cookie that {@link assertCookie} refuses.
- */
+/** Serializes a `set-cookie` value. @throws TypeError for an invalid cookie. */
 export function serializeCookie(
   name: string,
   cookie: unknown,

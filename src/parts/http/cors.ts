@@ -37,7 +37,7 @@ const known = [
   "maxAgeSeconds",
 ] as const satisfies (keyof CorsOptions)[];
 
-/** Returns all problems with CORS options, including input from plain JavaScript. Never throws. */
+/** Returns all problems with CORS options, which may come from plain JavaScript. Never throws. */
 export function corsProblems(options: unknown): CorsProblem[] {
   if (typeof options !== "object" || options === null)
     return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
@@ -151,8 +151,8 @@ export function preflight(
 }
 
 /**
- * Joins header names. `*` comes after the names and does not replace them: it does not cover
- * `Authorization` (Fetch, 4.9), and older browsers do not know it.
+ * Joins header names. Adds `*` to the names instead of replacing them, because `*` does not cover
+ * `Authorization` (Fetch, 4.9) and older browsers do not support it.
  */
 function joined(always: string, more: readonly string[] | "*" = []): string {
   return more.length === 0
@@ -160,7 +160,7 @@ function joined(always: string, more: readonly string[] | "*" = []): string {
     : `${always}, ${typeof more === "string" ? more : more.join(", ")}`;
 }
 
-/** Checks for a token of RFC 9110. `*` is also a token, but has another meaning here. */
+/** Whether a value is a token of RFC 9110, except `*`, which stands for all headers. */
 function isHeaderName(name: unknown): boolean {
   return typeof name === "string" && name !== "*" && /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name);
 }

@@ -32,7 +32,7 @@ export function errorResponse(
   return { response: { status, headers, cookies: [], body: head ? undefined : text }, log };
 }
 
-/** Checks whether an `accept` header contains problem+json with a weight above zero. */
+/** Whether an `accept` header contains problem+json with a weight above zero. */
 function wantsProblem(accept = ""): boolean {
   return accept
     .toLowerCase()
@@ -46,26 +46,26 @@ function wantsProblem(accept = ""): boolean {
     });
 }
 
-/** Public URL of the error guide, which has a section for each of keelson's codes. */
+/** Error guide, which has a section for each of keelson's codes. */
 const errorPage = "https://unpkg.com/keelson/docs/errors.md";
 
 /**
- * Returns the type and title of a problem. The type is the page of a keelson error, or
- * `about:blank` for an application's error.
+ * Returns the type and title of a problem: the section of the error guide for a keelson error,
+ * `about:blank` and the status phrase for an application's error.
  */
 function problemOf(
   code: string,
   status: number,
 ): { readonly type: string; readonly title: string } {
-  const isOwn = Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === status; // safe: it is one of them
+  const isOwn = Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === status; // safe: `hasOwn` checked the name
   if (!isOwn) return { type: "about:blank", title: phraseOf(status, code) };
   const words = code.replaceAll("_", " ");
   return { type: `${errorPage}#${code}`, title: words.slice(0, 1).toUpperCase() + words.slice(1) };
 }
 
 /**
- * Returns the title that RFC 9457 requires with `about:blank`: the phrase of the status. Loads
- * `node:http` only here, because importing it costs more at a function's start than everything else
+ * Returns the phrase of a status, the title that RFC 9457 requires with `about:blank`. Loads
+ * `node:http` only here, because importing it costs more than everything else at a function's start
  * together.
  */
 function phraseOf(status: number, otherwise: string): string {

@@ -1,24 +1,20 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 
 /**
- * Headers by name, in lower case. Only header names are looked up, and no object inherits any of
- * those.
+ * Header values by lower-case name. Only header names are looked up, so any prototype is harmless.
  */
 export type HeaderMap = Record<string, string>;
 
 /**
- * Creates an empty map of headers. Its prototype is an empty object without a prototype. This is as
- * safe from names such as `__proto__` as `Object.create(null)`, which V8 stores as a hash table
- * that takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
+ * Creates an empty map of headers. Its prototype is an empty object without a prototype, so it is
+ * as safe from names such as `__proto__` as `Object.create(null)`. V8 would store the latter as a
+ * hash table, which takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
  */
 export function emptyHeaders(): HeaderMap {
   return new Empty();
 }
 
-/**
- * Adds a received header under its name in lower case. Joins repeated headers as RFC 9110
- * specifies.
- */
+/** Adds a header, whose name is in lower case. Joins repeated headers as RFC 9110 specifies. */
 export function addHeader(headers: HeaderMap, name: string, value: string): void {
   const present = headers[name];
   if (present === undefined) headers[name] = value;
@@ -26,14 +22,14 @@ export function addHeader(headers: HeaderMap, name: string, value: string): void
 }
 
 /**
- * Copies headers with one value each, and converts their names to lower case. If they are in lower
- * case already, as in events of HTTP APIs and load balancers, V8 copies the object as a whole in a
- * third of the time (`wrapped-no-log` in `bench/results.json`).
+ * Copies headers with one value each, and converts their names to lower case. If all names are in
+ * lower case, as in events of HTTP APIs and load balancers, V8 copies the whole object in a third
+ * of the time (`wrapped-no-log` in `bench/results.json`).
  */
 export function copyHeaders(given: Readonly<Record<string, unknown>>): HeaderMap {
-  if (isReady(given)) return { ...given } as HeaderMap; // safe: all values are strings
+  if (isReady(given)) return { ...given } as HeaderMap; // safe: `isReady` has checked that all values are strings
   const headers = emptyHeaders();
-  // `for...in` is faster than `Object.entries` here, because it knows the position of each value.
+  // `for...in` is faster than `Object.entries` here, because V8 knows the position of each value.
   for (const name in given) {
     const value = given[name];
     if (typeof value === "string") headers[lowerCase(name)] = value;
@@ -48,8 +44,8 @@ function isReady(given: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Names that clients, browsers, API Gateway, CloudFront and load balancers send, in the two
- * spellings they use. A lookup takes half the time of a conversion.
+ * Maps frequent names, in both spellings that clients, browsers, API Gateway, CloudFront and load
+ * balancers use, to lower case. A lookup takes half the time of a conversion.
  */
 const known = new Map(
   [
@@ -109,20 +105,19 @@ function lowerCase(name: string): string {
   return known.get(name) ?? name.toLowerCase();
 }
 
-// A function, because the prototype of a class cannot be replaced. Safe: the object it creates has
-// no members.
+// A function, because the prototype of a class cannot be replaced. The cast is safe: the created
+// object has no members.
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));
 
-/** Returns the reason to refuse a request for its headers; `undefined` if they are valid. */
+/** Returns the error with which a request is rejected for its headers, or `undefined`. */
 export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | undefined;
 
 /**
- * Creates the check that refuses a request whose headers could be read in two ways: with two hosts,
- * an invalid host (RFC 9112, 3.2), or two credentials. Both the container and the Lambda host join
- * repeated headers, so the joined value shows the repetition. The receiver of the request decides
- * about a missing host. The check remembers the last valid host, because nearly all requests of a
- * server have the same one.
+ * Creates the check that rejects ambiguous headers: several hosts, an invalid host (RFC 9112, 3.2)
+ * or several credentials. The container and the Lambda host join repeated headers, so the joined
+ * value shows the repetition. A missing `host` is left to the receiver of the request. The last
+ * valid host is remembered, because nearly all requests of a server have the same one.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;
@@ -144,8 +139,8 @@ export function createHeaderCheck(): HeaderCheck {
   };
 }
 
-// Host and port according to RFC 3986, without characters that could carry a second host: the
-// comma, which no name contains, and the delimiters of a URL.
+// Host and port of RFC 3986, without the comma and the delimiters of a URL, which could separate a
+// second host.
 const name = /^(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+(?::\d*)?$/i;
 const usual = /^[a-z0-9.-]+$/;
 const address = /^\[[\da-f.]*:[\da-f:.]*(?:%[\w.~%-]+)?\](?::\d*)?$/i;
@@ -158,14 +153,14 @@ const scheme = /^[\w!#$%&'*+.^`|~-]+ +/;
 const parameter = /^[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:".*"|[^\s"]+)$/s;
 
 /**
- * Checks for a single credential. Only parameters may be separated by commas: `Digest a="1", b=2`.
- * A comma followed by anything else starts a second credential.
+ * Whether a value is one credential. Only its parameters may be separated by commas, such as
+ * `Digest a="1", b=2`. A comma followed by anything else starts a second credential.
  */
 function isOneCredential(value: string): boolean {
   return items(value.replace(scheme, "")).every((item) => item === "" || parameter.test(item));
 }
 
-/** Splits a list into its items. A comma in quotes does not end an item. */
+/** Splits a list at the commas outside of quotes. */
 function items(list: string): string[] {
   const found: string[] = [];
   let start = 0;

@@ -3,24 +3,23 @@ import { type FieldError, FrameworkError, ValidationError } from "../../base/err
 import { exceededBound, type JsonBounds } from "./json-bounds.ts";
 import type { BodyKind, HttpRequest } from "./message.ts";
 
-/** Route as its input sees it. */
 interface InputRoute {
   readonly body: BodyKind;
   readonly input?: StandardSchemaV1 | undefined;
 }
 
-/** Body of a request: its bytes, or the form that a middleware has parsed from it. */
 export interface ReceivedBody {
   readonly bytes: Uint8Array;
   readonly form?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**
- * Reads the input of a request from path, query and body into one prototype-free object, which is
- * `params` with added members. The body of a GET or HEAD request is not read as input. Text, bytes and JSON that is not an object become `body`.
+ * Reads the input of a request from path, query and body into one prototype-free object: `params`
+ * itself, with the other members added. Ignores the body of a GET or HEAD request. Text, bytes, and
+ * JSON that is not an object become the member `body`.
  *
- * @throws ValidationError with each field that comes from two sources; FrameworkError for a query
- * or a body that cannot be parsed.
+ * @throws ValidationError for members that come from two sources; FrameworkError for a query or
+ * body that cannot be parsed.
  */
 export function readInput(
   { query, method, headers }: Pick<HttpRequest, "query" | "method" | "headers">,
@@ -53,7 +52,7 @@ export function readInput(
   return input;
 }
 
-/** Rejects a compressed body, which would be parsed as if it were plain. */
+/** Rejects a compressed body, because it would be parsed as if it were plain. */
 function refuseEncoded(header: string | undefined, bytes: Uint8Array): void {
   const encoding = header?.trim().toLowerCase() ?? "";
   if (bytes.byteLength > 0 && encoding !== "" && encoding !== "identity") {
@@ -64,12 +63,12 @@ function refuseEncoded(header: string | undefined, bytes: Uint8Array): void {
   }
 }
 
-/** For inputs with JSON that is not an object: the JSON, and whether the schema read it. */
+/** For each input whose JSON is not an object: the JSON, and whether the schema has read it. */
 const wholeBodies = new WeakMap<object, { readonly body: unknown; isRead: boolean }>();
 
 /**
- * Tracks whether the schema reads `body`. A schema may ignore names of an object on purpose, but a
- * list that it never reads would be lost silently.
+ * Records whether the schema reads `body`. A schema may ignore members of an object on purpose, but
+ * a list that it never reads would be lost silently.
  */
 function noticeReading(input: Record<string, unknown>, body: unknown): void {
   const whole = { body, isRead: false };
@@ -84,17 +83,17 @@ function noticeReading(input: Record<string, unknown>, body: unknown): void {
 function refuseUnread(input: object, value: unknown): void {
   const whole = wholeBodies.get(input);
   if (whole === undefined) return;
-  // A schema that accepts anything returns its input without reading it.
+  // A schema that accepts anything returns its input unread, which loses nothing.
   if (!whole.isRead && value !== input)
     throw new ValidationError([{ field: "body", error: "must be an object" }]);
   Object.defineProperty(input, "body", { value: whole.body, writable: true });
 }
 
 /**
- * Validates an input against a Standard Schema. Without a schema, returns the input unchanged.
+ * Returns the input validated by a Standard Schema, or unchanged without one.
  *
- * @throws ValidationError with a dotted path for each issue. An issue of the whole input has the
- * field `input`. JSON that is not an object has the field `body` if the schema has no such field.
+ * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole
+ * input, or `body` if the schema does not read JSON that is not an object.
  */
 export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
   if (schema === undefined) return input;
@@ -108,7 +107,7 @@ const maxFields = 100;
 
 function accepted(outcome: StandardSchemaV1.Result<unknown>, input: unknown): unknown {
   if (outcome.issues === undefined) {
-    refuseUnread(input as object, outcome.value); // safe: a WeakMap accepts any key in a lookup
+    refuseUnread(input as object, outcome.value); // safe: a lookup in a WeakMap accepts any value
     return outcome.value;
   }
   throw new ValidationError(
@@ -134,11 +133,11 @@ export type ParsedBody =
 const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
 
 /**
- * Parses a request body of the kind that its route accepts. An empty body counts as absent,
- * regardless of its type.
+ * Parses a request body of the kind that its route accepts. Returns `undefined` for an empty body
+ * of any type.
  *
  * @param isChecked - whether a schema will validate the value. A schema creates new objects, so the
- * parsed objects keep their prototype until then: removing it from each costs as much as parsing.
+ * parsed objects may keep their prototypes, whose removal takes as long as parsing.
  * @throws FrameworkError `unsupported_media_type` for another content type; `malformed_request` for
  * a body that cannot be parsed, or with more than 64 levels, 262,144 values or 10,000 members of
  * one object.
@@ -163,7 +162,7 @@ export function parseBody(
   if (kind === "form") return { fields: parseForm(text, "body") };
   const value = json(text, isChecked);
   return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? { fields: value as Record<string, unknown> } // safe: an object from JSON
+    ? { fields: value as Record<string, unknown> } // safe: a JSON object
     : { body: value };
 }
 
@@ -217,8 +216,9 @@ const beyond: Readonly<Record<keyof JsonBounds, string>> = {
 };
 
 /**
- * Removes the prototype from every object of a parsed body, so that `__proto__` is a normal name.
- * Works in place, because a reviver would be called for each element. The depth is bounded before.
+ * Removes the prototype of every object in parsed JSON, so that `__proto__` is an ordinary name.
+ * Works in place, because a reviver would be called for every element. `exceededBound` has limited
+ * the depth.
  */
 function dropPrototypes(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
@@ -227,16 +227,15 @@ function dropPrototypes(value: unknown): void {
     return;
   }
   Object.setPrototypeOf(value, null);
-  // The object has no prototype now, so only its own members remain. Safe: it is an object with
-  // unknown members.
+  // Without a prototype, there are only own members. The cast is safe: any member may be read.
   for (const name in value) dropPrototypes((value as Record<string, unknown>)[name]);
 }
 
 const maxPairs = 1_000;
 
 /**
- * Parses `application/x-www-form-urlencoded` text of a query or a form into a prototype-free
- * object. A repeated name gets an array of its values.
+ * Parses an `application/x-www-form-urlencoded` query or form into a prototype-free object. A
+ * repeated name gets an array of its values.
  *
  * @throws FrameworkError `malformed_request` for malformed percent-encoding, or more than 1,000
  * pairs.

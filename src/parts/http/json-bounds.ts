@@ -1,10 +1,8 @@
-/** Bounds of a JSON text. A text beyond them is refused before it is parsed. */
+/** Bounds of a JSON text, checked before it is parsed. */
 export interface JsonBounds {
-  /** Maximum nesting depth of objects and lists. */
   readonly depth: number;
   /** Maximum number of commas and opening brackets, which is about the number of values. */
   readonly values: number;
-  /** Maximum number of members of one object. */
   readonly members: number;
 }
 
@@ -13,19 +11,20 @@ const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 /** Number of commas above which counting them takes longer than scanning the text. */
 const fewCommas = 65_536;
 /**
- * Number of characters that are scanned one by one after an escape. The next escape is likely near,
- * and searching for each takes longer.
+ * Number of characters scanned one by one after an escape. The next escape is likely near, and a
+ * separate search for each escape takes longer.
  */
 const nearby = 256;
 
 /**
- * Returns the bound that a JSON text exceeds, or `undefined` if it exceeds none of them. Invalid
- * JSON may pass, because parsing detects it. The check takes less time than parsing for any text
- * (`json-hostile` in `bench/results.json`), because it skips long strings.
+ * Returns the bound that a JSON text exceeds, or `undefined`. Invalid JSON may pass, because
+ * parsing detects it. The check takes less time than parsing for any text (`json-hostile` in
+ * `bench/results.json`), because it skips long strings.
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;
-  // Counting is enough for most requests. Only the others are scanned by character.
+  // For most texts, counting characters proves that no bound is exceeded. Only the others are
+  // scanned.
   const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
   if (brackets > depth || countUpTo(text, ":", members) >= members)
     return lookThrough(text, bounds);
@@ -46,13 +45,13 @@ function countUpTo(text: string, character: string, most: number): number {
 
 function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const afterString = stringEnds(text);
-  /** Number of commas of the open objects, from the outside in. Commas of lists do not count. */
+  /** Number of commas in the open object of each depth, -Infinity for a list. */
   const members = new Float64Array(bounds.depth + 1);
   let [depth, values] = [0, 0];
   for (let index = 0; index < text.length; ) {
     const character = text.charCodeAt(index);
     index += 1;
-    // A separate loop for numbers, which may be as long as the body.
+    // Skips a number in a separate loop, because it may be as long as the body.
     if (isOfNumber(character)) {
       while (isOfNumber(text.charCodeAt(index))) index += 1;
       continue;
@@ -60,7 +59,7 @@ function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undef
     if (character === quote) index = afterString(index);
     else if (character === comma) {
       values += 1;
-      members[depth] = (members[depth] as number) + 1; // safe, here and below: one per level
+      members[depth] = (members[depth] as number) + 1; // safe: the array has an element for each allowed depth
       if (values > bounds.values) return "values";
       if ((members[depth] as number) >= bounds.members) return "members";
     } else if (character === openObject || character === openList) {

@@ -5,16 +5,16 @@ export interface Limits {
   /** Largest request body, in bytes. Default 1 MiB. */
   readonly bodyBytes?: number;
   /**
-   * Total size of the request bodies that a container holds at a time, in bytes, from their arrival
-   * until their requests end. A body beyond it fails with 503 `overloaded`. Default 128 MiB, or
-   * `bodyBytes` if that is more. Has no effect in a Lambda function.
+   * Maximum size of all request bodies that a container holds at a time, in bytes. Each body counts
+   * from its arrival until its request ends. A request above the limit fails with 503 `overloaded`.
+   * Default 128 MiB, or `bodyBytes` if that is more. Has no effect in a Lambda function.
    */
   readonly bufferedBytes?: number;
   /**
-   * Total size of the data that a container holds for clients that do not read it, in bytes:
-   * responses and pipelined requests. Beyond it, the container closes the connections that have
-   * held the most data for the longest time. Minimum 1 MiB. Default 128 MiB, or a quarter of a heap
-   * below 512 MiB. Has no effect in a Lambda function.
+   * Maximum size of the responses and pipelined requests that a container holds for clients that do
+   * not read, in bytes. Above it, the container closes the connections that have held the most data
+   * for the longest time. Minimum 1 MiB. Default 128 MiB, or a quarter of a heap below 512 MiB. Has
+   * no effect in a Lambda function.
    */
   readonly unreadBytes?: number;
 }
@@ -22,12 +22,10 @@ export interface Limits {
 const defaultBodyBytes = 1_048_576;
 const defaultBufferedBytes = 134_217_728;
 
-/** Returns the largest request body, in bytes. */
 export function bodyLimit(limits: Limits | undefined): number {
   return limits?.bodyBytes ?? defaultBodyBytes;
 }
 
-/** Returns the total size of request bodies that are held at a time, in bytes. */
 export function bufferLimit(limits: Limits | undefined): number {
   return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits));
 }
@@ -40,10 +38,7 @@ const atLeastMebibyte = (value: unknown) =>
     ? undefined
     : "a whole number of bytes from 1,048,576";
 
-/**
- * Checks of the limits. A check returns a description of valid values, or `undefined` for a valid
- * value.
- */
+/** Checks of the limits: each returns `undefined` for a valid value, or else what is valid. */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,
@@ -51,8 +46,8 @@ export const limitChecks = Object.freeze({
 });
 
 /**
- * Returns conflicts between limits. A server whose budget is below `bodyBytes` cannot accept every
- * allowed body.
+ * Returns the conflicts between limits: with `bufferedBytes` below `bodyBytes`, a server could not
+ * accept every allowed body.
  */
 export function limitProblems(
   limits: Limits | undefined,

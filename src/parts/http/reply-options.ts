@@ -3,10 +3,10 @@ import { assertCookie } from "./cookies.ts";
 import { ownHeaders } from "./message.ts";
 
 /**
- * Checks that a response can carry the options of a reply, including input from plain JavaScript.
+ * Checks the options of a reply, which may come from plain JavaScript.
  *
- * @throws TypeError with the invalid option and a valid example. Values of headers and cookies may
- * be secret and never appear in the message.
+ * @throws TypeError with the invalid option and a valid example, never with the value of a header
+ * or cookie, which may be secret.
  */
 export function assertReplyOptions(options: unknown, known: readonly string[]): void {
   const given = recordOf(
@@ -22,7 +22,7 @@ export function assertReplyOptions(options: unknown, known: readonly string[]): 
   for (const [name, cookie] of cookiesOf(given["cookies"])) assertCookie(name, cookie);
 }
 
-/** @throws TypeError for an invalid response status. */
+/** @throws TypeError unless `status` is a whole number from 200 to 599. */
 export function assertStatus(status: unknown): asserts status is number {
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply: status ${quoted(status)} is not a whole number from 200 to 599`);
@@ -55,7 +55,7 @@ export function checkedHeaders(given: unknown): Record<string, string> {
   return headers;
 }
 
-/** @throws TypeError for a character that would end a header or is not allowed in one. */
+/** @throws TypeError for a character that a header cannot contain, such as a line break. */
 export function assertHeaderValue(name: string, value: string): void {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
     throw new TypeError(
@@ -63,10 +63,7 @@ export function assertHeaderValue(name: string, value: string): void {
     );
 }
 
-/**
- * Returns the cookies of a reply.
- * @throws TypeError if they are not an object of cookies by name.
- */
+/** Returns the cookies of a reply. @throws TypeError unless they are an object. */
 export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
   return given === undefined
     ? []
@@ -74,8 +71,8 @@ export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
 }
 
 /**
- * Refuses lists, `Headers`, maps and promises: reading them by name would silently lose their
- * entries.
+ * Returns `given` as a record. @throws TypeError for other values, including lists, `Headers`, maps
+ * and promises: reading these by name would silently lose their entries.
  */
 function recordOf(
   what: string,
@@ -88,7 +85,7 @@ function recordOf(
   if (Symbol.iterator in given)
     throw new TypeError(`reply: ${what} is ${kindOf(given)}; pass Object.fromEntries(${what})`);
   if ("then" in given) throw new TypeError(`reply: ${what} is ${kindOf(given)}; await it`);
-  return given as Readonly<Record<string, unknown>>; // safe: an object with unknown members
+  return given as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
 }
 
 function kindOf(value: unknown): string {

@@ -4,29 +4,33 @@ import { assertReplyOptions } from "./reply-options.ts";
 
 /** Options of {@link reply}. */
 export interface ReplyOptions {
-  /** Status from 200 to 599. Default 200, or 204 without a body. */
+  /**
+   * HTTP status, from 200 to 599. Default: the status that the handler declares, otherwise 200, or
+   * 204 without a body.
+   */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** Cookies by name. */
   readonly cookies?: Readonly<Record<string, ReplyCookie>>;
 }
 
-/** Brand of a reply. It is the same for every copy of the package. */
+/** Symbol that marks replies, the same in every copy of the package. */
 export const replyBrand = Symbol.for("keelson.reply");
 
 /** Result of a handler with an explicit status, headers or cookies. */
 export interface Reply<Body> extends ReplyOptions {
   readonly body: Body;
-  // Must be in the declaration files: without the brand, any `{ body }` would pass as a reply.
+  // Must be in the declaration files: otherwise any `{ body }` would type-check as a reply.
   readonly [replyBrand]: true;
 }
 
 const known: readonly string[] = ["status", "headers", "cookies"] satisfies (keyof ReplyOptions)[];
 
 /**
- * Creates a result with an explicit status, headers or cookies. Sends a body of text or bytes
+ * Creates a handler's result with an explicit status, headers or cookies. Text and bytes are sent
  * unchanged. A query can also stream text or bytes from a web stream, a Node `Readable`, or any
- * async iterable. These bodies need a content type; all others are sent as JSON.
+ * async iterable. Text, bytes and streams need a `content-type` header. Any other body is sent as
+ * JSON.
  *
  * @throws TypeError for an option that a response cannot carry. The message contains the option and
  * a valid alternative.
@@ -41,7 +45,7 @@ export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply
   return Object.freeze({ ...options, body, [replyBrand]: true as const });
 }
 
-/** Checks whether a body is a Node stream, readable or not. */
+/** Whether a body is a Node stream, including one that is only writable. */
 export function isNodeStream(body: object): body is Readable {
   return (
     "pipe" in body &&
@@ -52,8 +56,9 @@ export function isNodeStream(body: object): body is Readable {
 }
 
 /**
- * Adds an error listener to a Node stream. Without one, a stream that fails between the handler's
- * return and the first read ends the process. The reader still gets the error.
+ * Adds an error listener if the body is a Node stream. Otherwise an error between the handler's
+ * return and the first read would end the process. The code that reads the stream still gets the
+ * error.
  */
 export function guard(body: unknown): void {
   if (typeof body === "object" && body !== null && isNodeStream(body))

@@ -5,13 +5,11 @@ import { guard, isNodeStream, type Reply, replyBrand } from "./reply.ts";
 import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
 import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
-/** Properties that affect a response in addition to the handler's result. */
 export interface ResponseFacts {
   readonly kind: "query" | "write";
-  /** Whether it is a HEAD request, whose response has the same headers and no body. */
+  /** Whether to respond to a HEAD request: with the same headers and no body. */
   readonly head: boolean;
   readonly development: boolean;
-  /** Statuses that the handler declares. */
   readonly status?: readonly number[] | undefined;
 }
 
@@ -22,8 +20,8 @@ const bodiless = [204, 205, 304];
 
 /**
  * Converts the result of a handler to a response. A value becomes JSON with the declared status,
- * 200 by default; `undefined` becomes 204. A reply, and a web `Response` that has been read,
- * determine the status, headers and body.
+ * 200 by default; `undefined` becomes 204. A reply or a web `Response` sets status, headers and
+ * body itself.
  *
  * @throws TypeError for a result that cannot become a response, with the reason and a fix.
  */
@@ -36,7 +34,7 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
 }
 
 /**
- * Returns the body of a handler's result, for code that called the handler without HTTP.
+ * Returns the body of a result for code that called the handler without HTTP.
  *
  * @throws TypeError for a `Response` that cannot be read.
  */
@@ -47,8 +45,8 @@ export function bodyOf(result: unknown): unknown {
 }
 
 /**
- * Checks the reply again: it may come from another copy of the package, or have changed since
- * `reply` checked it.
+ * Checks the reply again, because it may come from another copy of the package, or have changed
+ * since `reply` checked it.
  */
 function replied(
   { body, status, headers, cookies }: Reply<unknown>,
@@ -80,7 +78,7 @@ function respond(
 
 function statusOf(body: unknown, { status: declared }: ResponseFacts): number {
   if (declared === undefined) return body === undefined ? 204 : 200;
-  return body === undefined && declared.includes(204) ? 204 : (declared[0] as number); // safe: the server refuses an empty list at boot
+  return body === undefined && declared.includes(204) ? 204 : (declared[0] as number); // safe: boot rejects an empty list
 }
 
 function contentOf(
@@ -98,7 +96,7 @@ function contentOf(
     discard(body);
     throw new TypeError(`reply: ${problem}`);
   }
-  // Safe: `begun` checks the chunks when the stream is read.
+  // The cast is safe: `begun` checks each chunk when the stream is read.
   return isStream ? (webStreamOf(body) as ReadableStream<Uint8Array>) : body;
 }
 
@@ -108,7 +106,6 @@ function problemOf(contentType: string | undefined, isStreamOfWrite: boolean): s
   return 'text, bytes and streams need a content type; add headers: { "content-type": "text/plain; charset=utf-8" }';
 }
 
-/** Streamed body: a web stream, a Node stream, or another async iterable of text and bytes. */
 type Streamed = ReadableStream<unknown> | Readable | AsyncIterable<unknown>;
 
 /**
@@ -150,10 +147,10 @@ async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
   }
 }
 
-/** Cancels a stream that will not be read, so that its source is released. */
+/** Cancels a stream that will not be read, to release its source. */
 function discard(body: unknown): undefined {
-  // The answer does not depend on this. Canceling fails if the stream is locked or its source
-  // broken.
+  // Canceling fails if the stream is locked or its source broken, which does not affect the
+  // response.
   if (isStreamed(body)) cancelled(body).catch(() => undefined);
 }
 
@@ -161,10 +158,7 @@ async function cancelled(body: Streamed): Promise<void> {
   await webStreamOf(body).cancel();
 }
 
-/**
- * Serializes the result of a handler as JSON.
- * @throws TypeError with the reason if that is impossible.
- */
+/** Converts a result to JSON. @throws TypeError with the reason if that is impossible. */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
@@ -183,8 +177,8 @@ export function jsonText(body: unknown): string {
 }
 
 /**
- * Returns why `JSON.stringify` failed. Its message for a circular structure contains the path, over
- * several lines; its message for a BigInt does not contain the name.
+ * Returns on one line why `JSON.stringify` failed: its message for a circular structure has several
+ * lines. Its message for a BigInt lacks the member's name, which is added.
  */
 function reasonOf(error: unknown, body: unknown): string {
   if (!(error instanceof Error)) return "it throws";
@@ -193,7 +187,7 @@ function reasonOf(error: unknown, body: unknown): string {
   return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
 }
 
-/** Returns the name of the first BigInt; `undefined` if it does not exist or cannot be reached. */
+/** Returns the member name of the first BigInt, `undefined` if an error comes first. */
 function bigIntName(body: unknown): string | undefined {
   let found: string | undefined;
   try {
@@ -202,7 +196,7 @@ function bigIntName(body: unknown): string | undefined {
       return value;
     });
   } catch {
-    // Expected, because it failed before. The replacer has seen the BigInt by then.
+    // Expected: serializing this body has already failed. The replacer has seen the BigInt by then.
   }
   return found;
 }
@@ -216,10 +210,9 @@ export function isReply(value: unknown): value is Reply<unknown> {
 }
 
 /**
- * Checks whether a result is a web `Response`, from Node or from a library with its own class.
- * Checks members and not the class, because the first access to the class loads all of `fetch`,
- * which a cold start avoids. One member is a function, which data from a client or a row cannot
- * contain.
+ * Whether a result is a web `Response`, of Node or of a library with its own class. Checks members,
+ * because the first access to the class `Response` loads all of `fetch`, which slows a cold start.
+ * `getSetCookie` is a function, which data from a client or a database row cannot contain.
  */
 export function isWebResponse(result: unknown): result is Response {
   return (
@@ -232,8 +225,8 @@ export function isWebResponse(result: unknown): result is Response {
 }
 
 /**
- * Checks for `getReader` first: the first access to the class loads all of Node's web streams,
- * which costs 1.4 ms of a cold start.
+ * Whether a body is a web stream. Checks `getReader` before the class, because the first access to
+ * `ReadableStream` loads all of Node's web streams, which costs 1.4 ms of a cold start.
  */
 export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
   return (
@@ -245,8 +238,8 @@ export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
 }
 
 /**
- * Checks whether a body is streamed. Writable Node streams count too: as JSON they would expose
- * their internals.
+ * Whether a body is a stream. Includes Node streams that are only writable, because as JSON they
+ * would expose their internals.
  */
 function isStreamed(body: unknown): body is Streamed {
   if (typeof body !== "object" || body === null) return false;
@@ -255,10 +248,7 @@ function isStreamed(body: unknown): body is Streamed {
   );
 }
 
-/**
- * Checks whether an `output` schema applies to a result. It does not apply to a stream, bytes, an
- * error or a redirect.
- */
+/** Whether an `output` schema applies: not to a stream, bytes, an error or a redirect. */
 export function isDescribed(result: unknown): boolean {
   if (result instanceof UnreadableResponse) return false;
   if (result instanceof ReadResponse) return result.isJson && result.status < 300;

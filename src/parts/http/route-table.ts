@@ -4,9 +4,9 @@ export type RouteMatch<Target> =
   | {
       readonly kind: "found";
       readonly target: Target;
-      /** Prototype-free, decoded once, created for this request only. */
+      /** Decoded path parameters, in a new prototype-free object. */
       readonly params: Record<string, string>;
-      /** Whether it is a HEAD request, which is served like GET without a body. */
+      /** Whether the method is HEAD, which is served like GET without a body. */
       readonly head: boolean;
     }
   | { readonly kind: "options" | "method-not-allowed"; readonly allow: string }
@@ -25,9 +25,7 @@ interface Node<Target> {
 
 const maxPathLength = 8_192;
 
-/**
- * Creates a table of routes. At each segment, a static segment takes precedence over a parameter.
- */
+/** Creates a table of routes. In each segment, static text takes precedence over a parameter. */
 export function createRouteTable<Target>(
   routes: readonly RouteEntry<Target>[],
 ): RouteTable<Target> {
@@ -41,8 +39,7 @@ export function createRouteTable<Target>(
   }
   return {
     match: (method, path, basePath = "") => {
-      // Fast path of most requests: static segments take precedence over parameters, so no other
-      // route can match.
+      // Fast path for routes without parameters, which take precedence over all others.
       const direct = basePath === "" ? withoutParams.get(path)?.byMethod.get(method) : undefined;
       if (direct !== undefined)
         return { kind: "found", target: direct.target, params: Object.create(null), head: false };
@@ -53,7 +50,7 @@ export function createRouteTable<Target>(
         };
       if (!isWellFormed(path))
         return { kind: "malformed", message: "The path has malformed percent-encoding" };
-      // Refers to the server, not to one of its resources (RFC 9110, 9.3.7).
+      // `OPTIONS *` refers to the server as a whole (RFC 9110, 9.3.7).
       if (path === "*" && method === "OPTIONS")
         return { kind: "options", allow: allowOf(routes.map(({ route }) => route.method)) };
       const parts = partsOf(path, basePath);
@@ -93,24 +90,21 @@ function descend<Target>(node: Node<Target>, segment: Segment): Node<Target> {
   return next;
 }
 
-/**
- * Returns the encoded segments below `basePath`; `undefined` if the path cannot match any route.
- */
+/** Returns the encoded segments below `basePath`; `undefined` if no route can match the path. */
 function partsOf(path: string, basePath: string): string[] | undefined {
   if (!path.startsWith(`${basePath}/`))
     return path === basePath && basePath !== "" ? [] : undefined;
   const rest = path.slice(basePath.length + 1);
   if (rest === "") return [];
   const parts = rest.split("/");
-  // An empty segment (`//`, a trailing slash) or a dot segment never matches, even if it is
-  // encoded.
+  // An empty segment (`//`, a trailing slash) or a dot segment, even an encoded one, never matches.
   for (const part of parts) if (part === "" || isDots(part)) return undefined;
   return parts;
 }
 
 /**
- * Returns the nodes that match the parts, static segments first. Each step keeps one node of every
- * shape, so the work is bounded by the number of routes times the number of segments.
+ * Returns the nodes that match the segments, static ones first. Routes of the same shape share a
+ * node, so the work is bounded by the number of routes times the number of segments.
  */
 function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
   let nodes: Node<Target>[] = [root];

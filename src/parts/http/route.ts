@@ -1,6 +1,5 @@
 export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Segment of a pattern: literal text or a parameter. */
 export type Segment = { readonly static: string } | { readonly param: string };
 
 export interface ParsedRoute {
@@ -18,7 +17,7 @@ export interface RouteProblem {
 const form = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)$/;
 const reserved = ["config", "log", "settings", "health", "metrics", "openapi.json"];
 
-/** Parses a route: `GET /files/:id`. Never throws. */
+/** Parses a route: `GET /files/:id`. Returns the problem of an invalid route, never throws. */
 export function parseRoute(text: string): ParsedRoute | RouteProblem {
   const [, method, pattern] = (typeof text === "string" && form.exec(text)) || [];
   if (method === undefined || pattern === undefined) {
@@ -60,11 +59,11 @@ export function parseRoute(text: string): ParsedRoute | RouteProblem {
     names.add(param);
     segments.push({ param });
   }
-  // Safe: the expression above only allows these methods.
+  // The cast is safe: `form` matches only these methods.
   return { method: method as RouteMethod, segments, pattern };
 }
 
-/** Checks whether a path belongs to keelson's own routes. */
+/** Whether a path belongs to keelson's own routes. */
 export function reservedPath(path: string): boolean {
   const [, first] = path.split("/");
   return first !== undefined && reserved.includes(first);
@@ -82,8 +81,7 @@ export interface RouteEntry<Target> {
 }
 
 /**
- * Returns the pairs of routes that match the same requests, with the same method and the same
- * shape.
+ * Returns the pairs of routes that match the same requests: they differ only in parameter names.
  */
 export function conflicts<Target>(
   routes: readonly RouteEntry<Target>[],

@@ -1,6 +1,7 @@
 /**
- * Reads the first chunk of a stream before its response starts, and converts text to bytes. A
- * stream that fails earlier causes an ordinary error instead of a truncated response.
+ * Reads the first chunk of a stream before its response starts, and returns the whole stream with
+ * text converted to bytes. A stream that fails at its beginning thus causes an error response
+ * instead of a truncated one.
  *
  * @throws the stream's error; TypeError for a chunk that is neither text nor bytes; the reason of
  * `signal`.
@@ -33,7 +34,7 @@ export async function begun(
 }
 
 /**
- * Calls `read`, and cancels the reader as soon as the signal aborts.
+ * Returns the result of `read`. Cancels the reader as soon as the signal aborts.
  * @throws the reason of `signal`.
  */
 export async function whileWanted<Result>(
@@ -54,7 +55,7 @@ export async function whileWanted<Result>(
   }
 }
 
-/** Converts a chunk to bytes. A handler's stream may yield any value. */
+/** Converts a chunk to bytes. @throws TypeError unless the chunk is text or bytes. */
 function chunkOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") return Buffer.from(chunk);

@@ -3,19 +3,16 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply-options.ts";
 import { whileWanted } from "./stream.ts";
 
-/**
- * Web `Response` that has been read: its status, headers and cookies, and as much of its body as is
- * available.
- */
+/** Web `Response` of a handler, as plain values. The body of a query may still be a stream. */
 export class ReadResponse {
   readonly status: number;
-  /** Names in lower case, without `set-cookie`. */
+  /** Headers without `set-cookie`, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Values of `set-cookie`, as the handler wrote them. */
   readonly cookies: readonly string[];
   /**
-   * A string for JSON or text in UTF-8; `undefined` without a body. Only a query's body can be a
-   * stream.
+   * A string if the body is JSON or text in UTF-8; `undefined` without a body. Only a query's body
+   * can be a stream.
    */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 
@@ -31,13 +28,13 @@ export class ReadResponse {
     this.body = body;
   }
 
-  /** Returns whether the body is complete and declared as JSON, in any charset. */
+  /** Whether the body is complete and declared as JSON, in any charset. */
   get isJson(): boolean {
     return isJsonBody(this.headers, this.body);
   }
 
   /**
-   * Returns the body for code that calls the handler, with JSON parsed.
+   * Body for code that called the handler without HTTP, with JSON parsed.
    * @throws TypeError for JSON that cannot be read.
    */
   get value(): unknown {
@@ -46,8 +43,8 @@ export class ReadResponse {
 }
 
 /**
- * A `Response` that cannot be sent. The handler's work is done, so the error becomes the answer and
- * is not thrown.
+ * `Response` that cannot be sent. The handler has already done its work, so the error becomes the
+ * answer instead of being thrown.
  */
 export class UnreadableResponse {
   readonly error: unknown;
@@ -58,15 +55,15 @@ export class UnreadableResponse {
 }
 
 export interface Reading {
-  /** Whether the JSON of a query is read to its end, because its value is validated or parsed. */
+  /** Whether a query's JSON body is read completely, because its value is validated or parsed. */
   readonly needsJson?: boolean;
-  /** Cancels reading a query's body. */
+  /** Signal that cancels reading a query's body. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads a `Response` that a handler returned. Reads a write's body to its end, and also a query's
- * body that is already complete. Any other body of a query remains a stream. Never throws.
+ * Reads a `Response` that a handler returned. Reads a write's body completely. A query's body stays
+ * a stream, unless it is already complete or `needsJson` applies. Never throws.
  */
 export async function readResponse(
   response: Response,
@@ -96,7 +93,7 @@ export async function readResponse(
       body: isWhole(body) ? textOr(body, headers["content-type"]) : body,
     });
   } catch (error) {
-    response.body?.cancel().catch(() => undefined); // releases it, unless a reader has locked it
+    response.body?.cancel().catch(() => undefined); // releases the source of the body, unless a reader has locked it
     return new UnreadableResponse(error);
   }
 }
@@ -104,13 +101,13 @@ export async function readResponse(
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
 /**
- * Largest body of a `Response` that is held in memory, in bytes: of a write, which may be stored,
- * or JSON whose value is needed.
+ * Largest body that is read completely, in bytes: of a write, which may be stored, or JSON whose
+ * value is needed.
  */
 const maxWholeBytes = 10_485_760;
 /**
- * JSON MIME type as the WHATWG defines it, such as `application/problem+json`. The first of several
- * joined types counts.
+ * Matches a JSON MIME type of the WHATWG, such as `application/problem+json`. If several types are
+ * joined, matches only the first.
  */
 const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;
 const text = /^\s*(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|javascript)\s*(?:;|$))/i;
@@ -120,8 +117,8 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 type Body = ReadableStream<Uint8Array>;
 
 /**
- * Reads a body of one chunk completely: a body created from text or bytes ends in the same turn of
- * the event loop.
+ * Returns the bytes of a body that ends after one chunk in the same turn of the event loop, like a
+ * body created from text or bytes. Otherwise returns a stream of the whole body.
  */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
@@ -130,7 +127,7 @@ async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const second = reader.read();
   const next = await Promise.race([second, nextTurn()]);
   if (next?.done === true) return bytesOf(first.value);
-  second.catch(() => undefined); // the next reader gets this error, if there is one
+  second.catch(() => undefined); // handled: `pull` awaits the same promise
   const begun = [Promise.resolve(first), second];
   return new ReadableStream({
     async pull(controller) {
@@ -142,7 +139,10 @@ async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   });
 }
 
-/** @throws FrameworkError `response_too_large`, without reading on; the reason of `signal`. */
+/**
+ * Reads a body completely. @throws FrameworkError `response_too_large`, without reading the rest;
+ * the reason of `signal`.
+ */
 async function wholeBody(stream: Body, signal: AbortSignal | undefined): Promise<Uint8Array> {
   const reader = stream.getReader();
   try {
@@ -168,7 +168,7 @@ function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
-/** Checks a chunk: a handler's stream may yield any value. */
+/** @throws TypeError unless a chunk is bytes: a handler may stream any value. */
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   throw new TypeError(
@@ -181,8 +181,8 @@ function isWhole(body: Uint8Array | Body): body is Uint8Array {
 }
 
 /**
- * Returns bytes as a string if they are text in UTF-8, because a gateway passes text on unchanged.
- * The bytes sent are the same.
+ * Returns UTF-8 text as a string, because a gateway passes text on unchanged. The bytes sent are
+ * the same.
  */
 function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
   const isText = text.test(contentType) && !otherCharset.test(contentType) && isUtf8(bytes);
@@ -191,7 +191,6 @@ function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Checks whether a body is complete and declared as JSON. */
 function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Array {
   return (
     (typeof body === "string" || body instanceof Uint8Array) &&
@@ -200,7 +199,7 @@ function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Arra
 }
 
 /**
- * Returns the body for code: parsed JSON, any other body unchanged.
+ * Returns the value of a JSON body, any other body unchanged.
  * @throws TypeError for JSON that cannot be parsed.
  */
 export function parsedBody(headers: Headers, body: unknown): unknown {
@@ -226,15 +225,15 @@ export function parsedBody(headers: Headers, body: unknown): unknown {
 }
 
 /**
- * @throws TypeError for bytes that are invalid in the charset of the content type, RangeError for
- * an unknown charset.
+ * Decodes bytes in the charset of the content type, or UTF-8. @throws TypeError for invalid bytes,
+ * RangeError for an unknown charset.
  */
 function decoded(bytes: Uint8Array, contentType: string): string {
   const [, label] = charset.exec(contentType) ?? [];
   return new TextDecoder(label || "utf-8", { fatal: true }).decode(bytes);
 }
 
-/** Returns the content type with the charset UTF-8, in which JSON is written. */
+/** Returns the content type of JSON that keelson writes: another charset is replaced by UTF-8. */
 export function inUtf8(contentType: string): string {
   return otherCharset.test(contentType)
     ? contentType.replace(charset, "; charset=utf-8")
