@@ -1,4 +1,4 @@
-/** Two copies of the package recognize each other's errors by it. */
+/** Symbol by which two copies of the package recognize each other's errors. */
 export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**

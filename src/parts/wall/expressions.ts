@@ -4,13 +4,13 @@ interface Assignment {
   readonly kind: "set" | "remove" | "add" | "delete";
   /** Whether the path continues below the attribute. */
   readonly isNested: boolean;
-  /** Placeholder of the new value in exactly `SET name = :value`. */
+  /** Placeholder of the new value if the assignment is exactly `SET name = :value`. */
   readonly value: string | undefined;
 }
 
 interface KeyCondition {
   readonly name: string;
-  /** Placeholder that the attribute must equal; `undefined` for other comparisons. */
+  /** Placeholder of the value that the attribute must equal; `undefined` for other conditions. */
   readonly value: string | undefined;
 }
 
@@ -23,10 +23,10 @@ export function createExpressions(): Expressions {
   return { update: remembered(parseUpdate), keyCondition: remembered(parseKeyCondition) };
 }
 
-/** An application has a few hundred. */
+/** Maximum number of cached expressions. An application has a few hundred. */
 const maxRemembered = 1_000;
 
-/** Expressions that handlers build dynamically evict the others. */
+/** Caches parsed expressions. A full cache is cleared: handlers may build expressions dynamically. */
 function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => Parsed {
   const known = new Map<string, Parsed>();
   return (text) => {
@@ -39,10 +39,10 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
   };
 }
 
-/** DynamoDB's limit. */
+/** DynamoDB's limit for the length of an expression. */
 const maxLength = 4_096;
 
-/** Returns `undefined` if the expression cannot be parsed completely. */
+/** Parses an update; `undefined` if it cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
@@ -56,7 +56,7 @@ export function parseKeyCondition(text: string): readonly KeyCondition[] | undef
   return readAll(tokens, 0, conditions) === tokens.length ? conditions : undefined;
 }
 
-// Accepts the names and placeholders that DynamoDB accepts.
+// One token, with the names and placeholders that DynamoDB accepts.
 const token =
   /[ \t\r\n\f]*(?:([A-Za-z_][A-Za-z0-9_]*|[#:][A-Za-z0-9_]+|[0-9]+|<=|>=|<>|[-=+,().[\]<>])|$)/y;
 
@@ -80,10 +80,7 @@ const kinds: Readonly<Record<string, Assignment["kind"]>> = {
   DELETE: "delete",
 };
 
-/**
- * Each target follows a keyword, or a comma outside parentheses. The value is skipped up to the
- * next.
- */
+/** Reads assignments, which follow a keyword or a comma outside parentheses. Skips their values. */
 function readUpdate(tokens: readonly string[]): readonly Assignment[] | undefined {
   const found: Assignment[] = [];
   let at = 0;
@@ -121,7 +118,7 @@ function isOneValue(tokens: readonly string[]): boolean {
   return tokens.length === 1 && isPlaceholder(tokens[0]);
 }
 
-/** Returns the end of the path from `at`, after its last `.name` or `[0]`. */
+/** Returns the index after the path that begins at `at`, such as `owner.names[0]`. */
 function endOfPath(tokens: readonly string[], at: number): number {
   let end = at + 1;
   for (;;) {
@@ -137,8 +134,8 @@ function endOfPath(tokens: readonly string[], at: number): number {
 }
 
 /**
- * Returns the next comma or keyword outside parentheses, or the end; `undefined` for unbalanced
- * ones.
+ * Returns the index of the next comma or keyword outside parentheses, or of the end; `undefined` for
+ * unbalanced parentheses.
  */
 function endOfAction(tokens: readonly string[], begin: number): number | undefined {
   let depth = 0;
