@@ -127,7 +127,6 @@ function headersOf(headers: unknown): Record<string, string> {
   return safe;
 }
 
-/** Collects the chain of causes up to a limit or a cycle. */
 function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];

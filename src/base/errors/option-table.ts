@@ -7,7 +7,7 @@ export type OptionTable = Readonly<Record<string, OptionCheck>>;
 
 export type OptionProblem = Pick<BootProblem, "key" | "rule" | "message" | "fix">;
 
-/** Returns the problems of options, which may be absent. `path` leads to them. Never throws. */
+/** Returns the problems of options, which may be absent. `path` prefixes names. Never throws. */
 export function tableProblems(
   path: string,
   options: unknown,

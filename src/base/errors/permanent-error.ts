@@ -19,7 +19,6 @@ export class PermanentError extends Error {
   }
 }
 
-/** Whether `error` is permanent, from this copy of the package or another. */
 export function isPermanent(error: unknown): error is PermanentError {
   return (
     typeof error === "object" &&

@@ -46,8 +46,8 @@ type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [A
     : User;
 
 /**
- * Caller that `allOf` admits: the strictest rule that is certain to be present decides. A list after
- * other rules may be empty, and a union of two rules may be either rule.
+ * Caller that `allOf` admits: the strictest rule that is certain to be present decides. A list
+ * after other rules may be empty, and a union of two rules may be either rule.
  */
 type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [
   Rules[number],
@@ -118,7 +118,6 @@ export const access = Object.freeze({
   },
 });
 
-/** Recognizes rules of {@link access}, from this copy of the package or another. */
 export function isAccessRule(value: unknown): value is AccessRule {
   if (typeof value !== "object" || value === null) return false;
   // The cast is safe: each member is checked before use.
@@ -151,7 +150,6 @@ export function allows(rule: AccessRule, user: User): boolean {
   }
 }
 
-/** Formats a rule as in code: `roles(editor, owner)`. */
 export function describeRule(rule: AccessRule): string {
   if (rule.kind === "roles") return `roles(${rule.names.join(", ")})`;
   if (rule.kind === "anyOf" || rule.kind === "allOf")

@@ -56,7 +56,7 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/** Whether tokens for other applications are accepted, because these may share the key set. */
+/** Whether tokens for other applications pass: unlike a secret, they share the key set. */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

@@ -166,8 +166,8 @@ async function secretKeys(secret: string): Promise<RemoteKeys> {
 }
 
 /**
- * Describes the token's fault for the client; `undefined` for an unlisted error, which is a fault of
- * the server: a failure of the key set must not look like a bad token.
+ * Describes the token's fault for the client; `undefined` for an unlisted error, which is a fault
+ * of the server: a failure of the key set must not look like a bad token.
  */
 function tokenFault(error: unknown): string | undefined {
   // The cast is safe: the members of jose's errors are only compared.

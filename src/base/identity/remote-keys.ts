@@ -19,9 +19,7 @@ export class KeysUnavailableError extends Error {
 }
 
 const defaults = Object.freeze({
-  /** Timeout of one fetch. */
   timeoutMs: 2_000,
-  /** Maximum size of the key set. */
   maxBytes: 256 * 1024,
   /** Age after which the key set is fetched again. */
   maxAgeMs: 600_000,

@@ -20,7 +20,7 @@ interface RetiredKeyText {
   readonly until: string;
 }
 
-/** Maximum age of a message: a job waits up to a year until it is due, then 14 days in a queue. */
+/** A job waits up to a year until it is due, then up to 14 days in a queue. */
 const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;
@@ -45,7 +45,7 @@ export function parseKeyRing(text: string): KeyRing {
   };
 }
 
-/** Parses a key ring like {@link parseKeyRing}, but keeps its keys as text for tools that edit it. */
+/** Like {@link parseKeyRing}, but keeps the keys as text, for tools that edit the ring. */
 export function parseKeyRingText(text: string): KeyRingText {
   let ring: unknown;
   try {

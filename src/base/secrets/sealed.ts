@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "n
 
 /** Encrypted value, which a key of the key ring decrypts. */
 export interface Sealed {
-  /** Version of the format: 1. A value of another version is valid, but cannot be decrypted. */
+  /** Version of the format: 1. Other versions are recognized, but cannot be decrypted. */
   readonly sealed: number;
   /** Name of the key in the ring. */
   readonly key: string;
@@ -12,14 +12,13 @@ export interface Sealed {
   readonly bound?: unknown;
 }
 
-/** Table, partition key and sort key: the only place where the value can be decrypted. */
+/** Names of where a value is stored, such as table and keys: it can be decrypted only there. */
 export type Place = readonly string[];
 
 /** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */
 const vectorBytes = 12;
 const tagBytes = 16;
 
-/** Encrypts a text with AES-256-GCM and binds it to the place. */
 export function sealText(
   text: string,
   place: Place,
@@ -45,9 +44,8 @@ export function openText({ data }: Sealed, place: Place, secret: KeyObject): str
 }
 
 /**
- * Whether a value is encrypted, even in a later format: as plain text, it would let the next level
- * of the cascade decide. `setConfig` stores strings, numbers and booleans only, so it cannot forge
- * an encrypted value.
+ * Also accepts later formats: as plain text, such a value would let the next level of the cascade
+ * decide. `setConfig` stores only strings, numbers and booleans, so it cannot forge a sealed value.
  */
 export function isSealed(value: unknown): value is Sealed {
   if (typeof value !== "object" || value === null) return false;

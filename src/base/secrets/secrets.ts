@@ -78,7 +78,6 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     for (const [name, key] of given?.keys ?? []) known.set(name, key);
   };
 
-  /** Reads the ring once for all concurrent callers. If the read fails, the ring stays. */
   const reload = (): Promise<void> => {
     loading ??= (async () => {
       const startMs = clock.now();

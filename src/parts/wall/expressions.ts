@@ -2,7 +2,7 @@
 interface Assignment {
   readonly name: string;
   readonly kind: "set" | "remove" | "add" | "delete";
-  /** Whether the path continues below the attribute. */
+  /** Whether the path continues below the attribute, as in `owner.name`. */
   readonly isNested: boolean;
   /** Placeholder of the new value if the assignment is exactly `SET name = :value`. */
   readonly value: string | undefined;
@@ -26,7 +26,7 @@ export function createExpressions(): Expressions {
 /** Maximum number of cached expressions. An application has a few hundred. */
 const maxRemembered = 1_000;
 
-/** Caches parsed expressions. A full cache is cleared: handlers may build expressions dynamically. */
+/** Caches parsed expressions. A full cache is cleared, because expressions may be dynamic. */
 function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => Parsed {
   const known = new Map<string, Parsed>();
   return (text) => {
@@ -39,7 +39,7 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
   };
 }
 
-/** DynamoDB's limit for the length of an expression. */
+/** DynamoDB's limit for an expression. */
 const maxLength = 4_096;
 
 /** Parses an update; `undefined` if it cannot be parsed completely. */
@@ -133,10 +133,7 @@ function endOfPath(tokens: readonly string[], at: number): number {
   }
 }
 
-/**
- * Returns the index of the next comma or keyword outside parentheses, or of the end; `undefined` for
- * unbalanced parentheses.
- */
+/** Returns the index of the next comma or keyword outside parentheses, or of the end. */
 function endOfAction(tokens: readonly string[], begin: number): number | undefined {
   let depth = 0;
   for (let at = begin; at < tokens.length; at++) {
@@ -149,7 +146,6 @@ function endOfAction(tokens: readonly string[], begin: number): number | undefin
   return depth === 0 ? tokens.length : undefined;
 }
 
-/** Returns the index after the conditions, or -1 if they are invalid. */
 function readAll(tokens: readonly string[], begin: number, conditions: KeyCondition[]): number {
   let at = readOne(tokens, begin, conditions);
   while (at !== -1 && tokens[at]?.toUpperCase() === "AND") at = readOne(tokens, at + 1, conditions);

@@ -27,7 +27,7 @@ export function sessionOpener(
   return (operation, input) => {
     const tables = tablesOf(input).map((name) => isWalled(tableOf(name) ?? ""));
     if (!tables.includes(true)) return undefined;
-    // A transaction may mix the tables: within it, the session may access tables without tenants too.
+    // A transaction may mix tables: within it, a session may also access tables without tenants.
     if (operation.startsWith("Batch") && tables.includes(false)) {
       const message = `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`;
       return Promise.reject(new TypeError(message));
@@ -36,7 +36,6 @@ export function sessionOpener(
   };
 }
 
-/** Returns the tables of a command, by name or ARN; none if it names its tables in another way. */
 function tablesOf(input: unknown): unknown[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (name !== undefined) return [name];

@@ -26,7 +26,7 @@ interface SessionsOptions {
 export const sessionSeconds = 3_600;
 /** Each session takes about 2 KB; the least recently used are evicted. */
 export const maxSessions = 1_000;
-/** Remaining lifetimes: credentials are renewed from the first, no longer used from the second. */
+/** Times before expiry: credentials are renewed from `renewalMs` and unused from `leastMs`. */
 const [renewalMs, leastMs] = [300_000, 60_000];
 /** Time after a failure during which callers get the same error without a new attempt. */
 const failureMs = 1_000;
@@ -45,7 +45,7 @@ interface Session {
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();
 
-  /** @throws the error of `assume`, the same one for one second. */
+  /** @throws the error of `assume`; the same error for one second. */
   return async (tag: SessionTag): Promise<SessionCredentials> => {
     const session = usedLast(`${tag.key}=${tag.value}`);
     const nowMs = clock.now();
@@ -90,7 +90,7 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
   }
 }
 
-/** Returns the remaining lifetime; 0 if the clock was set back, because the age is then unknown. */
+/** Returns 0 if the clock was set back, because the age is then unknown. */
 function leftOf({ takenMs }: { readonly takenMs: number }, nowMs: number): number {
   return nowMs < takenMs ? 0 : takenMs + sessionSeconds * 1_000 - nowMs;
 }

@@ -40,8 +40,8 @@ export function createWall(
   const openerOf = (tenantId: string) => opener({ key: "tenant", value: encodeTenant(tenantId) });
   return {
     /**
-     * Wraps a client's middlewares for one caller: a command that reaches beyond the caller's tenant
-     * fails and is never sent.
+     * Wraps a client's middlewares for one caller: a command that reaches beyond the caller's
+     * tenant fails and is never sent.
      */
     stackFor: (stack: Stack, caller: WallCaller): Stack => {
       const { tenantId } = caller;
@@ -70,10 +70,8 @@ export function createWall(
     },
     /** Middlewares that do not check commands, but sign them with session credentials. */
     account: isolation && {
-      /** For commands on the rows of all tenants. */
       stackAcross: (stack: Stack): Stack =>
         walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
-      /** For the commits of a tenant's run. */
       stackOf: (stack: Stack, tenantId: string): Stack =>
         walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
     },

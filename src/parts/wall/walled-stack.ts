@@ -4,7 +4,6 @@ import type { OpenSession, SignAsSession } from "./isolation.ts";
 export type Stack = Database["middlewareStack"];
 
 interface Walling {
-  /** Returns an error to refuse a command. `input` is its input right before serialization. */
   readonly check: (operation: string, input: unknown) => Error | undefined;
   /** Absent if the process's own credentials sign every command. */
   readonly open?: OpenSession | undefined;
@@ -16,9 +15,8 @@ interface Walling {
  * serialization. So the check sees exactly the input that is sent, regardless of other middlewares
  * and of later changes to the caller's objects.
  *
- * A command that needs a session is signed a second time, after the SDK's own signature, because a
- * client has one set of credentials, and a client per tenant would need separate connections, caches
- * and memory.
+ * A command that needs a session is signed again after the SDK's own signature: a client has one
+ * set of credentials, and a client per tenant would need separate connections, caches and memory.
  */
 export function walledStack(stack: Stack, walling: Walling): Stack {
   return new WalledStack(stack, walling, false) as unknown as Stack; // the cast is safe: it has every member that a stack has at run time

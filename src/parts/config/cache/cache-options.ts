@@ -20,7 +20,6 @@ export interface CacheOptions {
   readonly maxTenants?: number;
 }
 
-/** Adds the defaults to options that have passed {@link cacheChecks}. */
 export function cacheSettings(
   { ttlMs = 5_000, maxStaleMs = Math.max(30_000, ttlMs), maxTenants = 2_000 }: CacheOptions = {},
   isFrozenBetweenEvents: boolean,
@@ -28,7 +27,6 @@ export function cacheSettings(
   return { ttlMs, maxStaleMs: isFrozenBetweenEvents ? ttlMs : maxStaleMs, maxTenants };
 }
 
-/** Returns the checks for cache options. `options` need not be valid. */
 export function cacheChecks(options: CacheOptions | undefined): OptionTable {
   const most = Number.MAX_SAFE_INTEGER;
   const milliseconds = "a whole number of milliseconds";

@@ -23,14 +23,12 @@ import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
   readonly reader: ConfigRowReader;
-  /** Keys that are cached. Reads of other keys bypass the cache. */
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
   readonly metrics?: Metrics | undefined;
 }
 
-/** Read that used an outdated row because the store failed. */
 export interface StaleRead {
   readonly key: string;
   readonly ageMs: number;
@@ -66,7 +64,6 @@ export function createCachedRows(options: CachedRowsOptions) {
      */
     view: (owner: RowOwner, onStale: (read: StaleRead) => void): RowView =>
       new View(parts, owner, onStale),
-    /** Caches a row that this process has written, unless a newer version is cached. */
     noteWrite: take(false),
     /** Caches a row that a test has put, regardless of its version. */
     notePut: take(true),
@@ -75,7 +72,6 @@ export function createCachedRows(options: CachedRowsOptions) {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);
     },
-    /** Returns the time since a row was requested; `undefined` if it is not cached. */
     ageMs: (partition: string, key: string): number | undefined => {
       const askedMs = findPage(partition, key)?.askedMs;
       return askedMs === undefined ? undefined : Math.max(0, clock.now() - askedMs);
@@ -124,8 +120,8 @@ class View implements RowView {
   }
 
   /**
-   * Composes or fetches the rows. A separate method, because its closures move the variables that
-   * they capture to the heap, and most reads return from `rowsOf` before they need a closure.
+   * A separate method, because its closures move the variables that they capture to the heap, and
+   * most reads return from `rowsOf` without a closure.
    */
   #rowsOfPages(
     declared: GroupedKey,
@@ -147,7 +143,7 @@ class View implements RowView {
     return scope === "tenant" ? Math.max(0, length - 2) : length - 1;
   }
 
-  /** Fetches the whole group, because the next reads are likely to need its other keys. */
+  /** Fetches the whole group, because its other keys are likely to be read next. */
   #refresh(group: KeyGroup, nowMs: number): void {
     for (const part of this.#parts) {
       const page = groupPage(part, group);
@@ -208,7 +204,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** Returns the group's page in a partition, which may have rows of narrower keys too. */
+/** Includes keys of narrower scopes, because they may have rows in this partition too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }

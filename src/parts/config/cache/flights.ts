@@ -5,7 +5,6 @@ import { type Ages, land, type Page } from "./row-page.ts";
 export interface FlightSchedule {
   /** Runs `work` after the current phase of the event loop; misses until then share a fetch. */
   readonly soon: (work: () => void) => void;
-  /** Runs `work` after `ms`, unless the returned function is called first. */
   readonly later: (work: () => void, ms: number) => () => void;
   readonly random: () => number;
 }
@@ -26,7 +25,6 @@ interface Flight {
   readonly addresses: RowAddress[];
   /** Resolves when the call succeeds, fails or is abandoned; never rejects. */
   readonly done: Promise<void>;
-  /** Error of a failed call, set before `done` resolves. */
   failure: { readonly error: unknown } | undefined;
   readonly settle: (outcome: Outcome) => void;
 }
@@ -42,7 +40,7 @@ export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 /** Time after which a call is abandoned and its response dropped. */
 export const abandonMs = 2_000;
 
-/** Maximum number of rows per call: the limit of BatchGetItem. */
+/** DynamoDB's limit for BatchGetItem. */
 const rowsPerFlight = 100;
 
 /**

@@ -8,7 +8,7 @@ export interface CachedPartition<Value> {
   readonly values: Map<string, Value>;
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** Whether the partition has left the cache: holders must then get a new one with `use`. */
+  /** Whether the partition has left the cache, so that holders must call `use` again. */
   isEvicted: boolean;
 }
 
@@ -17,7 +17,6 @@ export type PartitionCache<Value> = ReturnType<typeof createPartitionCache<Value
 /** Average number of cached users per tenant; one tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
-/** Creates a cache that evicts the least recently used tenants, together with their users. */
 export function createPartitionCache<Value>(maxTenants: number) {
   const system = createPartition<Value>(systemPartition());
   const users = recentlyUsed<Value>(maxTenants * usersPerTenant, (user) =>
@@ -27,7 +26,6 @@ export function createPartitionCache<Value>(maxTenants: number) {
     for (const user of ofTenant) users.evict(user);
   });
   return {
-    /** Returns the partitions of a path and marks tenant and user as most recently used. */
     use: (
       path: PartitionPath,
     ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]] => {
@@ -70,7 +68,6 @@ function createPartition<Value>(
   };
 }
 
-/** Creates a store that, beyond `limit` partitions, evicts the least recently used one. */
 function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Value>) => void) {
   const parts = new Map<string, CachedPartition<Value>>();
   // Most reads repeat the last owner, so its entry is not reinserted: reinserting leaves garbage in
@@ -89,7 +86,6 @@ function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Va
     use: (partition: string, owner?: CachedPartition<Value>): CachedPartition<Value> => {
       if (last?.partition === partition && !last.isEvicted) return last;
       last = parts.get(partition) ?? createPartition(partition, owner);
-      // A Map keeps the order of insertion, so the last entry is the most recently used.
       parts.delete(partition);
       parts.set(partition, last);
       if (parts.size > limit) {

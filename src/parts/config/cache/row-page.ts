@@ -62,7 +62,6 @@ export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }
 
-/** Whether the rows may be used while they are being refreshed. */
 export function isUsable(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.staleMs;
 }
@@ -131,7 +130,6 @@ function isExpired(row: ConfigRow, nowMs: number): boolean {
   return row.deleted !== true && !isCurrent(row, nowMs);
 }
 
-/** Caches a row that this process wrote, unless a newer version is known or `isUnchecked`. */
 export function note(
   page: Page,
   key: string,
@@ -146,7 +144,6 @@ export function note(
   page.stamp += 1;
 }
 
-/** Makes the next read wait for the store, and drops the fetch in progress. */
 export function invalidate(page: Page): void {
   page.dueMs = 0;
   page.staleMs = 0;

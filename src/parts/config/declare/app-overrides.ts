@@ -49,7 +49,7 @@ function overrideProblems(
     return [{ feature: "", key: printable(id), rule: "override-unknown", message, fix }];
   }
   const { feature, definition } = key;
-  // Nothing to check against: the validators report the invalid declaration.
+  // The validators report an invalid declaration.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>
@@ -73,7 +73,6 @@ function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
 
-/** Accepts objects of any realm, but no arrays, Maps or class instances. */
 function isPlainObject(value: unknown): value is AppOverrides {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

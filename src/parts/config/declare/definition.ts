@@ -40,7 +40,7 @@ export function definitionOf(
   });
 }
 
-/** Whether `value` is a definition: plain JavaScript may declare anything. */
+/** Needed because plain JavaScript may pass anything as a declaration. */
 export function isDefinition(value: unknown): value is ConfigKeyDefinition {
   return isRecord(value) && isRecord(value["declared"]);
 }

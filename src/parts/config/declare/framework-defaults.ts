@@ -6,7 +6,6 @@ const frameworkDefaults: ReadonlyMap<string, unknown> = new Map([
   ["files:config:max-upload-size-mb", 10],
 ]);
 
-/** Returns keelson's own default, clamped to the key's bounds, if it matches the key's type. */
 export function frameworkDefault(id: string, definition: ConfigKeyDefinition): unknown {
   const value = frameworkDefaults.get(id);
   if (value === undefined || typeMismatch(definition, value) !== undefined) return undefined;

@@ -6,7 +6,6 @@ import type { ConfigType, RegisteredConfigKey } from "./key.ts";
 import { hasKebabCase, isKeyId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
-/** Reports the problems of one aspect of a key. `keys` are all declared keys. */
 export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
 
 interface Subject extends RegisteredConfigKey {

@@ -42,7 +42,7 @@ export interface ConfigKeyDefinition {
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
-/** Type-level member that carries the type of a key's values; does not exist at run time. */
+/** Carries the type of a key's values; does not exist at run time. */
 declare const valueType: unique symbol;
 
 /**

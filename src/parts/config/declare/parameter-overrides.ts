@@ -111,13 +111,13 @@ function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
   return id.slice(configKeyId(feature, "").length);
 }
 
-/** Returns a registry of one key, encrypted for a SecureString so that no message shows it. */
+/** Marks the key of a SecureString as encrypted, so that no message shows the value. */
 function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
   const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
   return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
-/** Parses a value by the key's type. An invalid value stays a string, which the check rejects. */
+/** Returns an invalid value as the original string, which the check then rejects. */
 function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
   const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {

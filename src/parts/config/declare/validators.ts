@@ -46,7 +46,6 @@ function validate(registry: ConfigKeyRegistry, rule: Rule): void {
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** Returns the problems of a key. `keys` are all declared keys. */
 export function configKeyProblems(
   key: RegisteredConfigKey,
   keys: readonly RegisteredConfigKey[] = [],

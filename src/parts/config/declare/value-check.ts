@@ -3,7 +3,6 @@ import type { Bounds, ConfigKeyDefinition } from "./key.ts";
 
 type Fit = Pick<ConfigKeyDefinition, "type" | "options">;
 
-/** Returns why `value` does not match the key's type; `undefined` if it does. */
 export function typeMismatch({ type, options = [] }: Fit, value: unknown): string | undefined {
   switch (type) {
     case "number":
@@ -38,7 +37,6 @@ export function clamp(value: number, bounds: Bounds): number {
   return Math.min(Math.max(value, bounds.min), bounds.max);
 }
 
-/** Formats a value for a message, hiding the value of an encrypted key. */
 export function named(definition: Pick<ConfigKeyDefinition, "encrypted">, value: unknown): string {
   return definition.encrypted ? "(not shown)" : quoted(value);
 }

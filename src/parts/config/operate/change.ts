@@ -145,7 +145,7 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   };
 }
 
-/** Writes a row. Resolves to `false` if the stored version has changed since the read. */
+/** Resolves to `false` if the stored version has changed since the read. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,

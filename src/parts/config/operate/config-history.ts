@@ -39,7 +39,6 @@ export async function configHistory(
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, "history", id, authorized);
   const { store } = openOperatorSession(ctx, authorized.owner);
-  // One entry more than `limit`, to detect whether there is a next page.
   const entries = await callStore("read", () =>
     store.history({ partition, key: id }, { before, limit: limit + 1 }),
   );

@@ -41,7 +41,6 @@ export interface ConfigStore extends ConfigRowReader {
 
 interface SealedPage {
   readonly rows: readonly SealedRow[];
-  /** Number of table items that the scan read. */
   readonly scanned: number;
   readonly next?: string;
 }

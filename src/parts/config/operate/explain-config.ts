@@ -84,7 +84,6 @@ export interface ConfigExplanation extends ConfigItem {
   readonly cacheAgeMs?: number;
 }
 
-/** Hides who wrote a system row, for callers who may not write it. */
 function withoutWriter(level: ConfigLevel): ConfigLevel {
   if (level.source !== "system-row") return level;
   const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;

@@ -154,7 +154,7 @@ async function computedCandidate(
       suppliedByComputed(definition, value, note),
     );
   } catch {
-    // `compute` has logged the failure. Operators then need to see the other levels even more.
+    // `compute` has logged the failure; operators still need to see the other levels.
     const note = "the computed function failed";
     return { facts, supplied: { value: undefined, source }, note };
   }

@@ -7,7 +7,7 @@ import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts"
 import type { ConfigStore } from "./config-store.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
 
-/** Member of a `ctx.db` that opens sessions for operators. */
+/** Member of every `ctx.db` that opens sessions for operators. */
 export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
 export interface OperatorSession extends ConfigSession {
@@ -19,7 +19,6 @@ export interface OperatorSession extends ConfigSession {
 
 export type RowCache = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
-/** Part of every `ctx.db` that opens operators' sessions. */
 export interface OperatorDatabase {
   [operatorSession](owner: RowOwner): OperatorSession;
 }
@@ -62,7 +61,7 @@ export async function callStore<Result>(
   }
 }
 
-/** Logs an access to another tenant or user: few callers may do so, and always on record. */
+/** Logs an access to another tenant or user, because every such access must be traceable. */
 export function logOtherTarget(
   { log }: OperatorContext,
   operation: string,

@@ -102,7 +102,7 @@ export function authorizeTarget(
   return { owner, scope: scope ?? keyScope, isOther };
 }
 
-/** @throws ValidationError if the target has no tenant for a tenant row, or no user for a user row. */
+/** @throws ValidationError if a tenant row has no tenant, or a user row has no user. */
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
@@ -110,7 +110,7 @@ export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   throw new ValidationError([{ field: `${scope}Id`, error }]);
 }
 
-/** Returns the owner without the IDs narrower than `scope`, so that narrower rows do not apply. */
+/** Returns the owner without IDs narrower than `scope`, so that narrower rows do not apply. */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
@@ -122,7 +122,7 @@ export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/** Whether `user` may write the key's system row, and therefore see its writer and reason. */
+/** Whether `user` may write the key's system row, and so see who wrote it and why. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

@@ -25,11 +25,7 @@ const maxReason = 1_000;
 const smallestNumber = 1e-130;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
-/**
- * Returns the row that sets a value.
- *
- * @throws ValidationError with every invalid field; ConflictError `version_conflict`.
- */
+/** @throws ValidationError with every invalid field; ConflictError `version_conflict`. */
 export function rowToSet(
   definition: ConfigKeyDefinition,
   {
@@ -53,7 +49,6 @@ export function rowToSet(
   };
 }
 
-/** Returns the tombstone that resets a row; `undefined` if there is no value to reset. */
 export function rowToReset(
   options: ChangeOptions,
   current: ConfigRow | undefined,
@@ -115,7 +110,6 @@ function restoringProblem(
   return expiresAt !== undefined && expiresAt * 1000 <= nowMs ? "its value has expired" : undefined;
 }
 
-/** Returns the version of a row; 0 if there is no row or its version is invalid. */
 export function versionOf(row: ConfigRow | undefined): number {
   return isVersion(row?.version) ? row.version : 0;
 }

@@ -4,10 +4,7 @@ import type { RowOwner } from "./rows.ts";
 export type ReadSource = ConfigSource | "request";
 
 export interface ConfigReads {
-  /**
-   * Records a read of `owner`'s value. `version` is the version of the row that supplied the value,
-   * if any.
-   */
+  /** Records a read for `owner`; `version` belongs to the row that supplied the value, if any. */
   note(owner: RowOwner, id: string, source: ReadSource, version: number | undefined): void;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Creates a function that returns whether a name is new. It remembers the latest `limit` names; an
- * older name is new again.
- */
+/** Creates a function that returns whether a name is new: not among the latest `limit` names. */
 export function createFirstSeen(limit: number): (name: string) => boolean {
   const names = new Set<string>();
   return (name) => {

@@ -13,7 +13,6 @@ export interface KeyRows {
   readonly levels: readonly (RowLevel & { readonly row: ConfigRow | undefined })[];
   /** Whether a read at `nowMs` would return the same rows without waiting. */
   readonly isHeld: (nowMs: number) => boolean;
-  /** Decision made from exactly these rows, kept for the next read. */
   decision: Decision | undefined;
 }
 
@@ -65,7 +64,6 @@ export interface RowView {
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows>;
 }
 
-/** Creates a view that reads the store consistently on every call. */
 export function uncachedRows(reader: ConfigRowReader, owner: RowOwner): RowView {
   return {
     rowsOf: async (key, scope) => {

@@ -27,14 +27,12 @@ export interface ConfigSession extends RowOwner {
   readonly held: HeldDecisions;
   readonly cipher: RowCipher;
   readonly reads?: ConfigReads | undefined;
-  /** Returns the `ctx` of the computed function of `node`. */
   contextFor(node: ComputedNode): ComputedContext;
 }
 
-/** Member of a `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
+/** Member of every `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
 export const configSession: unique symbol = Symbol("keelson.configSession");
 
-/** Part of every `ctx.db` that opens sessions. */
 export interface ConfigDatabase {
   [configSession](caller: RowOwner): ConfigSession;
 }
@@ -78,7 +76,6 @@ export interface ConfigResolver {
   override(id: string): unknown;
 }
 
-/** Number of misfits that are remembered, so that each is reported once. */
 const rememberedMisfits = 10_000;
 
 /**
@@ -161,7 +158,7 @@ interface Read {
   readonly from: ComputedNode | undefined;
 }
 
-/** Creates the reports of a resolver; the object also identifies the resolver (`Decision.by`). */
+/** The returned object also identifies its resolver in {@link Decision}. */
 function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {
@@ -182,7 +179,7 @@ function createReports() {
 
 type Reports = ReturnType<typeof createReports>;
 
-/** Decides a key's value from its rows. The decision holds until one of the rows expires. */
+/** Decides a key's value. The decision holds until one of the rows expires. */
 function decide(
   { session, id, definition }: Read,
   rows: KeyRows,

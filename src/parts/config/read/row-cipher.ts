@@ -94,7 +94,6 @@ export function createRowCipher(
     /** Encrypts a value for the version that its row will have. */
     seal: (value: unknown, address: RowAddress, version: number) =>
       seal(JSON.stringify(value), address, version, bindVersion),
-    /** Whether a value has an old key, or is unbound although `bindVersion` is on. */
     isOutdated: ({ key, bound }: Sealed, activeKey: string) =>
       key !== activeKey || (bindVersion && bound === undefined),
     /**
@@ -112,7 +111,7 @@ export function createRowCipher(
   };
 }
 
-/** Returns `` for a row written by hand whose version is absent or not a number. */
+/** Rows written by hand may have no version, or a version that is not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

@@ -15,7 +15,6 @@ export interface ConfigRow {
   readonly deleted?: true;
   /** Key whose row replaced this one after a rename; this row no longer applies. */
   readonly renamedTo?: string;
-  /** Set if the row is stored under a former key. */
   readonly [formerPlace]?: FormerPlace;
 }
 
@@ -94,7 +93,7 @@ export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
-/** Returns a partition for history, apart from the rows so that reads never include it. */
+/** Keeps history apart from the rows, so that reads of rows never include it. */
 export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
