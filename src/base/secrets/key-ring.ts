@@ -20,7 +20,7 @@ interface RetiredKeyText {
   readonly until: string;
 }
 
-/** A job waits up to a year until it is due, then up to 14 days in a queue. */
+/** Longest life of a message: a year until a job is due, then 14 days in a queue. */
 const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;

@@ -17,8 +17,8 @@ export interface Refusal {
 }
 
 /**
- * Creates a function that checks the input of an operation such as `GetItem`. `prefix` starts the
- * keys of the caller's tenant; `undefined` in a run without a tenant.
+ * Creates a function that checks the input of an operation such as `GetItem`. `prefix` is the start
+ * of the tenant's keys, `undefined` in a run without a tenant.
  */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>) {
   const parse = createExpressions();

@@ -42,13 +42,13 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
 /** DynamoDB's limit for an expression. */
 const maxLength = 4_096;
 
-/** Parses an update; `undefined` if it cannot be parsed completely. */
+/** Parses an UpdateExpression; `undefined` if it cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
 }
 
-/** Parses conditions joined by AND; `undefined` if they cannot be parsed completely. */
+/** Parses a KeyConditionExpression; `undefined` if it cannot be parsed completely. */
 export function parseKeyCondition(text: string): readonly KeyCondition[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;
@@ -80,7 +80,7 @@ const kinds: Readonly<Record<string, Assignment["kind"]>> = {
   DELETE: "delete",
 };
 
-/** Reads assignments, which follow a keyword or a comma outside parentheses. Skips their values. */
+/** Each assignment follows a keyword, or a comma outside parentheses. */
 function readUpdate(tokens: readonly string[]): readonly Assignment[] | undefined {
   const found: Assignment[] = [];
   let at = 0;

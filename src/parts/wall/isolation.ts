@@ -18,7 +18,7 @@ export type OpenSession = (operation: string, input: unknown) => Promise<SignAsS
 
 export const acrossTag: SessionTag = { key: "across", value: "true" };
 
-/** `isWalled` tells from a physical name whether the table's rows belong to tenants. */
+/** `isWalled` returns whether the table with a physical name has rows of tenants. */
 export function sessionOpener(
   isolation: Isolation,
   isWalled: (table: string) => boolean,

@@ -19,7 +19,7 @@ export function keyProblem(key: unknown, { table, prefix }: Reach): string | und
   return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
 }
 
-/** A row may lack the key attribute of an index; with the attribute, it appears in that index. */
+/** A row with the key attribute of an index appears in the index, so the attribute is checked. */
 export function itemProblem(item: unknown, { table, prefix }: Reach): string | undefined {
   const { partitionKey, led } = table;
   if (!isRecord(item)) return unreadable;

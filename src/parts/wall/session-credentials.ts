@@ -26,7 +26,7 @@ interface SessionsOptions {
 export const sessionSeconds = 3_600;
 /** Each session takes about 2 KB; the least recently used are evicted. */
 export const maxSessions = 1_000;
-/** Times before expiry: credentials are renewed from `renewalMs` and unused from `leastMs`. */
+/** Remaining lifetimes below which credentials are renewed, and below which they are not used. */
 const [renewalMs, leastMs] = [300_000, 60_000];
 /** Time after a failure during which callers get the same error without a new attempt. */
 const failureMs = 1_000;

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 
-/** Ends a tenant's prefix. No encoded tenant contains it, so no prefix begins with another. */
+/** Ends every prefix. No encoded tenant contains it, so no prefix begins with another prefix. */
 export const separator = "/";
 
 /** AWS's limit for the value of a session tag. */

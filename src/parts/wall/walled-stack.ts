@@ -5,7 +5,7 @@ export type Stack = Database["middlewareStack"];
 
 interface Walling {
   readonly check: (operation: string, input: unknown) => Error | undefined;
-  /** Absent if the process's own credentials sign every command. */
+  /** Opens a command's session; absent if the process's own credentials sign every command. */
   readonly open?: OpenSession | undefined;
 }
 

@@ -173,7 +173,7 @@ class View implements RowView {
     const failed: Page[] = [];
     for (const [index, page] of awaited.entries()) {
       const flight = fetching[index];
-      // No flight: after a slow failure fetching is paused, and the page has outdated rows.
+      // Without a flight, fetching is paused after a slow failure, and the page has outdated rows.
       if (flight === undefined || flight.failure !== undefined) {
         if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
         failed.push(page);
@@ -192,7 +192,7 @@ class View implements RowView {
   #report(key: string, page: Page, nowMs: number): void {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
-    // `askedMs` is set: for a page that was never fetched, `#wait` has thrown the failure.
+    // `askedMs` is defined, because `#wait` throws for a page that was never fetched.
     const ageMs = nowMs - Number(page.askedMs);
     this.#onStale({ key, ageMs, reason: String(page.failure?.error) });
   }
@@ -204,7 +204,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** Includes keys of narrower scopes, because they may have rows in this partition too. */
+/** The page includes keys of narrower scopes, which may have rows in this partition too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }

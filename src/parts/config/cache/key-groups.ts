@@ -1,6 +1,6 @@
 import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 
-/** Keys of one feature, fetched together; `keys` lists which may have rows at each scope. */
+/** Keys of one feature, fetched together; `keys.tenant`, for example, may have tenant rows. */
 export interface KeyGroup {
   readonly feature: string;
   readonly keys: Readonly<Record<ConfigScope, readonly string[]>>;

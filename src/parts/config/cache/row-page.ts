@@ -57,7 +57,7 @@ export function createPage(partition: string, keys: readonly string[]): Page {
   };
 }
 
-/** Whether the rows need no refresh. Rows from before the clock was set back need one. */
+/** Whether the rows need no refresh. If the clock was set back to before `askedMs`, they do. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }

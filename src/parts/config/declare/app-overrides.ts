@@ -49,7 +49,7 @@ function overrideProblems(
     return [{ feature: "", key: printable(id), rule: "override-unknown", message, fix }];
   }
   const { feature, definition } = key;
-  // The validators report an invalid declaration.
+  // The validators report an invalid declaration, so the override is not checked.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>

@@ -114,8 +114,8 @@ export function createSystemConfig<
 }
 
 /**
- * Declares a key that each tenant's administrator sets (specification 2.1). Choose it if in doubt.
- * Never throws: `buildServer` reports invalid declarations.
+ * Declares a key that each tenant's administrator sets (specification 2.1). Use a tenant key if in
+ * doubt. Never throws: `buildServer` reports invalid declarations.
  *
  * @example
  * r.config({ keys: { maxUploadSizeMb: createTenantConfig("number", { default: 10 }) } });

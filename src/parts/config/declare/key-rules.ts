@@ -28,7 +28,7 @@ export const everyRule: readonly Rule[] = [
 const types: readonly ConfigType[] = ["number", "boolean", "select", "text"];
 const flags = ["allowPerRequest", "encrypted"];
 
-/** DynamoDB allows sort keys of 1,024 bytes; SSM allows names of 1,011 characters with path. */
+/** Below the limits of DynamoDB (sort keys of 1,024 bytes) and SSM (paths of 1,011 characters). */
 const longestId = 256;
 
 function nameProblems({ id, name }: Subject, report: Report): void {

@@ -46,7 +46,7 @@ export async function undoConfig(
 
 /** Options of `setConfig`. */
 export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
-  /** Time at which the value expires, in ISO 8601 with a time zone. Default: never. */
+  /** Future time at which the value expires, in ISO 8601 with a time zone. Default: never. */
   readonly expiresAt?: string | undefined;
 }
 

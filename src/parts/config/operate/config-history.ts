@@ -68,7 +68,7 @@ export interface ConfigHistoryItem {
   /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
   /**
-   * ID of the user who wrote. For a system row, only callers who may write it see `updatedBy` and
+   * ID of the writing user. For a system row, only callers who may write it see this field and
    * `reason`.
    */
   readonly updatedBy?: string;

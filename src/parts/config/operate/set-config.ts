@@ -46,7 +46,7 @@ export async function resetConfig(
   return storeChange(ctx, handle, resetChange(options));
 }
 
-/** Checks that the handle is one: plain JavaScript may pass a key's ID, or a missing handle. */
+/** Needed because plain JavaScript may pass a key's ID, or a handle that does not exist. */
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
   throw new TypeError(

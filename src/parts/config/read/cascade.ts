@@ -22,7 +22,7 @@ export interface Misfit {
 
 export type OnMisfit = (misfit: Misfit) => void;
 
-/** Values of one key by level; `undefined` for none. `null` is a value that matches no type. */
+/** Values of one key by level. `undefined` is no value; `null` is a value that fits no type. */
 export interface Levels {
   /** Rows that are neither deleted nor expired, the narrowest first. */
   readonly rows: readonly { readonly source: RowSource; readonly row: RowValue }[];

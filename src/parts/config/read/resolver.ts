@@ -108,14 +108,14 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /** Like `resolveWith`, but for a secret with an unknown key, reads the key ring and retries. */
+  /** Like `resolveWith`, but if a secret's key is unknown, reads the key ring and retries. */
   const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
       return resolveWith(read, rows);
     } catch (error) {
       // The cast is safe: `resolveWith` throws no other error synchronously.
       const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
-      // Even a read that did not wait must fail through its promise.
+      // Rejects instead of throwing, so that every read fails in the same way.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(read, rows));
     }
@@ -224,7 +224,7 @@ async function compute(
   return resolved;
 }
 
-/** Rethrows a typed error; any other error is a failure of the store. */
+/** Rethrows a typed error. Any other error is the store's and becomes `config_unavailable`. */
 export function unavailable(error: unknown, what: "read" | "written" = "read"): never {
   if (isTypedError(error)) throw error;
   const message = `Configuration cannot be ${what} at the moment`;

@@ -10,7 +10,7 @@ import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 export type RowValue =
   | {
       readonly value: unknown;
-      /** Whether the secret is not bound to its row's version, but must be. */
+      /** Whether the secret is not bound to its row's version, although `bindVersion` is on. */
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }

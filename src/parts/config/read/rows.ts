@@ -48,7 +48,7 @@ export interface ConfigRowReader {
 /** Source of a value that comes from a row (specification 2.2). */
 export type RowSource = "user-row" | "tenant-row" | "system-row";
 
-/** Caller whose rows are read. Without a tenant, neither tenant nor user rows apply. */
+/** Tenant and user whose rows are read. Without a tenant, only system rows apply. */
 export interface RowOwner {
   readonly tenantId: string | undefined;
   readonly userId: string | undefined;
