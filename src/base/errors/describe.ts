@@ -50,7 +50,6 @@ export function describeError(
   };
 }
 
-/** Returns the log data for any thrown value; never throws. */
 export function errorLog(error: unknown): ErrorDescription["log"] {
   return logOf(error, typed(error) ?? untyped, textOf(error, "stack", maxStack));
 }

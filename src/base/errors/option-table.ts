@@ -29,7 +29,6 @@ export function tableProblems(
     }
     const wanted = given === undefined ? undefined : check(given);
     if (wanted === undefined) return [];
-    // Of a secret, the message shows only the type.
     const shown = name === "secret" ? `a value of type ${typeof given}` : describe(given);
     const message = `${shown} is not allowed`;
     return [{ key, rule: "option-type", message, fix: `use ${wanted}` }];

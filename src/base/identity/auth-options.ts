@@ -1,7 +1,7 @@
 import type { BootProblem } from "../errors/boot.ts";
 import { isRecord } from "../errors/option-table.ts";
 
-/** Names of the claims that become `ctx.user`. No paths: `custom:tenantId` is one name. */
+/** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
   /** Claim with the user ID. Default `sub`. */
   readonly user?: string;
@@ -56,7 +56,7 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/** Whether tokens for other applications pass: unlike a secret, they share the key set. */
+/** Whether tokens for other applications pass: applications share a key set, but no secret. */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

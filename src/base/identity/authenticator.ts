@@ -32,7 +32,6 @@ const maxHeaderLength = "Bearer ".length + maxTokenLength;
  */
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
-  /** Default: the machine's clock. */
   readonly clock?: Clock | undefined;
 }) {
   const { auth, clock } = options;

@@ -9,7 +9,6 @@ export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-/** Maximum length of a user ID, a tenant ID or a role. */
 export const maxNameLength = 256;
 const maxRoles = 100;
 const maxRolesLength = 8192;

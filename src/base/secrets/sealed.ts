@@ -12,7 +12,7 @@ export interface Sealed {
   readonly bound?: unknown;
 }
 
-/** Names of where a value is stored, such as table and keys: it can be decrypted only there. */
+/** Location of a value, such as table and keys. The value can be decrypted only there. */
 export type Place = readonly string[];
 
 /** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */

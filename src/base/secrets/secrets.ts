@@ -9,8 +9,8 @@ export interface Secrets {
   /** Sets the first ring, or none. `askedMs` is the time of its request. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
-   * Returns the name of the active key, from a ring at most 10 s old, because a value encrypted with
-   * a key about to be removed would soon be unreadable.
+   * Returns the name of the active key, from a ring at most 10 s old, because a value encrypted
+   * with a key about to be removed would soon be unreadable.
    * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
    * it cannot be read.
    */

@@ -133,7 +133,6 @@ function endOfPath(tokens: readonly string[], at: number): number {
   }
 }
 
-/** Returns the index of the next comma or keyword outside parentheses, or of the end. */
 function endOfAction(tokens: readonly string[], begin: number): number | undefined {
   let depth = 0;
   for (let at = begin; at < tokens.length; at++) {

@@ -7,7 +7,7 @@ export type SignAsSession = (request: unknown) => void;
 
 /** Opens sessions whose credentials reach the rows of one tenant, or of all tenants. */
 export interface Isolation {
-  /** @throws FrameworkError `isolation_unavailable` if it gets no credentials for the session. */
+  /** @throws FrameworkError `isolation_unavailable` if the credentials are unavailable. */
   open(tag: SessionTag): Promise<SignAsSession>;
 }
 

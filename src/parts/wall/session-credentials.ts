@@ -38,9 +38,8 @@ interface Session {
 }
 
 /**
- * Creates a cache of session credentials. Concurrent callers share one call per session. The cache
- * renews credentials in the background five minutes before they expire. It measures their age by
- * this process's clock alone, so the clock's offset from AWS does not matter.
+ * Creates a cache of session credentials, which it renews in the background. It measures their age
+ * by this process's clock alone, so the clock's offset from AWS does not matter.
  */
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();

@@ -45,7 +45,7 @@ type SelectOptions<Type extends ConfigType, Option extends string> = Type extend
  * Options of a configuration key (specification 2.1). A key with neither `default` nor `computed`
  * may have the value `undefined`. `read` defaults to `access.authenticated`. `write` defaults to
  * `access.systemAdmin` for a system key, `access.admin` for a tenant key and `access.authenticated`
- * for a user key, so that all users may set their own value.
+ * for a user key: users set their own value.
  */
 export type KeyOptions<
   Type extends ConfigType,

@@ -16,7 +16,6 @@ export interface Resolved {
 /** Report of a value that violates its key's declaration. */
 export interface Misfit {
   readonly source: ConfigSource;
-  /** The violation and its consequence, for the log. */
   readonly reason: string;
 }
 

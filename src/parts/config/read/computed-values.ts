@@ -2,7 +2,7 @@
 export interface ComputedNode {
   readonly key: string;
   readonly waitsFor: Set<ComputedNode>;
-  /** Whether the evaluation has ended: then the node waits for no other, even with open reads. */
+  /** Whether the evaluation has ended. Then the node waits for no other, even if it still reads. */
   settled: boolean;
 }
 

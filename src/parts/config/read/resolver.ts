@@ -179,7 +179,6 @@ function createReports() {
 
 type Reports = ReturnType<typeof createReports>;
 
-/** Decides a key's value. The decision holds until one of the rows expires. */
 function decide(
   { session, id, definition }: Read,
   rows: KeyRows,
