@@ -64,7 +64,7 @@ export class PipelineError extends Error {
 
 /**
  * 404 `not_found`: a resource does not exist, or the caller must not learn that it exists
- * (specification 7). The message is "<resource> <id> not found", unless `details` replaces it.
+ * (specification 7). Unless `details` replaces it, the message is "<resource> <id> not found".
  *
  * @example
  * throw new NotFoundError("file", input.id);
@@ -78,8 +78,8 @@ export class NotFoundError extends PipelineError {
 }
 
 /**
- * 403 `access_denied`: the caller lacks a permission (specification 7). The message is "Access
- * denied: <permission>", unless `details` replaces it.
+ * 403 `access_denied`: the caller lacks a permission (specification 7). Unless `details` replaces
+ * it, the message is "Access denied: <permission>".
  *
  * @example
  * throw new AccessDeniedError("files.delete");
@@ -93,15 +93,15 @@ export class AccessDeniedError extends PipelineError {
 }
 
 /**
- * 422 `validation_error`: the input is invalid (specification 7). The message is "Validation
- * failed", unless `details` replaces it.
+ * 422 `validation_error`: the input is invalid (specification 7). Unless `details` replaces it, the
+ * message is "Validation failed".
  *
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
 export class ValidationError extends PipelineError {
   static override readonly name: string = "ValidationError";
-  /** Invalid fields, each with its problem. */
+  /** Invalid fields, each with one problem. */
   readonly fields: readonly FieldError[];
 
   constructor(fields: readonly FieldError[], details: MessageDetails | string = {}) {
@@ -113,7 +113,7 @@ export class ValidationError extends PipelineError {
 
 /**
  * 409 with a code of the application: the state of a resource forbids the request (specification
- * 7). The message is "Conflict: <code>", unless `details` replaces it.
+ * 7). Unless `details` replaces it, the message is "Conflict: <code>".
  *
  * @example
  * throw new ConflictError("file_locked", "Ann is editing the file");

@@ -44,8 +44,8 @@ export function saysWho(
 }
 
 /**
- * Parses a token's roles claim: at most 100 names, or a string, which is one name: `"Read-only
- * admin"` is not `admin`. Returns `undefined` if the claim is invalid.
+ * Parses a token's roles claim: at most 100 names, or a string, which is one name, so
+ * `"Read-only admin"` is not `admin`. Returns `undefined` if the claim is invalid.
  */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
