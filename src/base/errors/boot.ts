@@ -1,8 +1,8 @@
 /** Reason why a server cannot be built. */
 export interface BootProblem {
-  /** The feature that declares the key; `""` for an option of the server. */
+  /** Feature that declares the key; `""` for an option of the server. */
   readonly feature: string;
-  /** The key, handler, route or option. */
+  /** Key, handler, route or option that has the problem. */
   readonly key: string;
   /** Broken rule, in kebab case: `bounds-order`, `duplicate-handler`. */
   readonly rule: string;

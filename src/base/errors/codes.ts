@@ -1,6 +1,6 @@
 /**
- * HTTP statuses of keelson's error codes (specification 7). A `ConflictError` has its own code, a
- * `PipelineError` its own status.
+ * HTTP statuses of keelson's error codes (specification 7). Applications choose the code of a
+ * `ConflictError` and the status of a `PipelineError`.
  */
 export const errorCodes = Object.freeze({
   malformed_request: 400,

@@ -4,9 +4,9 @@ import { ConflictError } from "./errors.ts";
  * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`); nothing is written.
  */
 export class CommitConditionError extends ConflictError {
-  /** Index of the item, from 0. */
+  /** Index of the item whose condition failed, from 0. */
   readonly index: number;
-  /** DynamoDB's reason. */
+  /** DynamoDB's message for the failed condition. */
   readonly reason: string;
 
   constructor(index: number, reason: string) {

@@ -1,14 +1,14 @@
 import { errorCodes } from "./codes.ts";
 import { type FieldError, isTypedError } from "./errors.ts";
 
-/** The uniform body of an error response (specification 2.7). */
+/** Body of every error response (specification 2.7). */
 interface ErrorBody {
   readonly error: string;
   readonly message: string;
   readonly requestId: string;
-  /** Only for validation errors. */
+  /** Present only for validation errors. */
   readonly fields?: readonly FieldError[];
-  /** Only in development. */
+  /** Present only in development. */
   readonly stack?: string;
 }
 
@@ -30,8 +30,8 @@ const maxFields = 100;
 const maxCauses = 10;
 
 /**
- * Describes any thrown value (specification 7); never throws. The message of an untyped error stays
- * on the server.
+ * Returns the response and log data for any thrown value (specification 7); never throws. The
+ * message of an untyped error appears only in the log.
  */
 export function describeError(
   error: unknown,
@@ -50,7 +50,6 @@ export function describeError(
   };
 }
 
-/** Describes any thrown value for the log; never throws. */
 export function errorLog(error: unknown): ErrorDescription["log"] {
   return logOf(error, typed(error) ?? untyped, textOf(error, "stack", maxStack));
 }
@@ -81,7 +80,7 @@ const untyped = {
   fields: undefined,
 };
 
-/** The brand does not guarantee the types of the members. */
+/** Checks the types of the members, because the brand does not guarantee them. */
 function typed(error: unknown) {
   try {
     if (!isTypedError(error)) return undefined;
@@ -105,7 +104,7 @@ function typed(error: unknown) {
 function fieldsOf(fields: unknown): FieldError[] | undefined {
   if (!Array.isArray(fields)) return undefined;
   const sound: FieldError[] = [];
-  // By index: an object that imitates an array may override `slice` and `map`.
+  // Read by index, because an array of an unknown class may override `slice` and `map`.
   for (let index = 0; index < Math.min(fields.length, maxFields); index++) {
     const field: Partial<FieldError> | null | undefined = fields[index];
     sound.push({
@@ -127,7 +126,6 @@ function headersOf(headers: unknown): Record<string, string> {
   return safe;
 }
 
-/** Stops at a limit or a cycle. */
 function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];

@@ -14,11 +14,11 @@ export interface ErrorDetails {
 }
 
 export interface MessageDetails extends ErrorDetails {
-  /** Replaces the default message. The code does not change. */
+  /** Message instead of the default message. The code does not change. */
   readonly message?: string;
 }
 
-/** Two copies of the package recognize each other's errors by it. */
+/** Symbol by which two copies of the package recognize each other's errors. */
 export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
 
 /**
@@ -29,15 +29,15 @@ export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
  * throw new PipelineError("The archive is being rebuilt", 503);
  */
 export class PipelineError extends Error {
-  // Explicit, here and below, for bundlers that shorten class names.
+  // Every error class sets its name, because bundlers may shorten class names.
   static override readonly name: string = "PipelineError";
-  /** `error` member of the response body. */
+  /** Error code, sent as the `error` member of the response body. */
   readonly code: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Status for error handlers that follow `http-errors`, such as Middy's. */
   declare readonly statusCode: number;
-  /** Allows those handlers to send the message: always `true`. */
+  /** Allows error handlers that follow `http-errors` to send the message: always `true`. */
   declare readonly expose: boolean;
 
   constructor(
@@ -63,8 +63,8 @@ export class PipelineError extends Error {
 }
 
 /**
- * 404 `not_found`, "<resource> <id> not found": a resource does not exist, or the caller must not
- * learn that it does (specification 7). `details` may be another message.
+ * 404 `not_found`: a resource does not exist, or the caller must not learn that it exists
+ * (specification 7). Unless `details` replaces it, the message is "<resource> <id> not found".
  *
  * @example
  * throw new NotFoundError("file", input.id);
@@ -78,8 +78,8 @@ export class NotFoundError extends PipelineError {
 }
 
 /**
- * 403 `access_denied`: the caller lacks a permission (specification 7). `details` may be another
- * message.
+ * 403 `access_denied`: the caller lacks a permission (specification 7). Unless `details` replaces
+ * it, the message is "Access denied: <permission>".
  *
  * @example
  * throw new AccessDeniedError("files.delete");
@@ -93,15 +93,15 @@ export class AccessDeniedError extends PipelineError {
 }
 
 /**
- * 422 `validation_error`, "Validation failed": the input is invalid (specification 7). `details`
- * may be another message.
+ * 422 `validation_error`: the input is invalid (specification 7). Unless `details` replaces it, the
+ * message is "Validation failed".
  *
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
 export class ValidationError extends PipelineError {
   static override readonly name: string = "ValidationError";
-  /** One problem per field. */
+  /** Invalid fields, each with one problem. */
   readonly fields: readonly FieldError[];
 
   constructor(fields: readonly FieldError[], details: MessageDetails | string = {}) {
@@ -112,8 +112,8 @@ export class ValidationError extends PipelineError {
 }
 
 /**
- * 409 with an application code, "Conflict: <code>": the state of a resource forbids the request
- * (specification 7). `details` may be the message.
+ * 409 with a code of the application: the state of a resource forbids the request (specification
+ * 7). Unless `details` replaces it, the message is "Conflict: <code>".
  *
  * @example
  * throw new ConflictError("file_locked", "Ann is editing the file");
@@ -139,7 +139,7 @@ export class FrameworkError extends PipelineError {
   }
 }
 
-/** Hidden from log lines. Writable, because older code sets these members itself. */
+/** Describes a member that log lines omit. Writable, because older code sets these members. */
 function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
 }

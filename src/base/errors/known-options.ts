@@ -1,6 +1,6 @@
 import { quoted } from "./quoted.ts";
 
-/** `call` names the call in the message. @throws TypeError for an unknown option. */
+/** @throws TypeError that names `call`, if `options` is no object or has an unknown option. */
 export function assertKnownOptions(call: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;
   if (typeof options !== "object" || options === null || Array.isArray(options)) {

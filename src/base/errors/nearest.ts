@@ -1,7 +1,7 @@
-/** Characters compared: the cost is the product of both lengths. */
+/** Maximum number of characters compared: the cost is the product of both lengths. */
 const longest = 256;
 
-/** The candidate that `name` most likely misspells: at most a third of it differs. */
+/** Returns the candidate that `name` most likely misspells, in at most a third of its letters. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let fewest = Math.floor(Math.min(name.length, longest) / 3) + 1;

@@ -1,15 +1,13 @@
 import type { BootProblem } from "./boot.ts";
 
-/** Returns the accepted form if the value does not have it. */
+/** Returns `undefined` if the value is accepted, otherwise what is accepted instead. */
 type OptionCheck = (value: unknown) => string | undefined;
 
 export type OptionTable = Readonly<Record<string, OptionCheck>>;
 
 export type OptionProblem = Pick<BootProblem, "key" | "rule" | "message" | "fix">;
 
-/**
- * Checks options, which may be absent. `path` is empty for those of the call itself. Never throws.
- */
+/** Returns the problems of options, which may be absent. `path` prefixes names. Never throws. */
 export function tableProblems(
   path: string,
   options: unknown,
@@ -31,14 +29,13 @@ export function tableProblems(
     }
     const wanted = given === undefined ? undefined : check(given);
     if (wanted === undefined) return [];
-    // A secret shows only its type.
     const shown = name === "secret" ? `a value of type ${typeof given}` : describe(given);
     const message = `${shown} is not allowed`;
     return [{ key, rule: "option-type", message, fix: `use ${wanted}` }];
   });
 }
 
-/** For an option that another check covers. */
+/** Accepts any value, for an option that another check covers. */
 export const unchecked: OptionCheck = () => undefined;
 
 export const flag: OptionCheck = (value) =>

@@ -1,4 +1,4 @@
-/** Two copies of the package recognize each other's errors by it. */
+/** Symbol by which two copies of the package recognize each other's errors. */
 export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**
@@ -19,7 +19,6 @@ export class PermanentError extends Error {
   }
 }
 
-/** Whether `error` is permanent, from this copy of the package or another. */
 export function isPermanent(error: unknown): error is PermanentError {
   return (
     typeof error === "object" &&

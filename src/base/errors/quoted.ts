@@ -1,4 +1,4 @@
-/** In UTF-16 code units. */
+/** Maximum length, in UTF-16 code units. */
 const longest = 80;
 
 /** Formats any value on one bounded line. Never throws. */

@@ -4,13 +4,13 @@ import { permanentBrand } from "./permanent-error.ts";
 
 /**
  * 409 `unknown_outcome`, thrown by `ctx.step` with `ifUnknown: "refuse"`: an earlier run started
- * the step, and its outcome is unknown until an operator resolves it (`keelson steps resolve`). For
- * a message or a schedule it is permanent: straight to the dead-letter queue.
+ * the step, and its outcome is unknown until an operator resolves it (`keelson steps resolve`). The
+ * error is permanent, so a message or a scheduled run goes straight to the dead-letter queue.
  */
 export class UnknownOutcomeError extends PipelineError {
   static override readonly name: string = "UnknownOutcomeError";
   readonly step: string;
-  /** Key of the step, the ID for `keelson steps resolve`. */
+  /** Key of the step, which `keelson steps resolve` takes as its ID. */
   readonly key: string;
 
   constructor(step: string, key: string) {

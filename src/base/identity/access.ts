@@ -17,16 +17,16 @@ const kinds = [
 declare const callerType: unique symbol;
 
 /**
- * Frozen plain data that determines which callers have access, created only by {@link access}
- * (specification 5). `Caller` is the type of `ctx.user` after the check.
+ * Rule that determines which callers have access (specification 5): frozen plain data, created only
+ * by {@link access}. `Caller` is the type of `ctx.user` after the check.
  */
 export interface AccessRule<Caller extends User = User> {
-  /** Recognized by every copy of the package. */
+  /** Mark by which every copy of the package recognizes a rule. */
   readonly [accessBrand]: true;
   readonly kind: (typeof kinds)[number];
-  /** The role names of `roles`; empty for every other kind. */
+  /** Role names of a `roles` rule; empty for every other kind. */
   readonly names: readonly string[];
-  /** The parts of `anyOf` and `allOf`; empty for every other kind. */
+  /** Parts of an `anyOf` or `allOf` rule; empty for every other kind. */
   readonly rules: readonly AccessRule[];
   readonly [callerType]?: () => Caller;
 }
@@ -38,7 +38,7 @@ type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
 type TenantRule = AccessRule<TenantUser>;
 
-/** Signed in, or with a tenant, only if every rule requires it. */
+/** Caller that `anyOf` admits: signed in, or with a tenant, only if every rule requires it. */
 type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : [Rules[number]] extends [TenantRule]
@@ -46,8 +46,8 @@ type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [A
     : User;
 
 /**
- * Only rules that are certain to be present count, and the strictest one decides: a list after
- * other rules may be empty, and a union of two rules may be either.
+ * Caller that `allOf` admits: the strictest rule that is certain to be present decides. A list
+ * after other rules may be empty, and a union of two rules may be either rule.
  */
 type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [
   Rules[number],
@@ -118,15 +118,14 @@ export const access = Object.freeze({
   },
 });
 
-/** Recognizes rules of {@link access}, from this copy of the package or another. */
 export function isAccessRule(value: unknown): value is AccessRule {
   if (typeof value !== "object" || value === null) return false;
-  // Safe: each member is checked before use.
+  // The cast is safe: each member is checked before use.
   const candidate = value as Partial<AccessRule>;
   return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
 }
 
-/** An unknown kind of rule rejects every user. */
+/** Whether the rule admits the user. An unknown kind of rule admits nobody. */
 export function allows(rule: AccessRule, user: User): boolean {
   switch (rule.kind) {
     case "everyone":
@@ -144,14 +143,13 @@ export function allows(rule: AccessRule, user: User): boolean {
     case "anyOf":
       return rule.rules.some((part) => allows(part, user));
     case "allOf":
-      // A rule from another copy with an emptied list must not admit everyone.
+      // A rule with an empty list, from another copy of the package, must not admit everyone.
       return rule.rules.length > 0 && rule.rules.every((part) => allows(part, user));
     default:
       return false;
   }
 }
 
-/** Formats a rule as in code: `roles(editor, owner)`. */
 export function describeRule(rule: AccessRule): string {
   if (rule.kind === "roles") return `roles(${rule.names.join(", ")})`;
   if (rule.kind === "anyOf" || rule.kind === "allOf")

@@ -3,7 +3,7 @@ import { type AccessRule, allows, describeRule } from "./access.ts";
 import type { User } from "./user.ts";
 
 /**
- * Checks an internal call to `handler`.
+ * Checks that `user` may call `handler`, in a call from another handler.
  * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
  * AccessDeniedError (403) without access.
  */

@@ -1,28 +1,28 @@
 import type { BootProblem } from "../errors/boot.ts";
 import { isRecord } from "../errors/option-table.ts";
 
-/** Claims that become `ctx.user`. Names are not paths: `custom:tenantId` is one name. */
+/** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
-  /** Claim of the user ID. Default `sub`. */
+  /** Claim with the user ID. Default `sub`. */
   readonly user?: string;
-  /** Claim of the tenant ID. Default `tenantId`. */
+  /** Claim with the tenant ID. Default `tenantId`. */
   readonly tenant?: string;
-  /** Claim of the roles. Default `roles`. */
+  /** Claim with the roles. Default `roles`. */
   readonly roles?: string;
 }
 
-/** Options for verifying tokens: `jwks` or `secret` (specification 5). */
+/** Options for verifying tokens, with either `jwks` or `secret` (specification 5). */
 export interface AuthOptions {
-  /** URL of a JSON Web Key Set: `https`, or `http` on this machine. Signatures are asymmetric. */
+  /** URL of a JSON Web Key Set for asymmetric signatures: `https`, or `http` on this machine. */
   readonly jwks?: string;
-  /** Secret shared with the token issuer, at least 32 bytes. Signatures are HS256. */
+  /** Secret shared with the token issuer for HS256 signatures, at least 32 bytes. */
   readonly secret?: string;
   /**
-   * The only accepted `iss`. Default: not checked. In production, `jwks` requires `issuer` or
+   * The only accepted `iss` value. Default: not checked. In production, `jwks` requires `issuer` or
    * `audience`.
    */
   readonly issuer?: string;
-  /** Accepted `aud` values; a token needs one. Default: not checked. */
+  /** Accepted `aud` values, of which a token needs one. Default: not checked. */
   readonly audience?: string | readonly string[];
   readonly claims?: ClaimNames;
   /** Allowed clock difference for `exp` and `nbf`, in seconds, from 0 to 300. Default 0. */
@@ -34,7 +34,7 @@ type AuthProblem = Omit<BootProblem, "feature">;
 /** RFC 7518 forbids keys shorter than the output of HS256. */
 const minSecretBytes = 32;
 
-/** Never throws, and never repeats a secret. */
+/** Returns the problems of the options. Never throws, and never repeats a secret. */
 export function authProblems(options: unknown): AuthProblem[] {
   try {
     if (!isRecord(options))
@@ -56,7 +56,7 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/** An issuer shares a secret with one application only, a key set with all of them. */
+/** Whether tokens for other applications pass: applications share a key set, but no secret. */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

@@ -15,7 +15,7 @@ import type { User } from "./user.ts";
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Verified by an API Gateway authorizer. Set only by the Lambda host. */
+  /** Claims that an API Gateway authorizer verified. Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
@@ -25,14 +25,13 @@ const maxTokenLength = 8 * 1024;
 const maxHeaderLength = "Bearer ".length + maxTokenLength;
 
 /**
- * Without `auth`, only a gateway's claims identify a caller; with it, they take precedence over
- * tokens. The first token loads jose.
+ * Creates an authenticator. Without `auth`, only a gateway's claims identify a caller; with `auth`,
+ * tokens do so too, but a gateway's claims take precedence. The first token loads jose.
  *
  * @throws BootError if `auth` has problems.
  */
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
-  /** Default: the machine's clock. */
   readonly clock?: Clock | undefined;
 }) {
   const { auth, clock } = options;
@@ -65,13 +64,13 @@ export function createAuthenticator(options: {
       return verified(open(auth), token, auth);
     },
     /**
-     * Identifies the caller of a request that is rejected in any case. Never fails, and never
-     * fetches a key set.
+     * Identifies the caller of a request that is rejected anyway. Never fails, and never fetches a
+     * key set.
      */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known.user;
-      // The key set is loaded only after a first token needs it.
+      // Without a verifier, no token has needed the key set yet, so no key is known.
       if (auth === undefined || (auth.secret === undefined && verifier === undefined))
         return undefined;
       const token = bearerToken(authorization);
@@ -104,7 +103,7 @@ async function verified(
   } catch (error) {
     const problem = tokenFault(error);
     if (problem !== undefined) return { user: undefined, problem };
-    // The token may be valid. A 401 would make clients discard it.
+    // The token may be valid, and a 401 would make clients discard it.
     throw new PipelineError("The caller's identity cannot be verified at the moment", 503, {
       cause: error,
       headers: { "retry-after": "2" },
@@ -130,7 +129,7 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Pins algorithms, `iss`, `aud` and a required `exp`. */
+/** Creates a verifier, which pins algorithms, `iss` and `aud` and requires `exp`. */
 async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
@@ -150,9 +149,9 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
     return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
   };
   return {
-    /** @throws errors that {@link tokenFault} explains. */
+    /** Returns a token's claims. @throws errors that {@link tokenFault} explains. */
     verify: verifyWith(keys.find),
-    /** Never fetches keys. @throws also if the token's key is not among the known ones. */
+    /** Like `verify`, but never fetches keys. @throws also if the token's key is not known. */
     verifyAtHand: verifyWith(keys.findAtHand),
   };
 }
@@ -166,11 +165,11 @@ async function secretKeys(secret: string): Promise<RemoteKeys> {
 }
 
 /**
- * Describes the token's fault for the client; `undefined` for an unlisted error, which counts as
- * the server's: a failure of the key set must not look like a bad token.
+ * Describes the token's fault for the client; `undefined` for an unlisted error, which is a fault
+ * of the server: a failure of the key set must not look like a bad token.
  */
 function tokenFault(error: unknown): string | undefined {
-  // Safe: the members of jose's errors are only compared.
+  // The cast is safe: the members of jose's errors are only compared.
   const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
   return code === "ERR_JWT_CLAIM_VALIDATION_FAILED"
     ? claimFault(String(claim), reason === "missing")

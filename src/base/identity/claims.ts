@@ -2,13 +2,13 @@ import type { ClaimNames } from "./auth-options.ts";
 import type { User } from "./user.ts";
 
 /**
- * The caller, or why it is unknown: safe to send to the client, `undefined` without credentials.
+ * The caller, or the problem of the credentials, which may be sent to the client. The problem is
+ * `undefined` for a request without credentials.
  */
 export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-/** Of a user, tenant or role. */
 export const maxNameLength = 256;
 const maxRoles = 100;
 const maxRolesLength = 8192;
@@ -17,7 +17,7 @@ const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
 /**
  * Creates a `User` from verified claims. User and tenant are non-empty strings without control
  * characters, at most 256 characters. An invalid claim rejects the whole set (specification 5).
- * `rolesOf` parses the verifier's format of roles.
+ * `rolesOf` parses the roles claim.
  */
 export function identify(
   claims: Readonly<Record<string, unknown>>,
@@ -35,7 +35,7 @@ export function identify(
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
 
-/** Whether `claims` contain anything about the caller, valid or not. */
+/** Whether `claims` include a user, tenant or roles, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -44,8 +44,8 @@ export function saysWho(
 }
 
 /**
- * Reads a token's roles claim: at most 100 names, or one string as one name: `"Read-only admin"` is
- * not `admin`. Returns `undefined` if the claim is invalid.
+ * Parses a token's roles claim: at most 100 names, or a string, which is one name, so
+ * `"Read-only admin"` is not `admin`. Returns `undefined` if the claim is invalid.
  */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
@@ -56,14 +56,14 @@ export function parseRoles(claim: unknown): string[] | undefined {
 
 /** Claims verified by an API Gateway authorizer. */
 export interface GatewayClaims {
-  /** Kind of the authorizer. Each converts lists to strings differently. */
+  /** Kind of the authorizer: each kind converts lists to strings differently. */
   readonly by: "jwt" | "cognito" | "lambda";
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Reads a roles claim from a gateway, which converts lists to strings. Any other string is one
- * role:
+ * Parses a roles claim from a gateway, which converts lists to strings. A string that is no list is
+ * one role:
  *
  * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
  * |---|---|---|---|
@@ -72,16 +72,16 @@ export interface GatewayClaims {
  * | `"admin,user"` | `admin,user` | `admin`, `user` | `admin,user` |
  * | `"Read-only admin"` | `Read-only admin` | the same | the same |
  *
- * In brackets, one role with a space is indistinguishable from two roles. In a comma-separated
- * list, the same applies to a role with a comma.
+ * In brackets, a role that contains a space looks like two roles; in a comma-separated list, a role
+ * that contains a comma does.
  */
 export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): string[] | undefined {
   return parseRoles(typeof claim === "string" ? splitRoles(claim, by) : claim);
 }
 
 /**
- * Half a surrogate pair would become U+FFFD, so that two names could become equal. SQS rejects
- * events of a user with U+FFFE or U+FFFF.
+ * Whether a value is a valid ID or role. Half a surrogate pair would become U+FFFD, so that two
+ * names could become equal. SQS rejects messages that contain U+FFFE or U+FFFF.
  */
 export function isIdentifier(value: unknown): value is string {
   return (
@@ -108,7 +108,7 @@ function splitRoles(text: string, by: GatewayClaims["by"]): readonly string[] | 
   if (text.length > maxRolesLength) return undefined;
   if (by === "cognito") return textList(text) ?? named(text, text.split(","));
   if (!text.startsWith("[") || !text.endsWith("]")) return named(text, [text]);
-  // An HTTP API sends the role "7" as `[7]`: only lists of strings count as JSON.
+  // An HTTP API sends the role "7" as `[7]`, so only lists of strings are parsed as JSON.
   const inside = text.slice(1, -1);
   return textList(text) ?? (by === "jwt" ? named(inside, inside.split(" ")) : undefined);
 }
@@ -122,7 +122,7 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/** A remaining bracket or quote means an unknown format. */
+/** Returns `undefined` for a remaining bracket or quote, which means an unknown format. */
 function named(text: string, names: readonly string[]): string[] | undefined {
   if (/[[\]"']/.test(text)) return undefined;
   return names.map((name) => name.trim()).filter((name) => name !== "");

@@ -5,11 +5,11 @@ export type RemoteKeyLimits = Readonly<Record<keyof typeof defaults, number>>;
 
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
-  /** Never fetches. */
+  /** Finds a key among those already fetched. */
   readonly findAtHand: JWTVerifyGetKey;
 }
 
-/** The token can be neither accepted nor rejected. */
+/** Thrown if a token can be neither accepted nor rejected, because keys are unavailable. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
     const message = `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`;
@@ -19,29 +19,28 @@ export class KeysUnavailableError extends Error {
 }
 
 const defaults = Object.freeze({
-  /** Timeout of one fetch. */
   timeoutMs: 2_000,
-  /** Maximum size of the key set. */
   maxBytes: 256 * 1024,
   /** Age after which the key set is fetched again. */
   maxAgeMs: 600_000,
-  /** Maximum age for use while the endpoint is down. */
+  /** Maximum age of a key set that is used while the endpoint is down. */
   maxStaleMs: 3_600_000,
-  /** Minimum time from a successful fetch to one for an unknown key. */
+  /** Minimum time from a successful fetch to a fetch for an unknown key. */
   cooldownMs: 10_000,
-  /** Minimum time from a failed fetch to the next. */
+  /** Minimum time from a failed fetch to the next fetch. */
   retryMs: 2_000,
 });
 
 /**
- * Finds keys in a remote key set. Unlike jose's: known keys survive an outage, tokens cannot cause
- * more fetches than `cooldownMs` and `retryMs` allow, and `clock` provides the time.
+ * Creates functions that find keys in a remote key set. Unlike in jose's remote key set, known keys
+ * survive an outage, tokens cannot cause more fetches than `cooldownMs` and `retryMs` allow, and
+ * `clock` provides the time.
  *
  * | known keys | token's key | endpoint | outcome |
  * |---|---|---|---|
- * | younger than `maxAgeMs` | among them | not asked | the key |
+ * | younger than `maxAgeMs` | among them | not called | the key |
  * | younger than `maxStaleMs` | among them | down | the key |
- * | any | not among them | answers, or asked just now | jose's `JWKSNoMatchingKey` |
+ * | any | not among them | answers, or just called | jose's `JWKSNoMatchingKey` |
  * | any | not among them | down | `KeysUnavailableError` |
  * | none, or older | any | down | `KeysUnavailableError` |
  */
@@ -78,7 +77,7 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /** Fetches once for all callers, within the limits. Never throws. */
+  /** Fetches the key set once for all concurrent callers, within the limits. Never throws. */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
@@ -115,6 +114,6 @@ async function fetchKeySet(url: URL, timeoutMs: number, maxBytes: number): Promi
     if (bytes > maxBytes) throw new Error(`the endpoint's answer is longer than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
-  // Safe: createLocalJWKSet checks the shape.
+  // The cast is safe: `createLocalJWKSet` checks the shape.
   return JSON.parse(text + decoder.decode()) as JSONWebKeySet;
 }

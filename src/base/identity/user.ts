@@ -1,8 +1,8 @@
 /** The caller (specification 2.6), from a verified token or claims verified by the gateway. */
 export interface User {
-  /** `undefined` for a caller that is not signed in, and in a system run. */
+  /** User ID; `undefined` for a caller that is not signed in, and in a system run. */
   readonly id: string | undefined;
-  /** `undefined` for a caller that is not signed in. */
+  /** Tenant ID; `undefined` for a caller that is not signed in. */
   readonly tenantId: string | undefined;
   readonly roles: readonly string[];
 }

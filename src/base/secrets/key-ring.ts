@@ -4,11 +4,11 @@ import { isRecord } from "../errors/option-table.ts";
 export interface KeyRing {
   readonly active: string;
   readonly keys: ReadonlyMap<string, KeyObject>;
-  /** Removed keys; they verify the messages that they signed, but open no values. */
+  /** Removed keys, which verify messages that they signed but decrypt no values. */
   readonly retired?: ReadonlyMap<string, { readonly proof: KeyObject; readonly untilMs: number }>;
 }
 
-/** A key ring in its parameter. Each key is 32 bytes in Base64. */
+/** Key ring as stored in its SSM parameter. Each key is 32 bytes in Base64. */
 export interface KeyRingText {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
@@ -20,7 +20,7 @@ interface RetiredKeyText {
   readonly until: string;
 }
 
-/** A job waits up to a year until it is due, then up to 14 days in a queue. */
+/** Longest life of a message: a year until a job is due, then 14 days in a queue. */
 const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;
@@ -28,8 +28,8 @@ const keyName = /^[A-Za-z0-9._-]{1,64}$/;
 const shape = '{ "active": "<name>", "keys": { "<name>": "<32 bytes in Base64>" } }';
 
 /**
- * Reads `{ "active": "2026", "keys": { "2025": "…", "2026": "…" } }`.
- * @throws TypeError without the text.
+ * Parses a key ring: `{ "active": "2026", "keys": { "2025": "…", "2026": "…" } }`.
+ * @throws TypeError if it is invalid; the message never contains the text.
  */
 export function parseKeyRing(text: string): KeyRing {
   const { active, keys, retired = {} } = parseKeyRingText(text);
@@ -45,7 +45,7 @@ export function parseKeyRing(text: string): KeyRing {
   };
 }
 
-/** Checks a ring without decoding its keys, for tools that edit it. */
+/** Like {@link parseKeyRing}, but keeps the keys as text, for tools that edit the ring. */
 export function parseKeyRingText(text: string): KeyRingText {
   let ring: unknown;
   try {
@@ -60,7 +60,7 @@ export function parseKeyRingText(text: string): KeyRingText {
   const { active, keys, retired = {} } = ring;
   if (!isRecord(retired)) throw new TypeError("`retired` of the key ring is not an object");
   for (const name of [...Object.keys(keys), ...Object.keys(retired)]) {
-    // Not named: it may be a misplaced secret.
+    // The message omits the name, which may be a misplaced secret.
     if (!isKeyName(name))
       throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
   }
@@ -77,7 +77,7 @@ export function parseKeyRingText(text: string): KeyRingText {
       );
     }
   }
-  // Safe: checked above.
+  // The casts are safe: the loops above have checked all keys.
   const read = { active, keys: keys as Record<string, string> };
   return ring["retired"] === undefined
     ? read
@@ -89,8 +89,8 @@ export function newRingKey(): string {
 }
 
 /**
- * Signs messages and opens no values. Rings store it for retired keys: its derivation must never
- * change.
+ * Derives the key that signs messages and decrypts no values. Its derivation must never change,
+ * because rings store it for retired keys.
  */
 export function proofKey(ringKey: KeyObject): KeyObject {
   return createSecretKey(
@@ -117,7 +117,7 @@ export function isKeyName(name: string): boolean {
   return keyName.test(name);
 }
 
-/** Processes that share the secret share the ring. */
+/** Derives a key ring from a secret, so that processes with the same secret share the ring. */
 export function developmentKeyRing(secret: string): KeyRing {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "keelson development key ring", keyBytes));
   return { active: "development", keys: new Map([["development", createSecretKey(key)]]) };
@@ -126,7 +126,7 @@ export function developmentKeyRing(secret: string): KeyRing {
 function isKey(value: unknown): boolean {
   if (typeof value !== "string") return false;
   const bytes = Buffer.from(value, "base64");
-  // Encoded again, because Buffer skips characters that are not Base64.
+  // The bytes are encoded again, because Buffer skips characters that are not Base64.
   return bytes.byteLength === keyBytes && bytes.toString("base64") === value.trim();
 }
 

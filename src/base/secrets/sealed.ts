@@ -1,25 +1,24 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 
-/** A value that only a key of the ring opens. */
+/** Encrypted value, which a key of the key ring decrypts. */
 export interface Sealed {
-  /** Version of the format: 1. Values of other versions are sealed, too, but do not open. */
+  /** Version of the format: 1. Other versions are recognized, but cannot be decrypted. */
   readonly sealed: number;
   /** Name of the key in the ring. */
   readonly key: string;
-  /** Initialization vector, tag and ciphertext. */
+  /** Initialization vector, authentication tag and ciphertext. */
   readonly data: Uint8Array;
-  /** `version` for a value that opens only at the row version it was sealed for. */
+  /** `"version"` for a value that is decrypted only at the row version it was encrypted for. */
   readonly bound?: unknown;
 }
 
-/** Table, partition key, sort key: where the value opens, and nowhere else. */
+/** Location of a value, such as table and keys. The value can be decrypted only there. */
 export type Place = readonly string[];
 
-/** 96 bits, as NIST SP 800-38D recommends for GCM. Random ones are safe for 2^32 values per key. */
+/** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */
 const vectorBytes = 12;
 const tagBytes = 16;
 
-/** Seals with AES-256-GCM and binds to the place. */
 export function sealText(
   text: string,
   place: Place,
@@ -32,7 +31,7 @@ export function sealText(
   return { sealed: 1, key: key.name, data };
 }
 
-/** @throws Error if the value was changed, or sealed with another key or for another place. */
+/** @throws Error if the value was changed, or encrypted with another key or for another place. */
 export function openText({ data }: Sealed, place: Place, secret: KeyObject): string {
   if (data.byteLength < vectorBytes + tagBytes)
     throw new RangeError("the sealed value is too short");
@@ -45,8 +44,8 @@ export function openText({ data }: Sealed, place: Place, secret: KeyObject): str
 }
 
 /**
- * Also of later formats: as plain text the value would let the next level of the cascade decide.
- * Checked writes store strings, numbers and booleans only, so they cannot forge one.
+ * Also accepts later formats: as plain text, such a value would let the next level of the cascade
+ * decide. `setConfig` stores only strings, numbers and booleans, so it cannot forge a sealed value.
  */
 export function isSealed(value: unknown): value is Sealed {
   if (typeof value !== "object" || value === null) return false;
@@ -54,7 +53,7 @@ export function isSealed(value: unknown): value is Sealed {
   return typeof sealed === "number" && typeof key === "string" && data instanceof Uint8Array;
 }
 
-/** Each part after its length in bytes: two places never produce the same bytes. */
+/** Puts each part after its length in bytes, so that two places never produce the same bytes. */
 function additionalData(place: Place): Buffer {
   return Buffer.concat(
     place.flatMap((part) => {

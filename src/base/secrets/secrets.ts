@@ -4,31 +4,31 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-/** Seals and opens values with a ring that may change while the process runs. */
+/** Encrypts and decrypts values with a key ring that may change while the process runs. */
 export interface Secrets {
-  /** Starts with a ring, or without one, requested at `askedMs`. */
+  /** Sets the first ring, or none. `askedMs` is the time of its request. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
-   * Name of the sealing key, from a ring at most 10 s old: soon nothing could open a value sealed
-   * with a retired key.
+   * Returns the name of the active key, from a ring at most 10 s old, because a value encrypted
+   * with a key about to be removed would soon be unreadable.
    * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
    * it cannot be read.
    */
   active(): Promise<string>;
   /** Reads the ring again. @throws The errors of {@link Secrets.active}. */
   refresh(): Promise<void>;
-  /** @throws The errors of {@link Secrets.active}. */
+  /** Encrypts a text with the active key. @throws The errors of {@link Secrets.active}. */
   seal(text: string, place: Place): Promise<Sealed>;
-  /** Opens a value, or returns why the known keys cannot. */
+  /** Decrypts a value, or returns why the known keys cannot. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again for an unknown key, at most every 10 s. Waits 2 s at most; `undefined` if
-   * there is nothing to wait for. Never fails: `open` reports locked values.
+   * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Returns
+   * `undefined` if there is nothing to wait for. Never fails: `open` reports missing keys.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
-   * Ring for frequent operations with any of its keys: read again after five minutes or without the
-   * key `name`, at most every 10 s. Waits 2 s at most; a failure keeps the ring.
+   * Returns the ring for messages. Reads it again if it is older than five minutes or lacks the key
+   * `name`, at most every 10 s, and waits 2 s at most. If the read fails, the ring stays.
    */
   recent(name?: string): Promise<RecentRing>;
   mayHaveRing(): boolean;
@@ -36,23 +36,23 @@ export interface Secrets {
 
 export interface RecentRing {
   readonly ring: KeyRing | undefined;
-  /** The latest read failed or is in flight: an unknown key may be a new one. */
+  /** Whether the latest read failed or still runs, so that an unknown key may be a new key. */
   readonly isStale: boolean;
 }
 
 interface SecretsOptions {
-  /** Absent if the ring cannot change. */
+  /** Reads the ring; absent if the ring cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
   readonly clock: Clock;
   readonly onFailure?: (error: unknown) => void;
 }
 
-/** Maximum age of a ring that seals, and time between reads for an unknown key. */
+/** Maximum age of a ring that encrypts, and minimum time between reads for an unknown key. */
 const reloadMs = 10_000;
-/** Delay before a write repeats a failed read. */
+/** Minimum time before a write repeats a failed read. */
 const retryMs = 1_000;
 /**
- * Maximum age of a ring for messages: as long operators wait between activating one key and
+ * Maximum age of a ring for messages. Operators wait that long between activating one key and
  * removing another.
  */
 const recentMs = 300_000;
@@ -60,7 +60,7 @@ const patienceMs = 2_000;
 
 export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
-  /** All keys ever seen: cached values may need a removed one. */
+  /** All keys ever seen, because cached values may need a removed key. */
   const known = new Map<string, KeyObject>();
   let askedMs = -Infinity;
   let endedMs = -Infinity;
@@ -78,7 +78,6 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     for (const [name, key] of given?.keys ?? []) known.set(name, key);
   };
 
-  /** Reads the ring once for all callers. A failure keeps it. */
   const reload = (): Promise<void> => {
     loading ??= (async () => {
       const startMs = clock.now();
@@ -120,7 +119,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     seal: async (text, place) => {
       const { active, keys } = await current();
-      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
+      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // the cast is safe: a ring contains its active key
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
@@ -143,7 +142,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       const isUnknown =
         name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
       if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
-        // With a known key, a caller does not wait for a read in flight.
+        // A read in progress is awaited only for an unknown key.
         if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
           await withPatience(reload());
       }
@@ -179,7 +178,7 @@ function missing(key: string, failure: object | undefined): string {
   return `the key ring has no key ${shown(key)}${again}`;
 }
 
-/** An untrusted writer may have stored the name. */
+/** Shortens and quotes a key's name, which an untrusted writer may have stored. */
 function shown(key: string): string {
   return JSON.stringify(key.slice(0, 64));
 }

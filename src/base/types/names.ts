@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
-/** Types of a query, from its schemas. */
+/** Types of a query, derived from its schemas. */
 export interface Query<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
   readonly input: StandardSchemaV1.InferInput<Input>;
   /** Result of the `output` schema, for clients and `ctx.query`. */
@@ -8,7 +8,7 @@ export interface Query<Input extends StandardSchemaV1, Output extends StandardSc
 }
 
 /**
- * Queries of `ctx.query`, by full name. A feature adds its own:
+ * Queries that `ctx.query` can call, by full name. A feature adds its queries:
  *
  * @example
  * declare module "keelson" {
@@ -18,7 +18,7 @@ export interface Query<Input extends StandardSchemaV1, Output extends StandardSc
 // biome-ignore lint/suspicious/noEmptyInterface: features augment it
 export interface Queries {}
 
-/** Types of a write, from its schemas. */
+/** Types of a write, derived from its schemas. */
 export interface Write<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
   /** Value that the `input` schema accepts. */
   readonly input: StandardSchemaV1.InferInput<Input>;
@@ -29,7 +29,7 @@ export interface Write<Input extends StandardSchemaV1, Output extends StandardSc
 }
 
 /**
- * Writes of `r.hook`, by full name. A feature adds its own:
+ * Writes to which `r.hook` can add hooks, by full name. A feature adds its writes:
  *
  * @example
  * declare module "keelson" {
@@ -40,8 +40,8 @@ export interface Write<Input extends StandardSchemaV1, Output extends StandardSc
 export interface Writes {}
 
 /**
- * Events of `ctx.publish` and `r.on`, by type, with the output types of their schemas. A feature
- * adds its own:
+ * Events that `ctx.publish` sends and `r.on` receives, by type, with the output types of their
+ * schemas. A feature adds its events:
  *
  * @example
  * declare module "keelson" {
@@ -52,7 +52,7 @@ export interface Writes {}
 export interface Events {}
 
 /**
- * Jobs of `ctx.enqueue`, by full name, with their payloads. A feature adds its own:
+ * Jobs that `ctx.enqueue` accepts, by full name, with their payloads. A feature adds its jobs:
  *
  * @example
  * declare module "keelson" {
@@ -63,7 +63,8 @@ export interface Events {}
 export interface Jobs {}
 
 /**
- * Channels of `ctx.delivery.send`, by name, with their messages. A feature adds its own:
+ * Channels of `ctx.delivery.send`, by name, with the types of their messages. A feature adds its
+ * channels:
  *
  * @example
  * declare module "keelson" {
@@ -71,8 +72,8 @@ export interface Jobs {}
  * }
  */
 export interface Channels {
-  /** Logs messages as `delivery.message`. */
+  /** Channel that logs each message as `delivery.message`. */
   readonly log: Readonly<Record<string, unknown>>;
-  /** Sends a JSON body to a URL, signed with the tenant's secret. */
+  /** Channel that sends a JSON body to a URL, signed with the tenant's secret. */
   readonly webhook: { readonly url: string; readonly body: Readonly<Record<string, unknown>> };
 }

@@ -17,8 +17,8 @@ export interface Refusal {
 }
 
 /**
- * Creates a check for the input of an operation such as `GetItem`, for the tenant whose keys start
- * with `prefix`; `undefined` in a run without a tenant.
+ * Creates a function that checks the input of an operation such as `GetItem`. `prefix` is the start
+ * of the tenant's keys, `undefined` in a run without a tenant.
  */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>) {
   const parse = createExpressions();
@@ -87,7 +87,7 @@ const actions: Members = {
   ConditionCheck: deleteItem,
 };
 
-/** Operations whose input shows which rows they touch. All others are refused. */
+/** Operations whose input shows which rows they touch. All other operations are refused. */
 const operations: ReadonlyMap<string, OperationCheck> = new Map(
   Object.entries<OperationCheck>({
     GetItem: ofTable(getItem),
@@ -112,7 +112,7 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
 
 const tenantless = "the run has no tenant";
 
-/** Refuses unknown parameters: legacy ones, and ones that DynamoDB may add. */
+/** Refuses unknown parameters: legacy parameters, and any that DynamoDB may add. */
 function within(known: readonly string[], check: TableCheck): TableCheck {
   const names = new Set(known);
   return (input, reach) => {

@@ -2,15 +2,15 @@
 interface Assignment {
   readonly name: string;
   readonly kind: "set" | "remove" | "add" | "delete";
-  /** Whether the path continues below the attribute. */
+  /** Whether the path continues below the attribute, as in `owner.name`. */
   readonly isNested: boolean;
-  /** Placeholder of the new value in exactly `SET name = :value`. */
+  /** Placeholder of the new value if the assignment is exactly `SET name = :value`. */
   readonly value: string | undefined;
 }
 
 interface KeyCondition {
   readonly name: string;
-  /** Placeholder that the attribute must equal; `undefined` for other comparisons. */
+  /** Placeholder of the value that the attribute must equal; `undefined` for other conditions. */
   readonly value: string | undefined;
 }
 
@@ -23,10 +23,10 @@ export function createExpressions(): Expressions {
   return { update: remembered(parseUpdate), keyCondition: remembered(parseKeyCondition) };
 }
 
-/** An application has a few hundred. */
+/** Maximum number of cached expressions. An application has a few hundred. */
 const maxRemembered = 1_000;
 
-/** Expressions that handlers build dynamically evict the others. */
+/** Caches parsed expressions. A full cache is cleared, because expressions may be dynamic. */
 function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => Parsed {
   const known = new Map<string, Parsed>();
   return (text) => {
@@ -39,16 +39,16 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
   };
 }
 
-/** DynamoDB's limit. */
+/** DynamoDB's limit for an expression. */
 const maxLength = 4_096;
 
-/** Returns `undefined` if the expression cannot be parsed completely. */
+/** Parses an UpdateExpression; `undefined` if it cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
 }
 
-/** Parses conditions joined by AND; `undefined` if they cannot be parsed completely. */
+/** Parses a KeyConditionExpression; `undefined` if it cannot be parsed completely. */
 export function parseKeyCondition(text: string): readonly KeyCondition[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;
@@ -56,7 +56,7 @@ export function parseKeyCondition(text: string): readonly KeyCondition[] | undef
   return readAll(tokens, 0, conditions) === tokens.length ? conditions : undefined;
 }
 
-// Accepts the names and placeholders that DynamoDB accepts.
+// One token, with the names and placeholders that DynamoDB accepts.
 const token =
   /[ \t\r\n\f]*(?:([A-Za-z_][A-Za-z0-9_]*|[#:][A-Za-z0-9_]+|[0-9]+|<=|>=|<>|[-=+,().[\]<>])|$)/y;
 
@@ -80,10 +80,7 @@ const kinds: Readonly<Record<string, Assignment["kind"]>> = {
   DELETE: "delete",
 };
 
-/**
- * Each target follows a keyword, or a comma outside parentheses. The value is skipped up to the
- * next.
- */
+/** Each assignment follows a keyword, or a comma outside parentheses. */
 function readUpdate(tokens: readonly string[]): readonly Assignment[] | undefined {
   const found: Assignment[] = [];
   let at = 0;
@@ -121,7 +118,7 @@ function isOneValue(tokens: readonly string[]): boolean {
   return tokens.length === 1 && isPlaceholder(tokens[0]);
 }
 
-/** Returns the end of the path from `at`, after its last `.name` or `[0]`. */
+/** Returns the index after the path that begins at `at`, such as `owner.names[0]`. */
 function endOfPath(tokens: readonly string[], at: number): number {
   let end = at + 1;
   for (;;) {
@@ -136,10 +133,6 @@ function endOfPath(tokens: readonly string[], at: number): number {
   }
 }
 
-/**
- * Returns the next comma or keyword outside parentheses, or the end; `undefined` for unbalanced
- * ones.
- */
 function endOfAction(tokens: readonly string[], begin: number): number | undefined {
   let depth = 0;
   for (let at = begin; at < tokens.length; at++) {
@@ -152,7 +145,6 @@ function endOfAction(tokens: readonly string[], begin: number): number | undefin
   return depth === 0 ? tokens.length : undefined;
 }
 
-/** Returns the index after the conditions, or -1 if they are invalid. */
 function readAll(tokens: readonly string[], begin: number, conditions: KeyCondition[]): number {
   let at = readOne(tokens, begin, conditions);
   while (at !== -1 && tokens[at]?.toUpperCase() === "AND") at = readOne(tokens, at + 1, conditions);

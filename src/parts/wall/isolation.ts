@@ -2,12 +2,12 @@ import { isRecord } from "../../base/errors/option-table.ts";
 import type { SessionTag } from "./session-credentials.ts";
 import { tableOf } from "./walled-table.ts";
 
-/** Signs a request again as a session. @throws Error for a request that it cannot sign. */
+/** Signs a request again, as a session. @throws Error for a request that it cannot sign. */
 export type SignAsSession = (request: unknown) => void;
 
-/** Sessions whose credentials reach the rows of one tenant, or of all tenants. */
+/** Opens sessions whose credentials reach the rows of one tenant, or of all tenants. */
 export interface Isolation {
-  /** @throws FrameworkError `isolation_unavailable` without the session's credentials. */
+  /** @throws FrameworkError `isolation_unavailable` if the credentials are unavailable. */
   open(tag: SessionTag): Promise<SignAsSession>;
 }
 
@@ -18,7 +18,7 @@ export type OpenSession = (operation: string, input: unknown) => Promise<SignAsS
 
 export const acrossTag: SessionTag = { key: "across", value: "true" };
 
-/** `isWalled` receives physical names. */
+/** `isWalled` returns whether the table with a physical name has rows of tenants. */
 export function sessionOpener(
   isolation: Isolation,
   isWalled: (table: string) => boolean,
@@ -27,7 +27,7 @@ export function sessionOpener(
   return (operation, input) => {
     const tables = tablesOf(input).map((name) => isWalled(tableOf(name) ?? ""));
     if (!tables.includes(true)) return undefined;
-    // A transaction has one set of credentials, with which a session may also access other tables.
+    // A transaction may mix tables: within it, a session may also access tables without tenants.
     if (operation.startsWith("Batch") && tables.includes(false)) {
       const message = `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`;
       return Promise.reject(new TypeError(message));
@@ -36,7 +36,6 @@ export function sessionOpener(
   };
 }
 
-/** Returns names or ARNs; none if the command names its tables in another way. */
 function tablesOf(input: unknown): unknown[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (name !== undefined) return [name];

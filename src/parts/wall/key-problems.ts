@@ -4,7 +4,7 @@ import type { WalledTable } from "./walled-table.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Table of a command, and the start of the keys that its tenant may reach. */
+/** Table of a command, and the prefix of the partition keys that the tenant may access. */
 export interface Reach {
   readonly table: WalledTable;
   readonly prefix: string;
@@ -19,7 +19,7 @@ export function keyProblem(key: unknown, { table, prefix }: Reach): string | und
   return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
 }
 
-/** A row may lack an index's attribute; with it, the row appears in that index. */
+/** A row with the key attribute of an index appears in the index, so the attribute is checked. */
 export function itemProblem(item: unknown, { table, prefix }: Reach): string | undefined {
   const { partitionKey, led } = table;
   if (!isRecord(item)) return unreadable;
@@ -68,7 +68,7 @@ function foreign(attribute: string): string {
   return `${attribute} does not begin with the tenant`;
 }
 
-/** Accepts `"acme/1"` of document clients, `{ S: "acme/1" }` in wire form. */
+/** Accepts `"acme/1"`, from document clients, and `{ S: "acme/1" }`, the wire form. */
 function begins(value: unknown, prefix: string): boolean {
   if (typeof value === "string") return value.startsWith(prefix);
   if (!isRecord(value)) return false;

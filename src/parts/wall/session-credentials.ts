@@ -1,8 +1,6 @@
 import type { Clock } from "../../base/process/clock.ts";
 
-/**
- * The encoded tenant whose rows the session may access, or `across` for the rows of all tenants.
- */
+/** Tag of a session: the encoded tenant whose rows it may access, or `across` for all tenants. */
 export interface SessionTag {
   readonly key: "tenant" | "across";
   readonly value: string;
@@ -15,22 +13,22 @@ export interface SessionCredentials {
 }
 
 interface SessionsOptions {
-  /** The credentials must be valid for {@link sessionSeconds}. */
+  /** Gets new credentials, which must be valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;
   readonly clock: Clock;
   /** Called if a renewal fails while the current credentials are still valid. */
   readonly onStale: (tag: SessionTag, error: unknown) => void;
-  /** Cached sessions. Default {@link maxSessions}. */
+  /** Maximum number of cached sessions. Default {@link maxSessions}. */
   readonly most?: number;
 }
 
-/** The AWS maximum if one role assumes another. */
+/** Lifetime of a session: the maximum in AWS if one role assumes another. */
 export const sessionSeconds = 3_600;
-/** The least recently used are evicted. Each takes about 2 KB. */
+/** Each session takes about 2 KB; the least recently used are evicted. */
 export const maxSessions = 1_000;
-/** Remaining lifetimes at which a session is renewed, and no longer used. */
+/** Remaining lifetimes below which credentials are renewed, and below which they are not used. */
 const [renewalMs, leastMs] = [300_000, 60_000];
-/** How long a failure is repeated without a new attempt. */
+/** Time after a failure during which callers get the same error without a new attempt. */
 const failureMs = 1_000;
 
 interface Session {
@@ -40,14 +38,13 @@ interface Session {
 }
 
 /**
- * Caches the credentials of sessions. Concurrent callers share one call per session. Renews in the
- * background five minutes before the end. Ages are measured with this process's clock alone, so its
- * offset from AWS's does not matter.
+ * Creates a cache of session credentials, which it renews in the background. It measures their age
+ * by this process's clock alone, so the clock's offset from AWS does not matter.
  */
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();
 
-  /** @throws the error of `assume`, and repeats it for one second. */
+  /** @throws the error of `assume`; the same error for one second. */
   return async (tag: SessionTag): Promise<SessionCredentials> => {
     const session = usedLast(`${tag.key}=${tag.value}`);
     const nowMs = clock.now();
@@ -67,7 +64,7 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
     const session: Session = sessions.get(key) ?? {};
     sessions.delete(key);
     sessions.set(key, session);
-    if (sessions.size > most) sessions.delete(sessions.keys().next().value as string); // safe: the map is not empty
+    if (sessions.size > most) sessions.delete(sessions.keys().next().value as string); // the cast is safe: the map is not empty
     return session;
   }
 
@@ -92,7 +89,7 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
   }
 }
 
-/** If the clock was set back, the age is unknown and nothing is left. */
+/** Returns 0 if the clock was set back, because the age is then unknown. */
 function leftOf({ takenMs }: { readonly takenMs: number }, nowMs: number): number {
   return nowMs < takenMs ? 0 : takenMs + sessionSeconds * 1_000 - nowMs;
 }

@@ -8,10 +8,10 @@ interface KeyedTable {
   readonly indexes: readonly { readonly partitionKey: string }[];
 }
 
-/** DynamoDB's limits. */
+/** DynamoDB's limits for partition and sort keys. */
 const [maxPartitionBytes, maxSortBytes] = [2_048, 1_024];
 
-/** @throws TypeError and RangeError as documented for `TenantTable.key`. */
+/** Implements `TenantTable.key`, which documents the errors. */
 export function tenantKey(
   table: KeyedTable,
   tenantId: string | undefined,

@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
 
-/** Never occurs in an encoded tenant, so no tenant is a prefix of another. */
+/** Ends every prefix. No encoded tenant contains it, so no prefix begins with another prefix. */
 export const separator = "/";
 
-/** Limit of a session tag's value. */
+/** AWS's limit for the value of a session tag. */
 const maxTagLength = 256;
 
-/** Prefix of the partition keys of a tenant's rows. @throws TypeError without a tenant. */
+/** Returns the prefix of a tenant's partition keys. @throws TypeError without a tenant. */
 export function tenantPrefix(tenantId: unknown): string {
   if (typeof tenantId !== "string" || tenantId === "")
     throw new TypeError("there is no tenant; only a run of a tenant has keys");
@@ -14,9 +14,9 @@ export function tenantPrefix(tenantId: unknown): string {
 }
 
 /**
- * Encodes a tenant uniquely as the value of a session tag. Letters, digits and `_ . @ -` stay. Any
- * other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four. A result longer than
- * a tag allows becomes `=s` and a hash.
+ * Encodes a tenant ID uniquely as the value of a session tag. ASCII letters, digits and `_ . @ -`
+ * stay. Any other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four digits. A
+ * result that is too long for a tag becomes `=s` and a hash.
  */
 export function encodeTenant(tenantId: string): string {
   if (plain.test(tenantId)) return tenantId;
@@ -27,7 +27,7 @@ export function encodeTenant(tenantId: string): string {
 
 const plain = /^[A-Za-z0-9_.@-]{1,256}$/;
 
-// Without the `u` flag: a character above U+FFFF is two units, a lone surrogate like any other.
+// `encodeTenant` replaces without the `u` flag, so each half of a surrogate pair is one unit.
 function encodeUnit(unit: string): string {
   const code = unit.charCodeAt(0).toString(16);
   return code.length <= 2 ? `=${code.padStart(2, "0")}` : `==${code.padStart(4, "0")}`;

@@ -13,7 +13,7 @@ import { tableOf, type WalledTable } from "./walled-table.ts";
 export interface WallCaller {
   readonly tenantId: string | undefined;
   readonly log: Pick<Logger, "error">;
-  /** Full name of the running handler, maybe a query that another handler calls. */
+  /** Full name of the running handler, which may be a query that another handler calls. */
   readonly handler?: string | undefined;
 }
 
@@ -21,13 +21,13 @@ export type Wall = ReturnType<typeof createWall>;
 
 interface DeclaredTenantTable {
   readonly name: string;
-  /** Physical name, or an ARN. */
+  /** Physical name or ARN. */
   readonly tableName: string;
   readonly partitionKey: string;
   readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
 }
 
-/** Keeps commands away from other tenants' rows. With `isolation`, the account does so, too. */
+/** Keeps commands away from other tenants' rows. With `isolation`, AWS credentials do so, too. */
 export function createWall(
   declared: readonly DeclaredTenantTable[],
   isolation?: Isolation,
@@ -40,8 +40,8 @@ export function createWall(
   const openerOf = (tenantId: string) => opener({ key: "tenant", value: encodeTenant(tenantId) });
   return {
     /**
-     * Middlewares of a client for one caller: a command that reaches beyond its tenant's rows fails
-     * and is never sent.
+     * Wraps a client's middlewares for one caller: a command that reaches beyond the caller's
+     * tenant fails and is never sent.
      */
     stackFor: (stack: Stack, caller: WallCaller): Stack => {
       const { tenantId } = caller;
@@ -61,19 +61,17 @@ export function createWall(
      * @throws AccessDeniedError for an item outside the tenant's rows.
      */
     checkItems: <Items>(items: Items, caller: WallCaller): Items => {
-      // The commit itself refuses anything but a list, with its own message.
+      // `ctx.commit` itself rejects anything but a list, with its own message.
       if (!Array.isArray(items)) return items;
       const copies = items.map(copyOfItem);
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
       if (refusal !== undefined) throw refused(caller, "ctx.commit", refusal, metrics);
-      return copies as typeof items; // safe: each copy has the members of its original
+      return copies as typeof items; // the cast is safe: each copy has the members of its original
     },
-    /** Signs commands with session credentials, unchecked, if the account enforces the wall. */
+    /** Middlewares that do not check commands, but sign them with session credentials. */
     account: isolation && {
-      /** For the rows of all tenants. */
       stackAcross: (stack: Stack): Stack =>
         walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
-      /** For the commits of a tenant's run. */
       stackOf: (stack: Stack, tenantId: string): Stack =>
         walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
     },
@@ -82,7 +80,7 @@ export function createWall(
 
 const unchecked = () => undefined;
 
-/** Two declared tables may share one physical table, which then has the indexes of both. */
+/** Merges tables that share one physical table, which then has the indexes of both. */
 function byPhysicalName(
   declared: readonly DeclaredTenantTable[],
 ): ReadonlyMap<string, WalledTable> {
@@ -117,7 +115,7 @@ function refused(
   return new AccessDeniedError("tenant.wall", { cause });
 }
 
-/** Copies what the check reads: an item, its action, and the maps of the action. */
+/** Copies the parts of an item that the check reads: its action, and the maps of the action. */
 function copyOfItem(item: unknown): unknown {
   return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
 }

@@ -4,24 +4,22 @@ import type { OpenSession, SignAsSession } from "./isolation.ts";
 export type Stack = Database["middlewareStack"];
 
 interface Walling {
-  /** Returns the error that refuses a command. `input` is the input right before serialization. */
   readonly check: (operation: string, input: unknown) => Error | undefined;
-  /** Absent if the process's own credentials sign every command. */
+  /** Opens a command's session; absent if the process's own credentials sign every command. */
   readonly open?: OpenSession | undefined;
 }
 
 /**
- * Wraps the middlewares of a client with a check. Every command has its client's middlewares
- * resolve it, whichever `send` is called, and this stack then adds the check as the last step
- * before serialization: it sees exactly the input that is sent, regardless of other middlewares and
- * of later changes to the caller's objects.
+ * Wraps the middlewares of a client with a check. Whichever `send` is called, the client's
+ * middlewares resolve the command, and this stack then adds the check as the last step before
+ * serialization. So the check sees exactly the input that is sent, regardless of other middlewares
+ * and of later changes to the caller's objects.
  *
- * A command that needs a session is signed a second time, after the SDK's own signature: a client
- * has one set of credentials, and a client per tenant would need separate connections, caches and
- * memory.
+ * A command that needs a session is signed again after the SDK's own signature: a client has one
+ * set of credentials, and a client per tenant would need separate connections, caches and memory.
  */
 export function walledStack(stack: Stack, walling: Walling): Stack {
-  return new WalledStack(stack, walling, false) as unknown as Stack; // safe: it has every member that exists at run time
+  return new WalledStack(stack, walling, false) as unknown as Stack; // the cast is safe: it has every member that a stack has at run time
 }
 
 type Given = { readonly input: unknown };
@@ -30,7 +28,7 @@ type Sent = { readonly request: unknown };
 class WalledStack {
   readonly #stack: Stack;
   readonly #walling: Walling;
-  /** Whether nobody else has the stack, so that the check can be added without cloning. */
+  /** Whether no other code has the stack, so that the check can be added without cloning it. */
   readonly #isOwn: boolean;
 
   constructor(stack: Stack, walling: Walling, isOwn: boolean) {
@@ -46,7 +44,7 @@ class WalledStack {
   }
 
   concat(from: Parameters<Stack["concat"]>[0]): WalledStack {
-    // Safe: the types differ only in input and output, which the check does not use.
+    // The cast is safe: the types differ only in input and output, which the check does not use.
     return new WalledStack(this.#stack.concat(from) as unknown as Stack, this.#walling, true);
   }
 
@@ -103,8 +101,8 @@ class WalledStack {
           return next(given);
         });
       };
-    // Safe, both: a middleware takes the next one and the command's context; its declared type is a
-    // union over five steps.
+    // Both casts to `Relative` are safe: a middleware takes the next middleware and the command's
+    // context; the declared type is a union over five steps.
     stack.addRelativeTo(wall as unknown as Relative, {
       relation: "before",
       toMiddleware: "serializerMiddleware",

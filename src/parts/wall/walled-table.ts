@@ -1,17 +1,16 @@
 /** Table whose partition keys start with the tenant. */
 export interface WalledTable {
-  /** Logical name. */
   readonly name: string;
   readonly partitionKey: string;
   readonly indexes: ReadonlyMap<string, string>;
   /**
-   * Attributes that must start with the tenant if a row has them: all partition keys, the table's
-   * own first.
+   * Attributes that must start with the tenant if a row has them: the table's partition key, then
+   * the partition keys of its indexes.
    */
   readonly led: readonly string[];
 }
 
-/** Returns the name of a table given by name or ARN, also of another account or Region. */
+/** Returns the name from a table's name or ARN, which may be of another account or Region. */
 export function tableOf(name: unknown): string | undefined {
   if (typeof name !== "string") return undefined;
   if (/^[A-Za-z0-9_.-]+$/.test(name)) return name;

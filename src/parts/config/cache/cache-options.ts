@@ -3,24 +3,23 @@ import { type OptionTable, whole } from "../../../base/errors/option-table.ts";
 /** Age and size limits of the in-memory cache of configuration rows (`cache` of `buildServer`). */
 export interface CacheOptions {
   /**
-   * Age up to which rows are served without a call, in milliseconds. Default 5,000. With 0, every
-   * read asks the store.
+   * Age up to which cached rows are used without a call to the store, in milliseconds. Default
+   * 5,000. With 0, every read calls the store.
    */
   readonly ttlMs?: number;
   /**
-   * Age up to which rows are served while a background refresh runs, in milliseconds. Default
-   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`: a frozen process cannot
+   * Age up to which cached rows are used while a background refresh runs, in milliseconds. Default
+   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`, because a frozen process cannot
    * refresh.
    */
   readonly maxStaleMs?: number;
   /**
-   * Tenants whose rows are cached, and four times as many users; the least recently used are
-   * evicted first. Default 2,000.
+   * Maximum number of tenants whose rows are cached; the limit for users is four times as high. The
+   * least recently used are evicted first. Default 2,000.
    */
   readonly maxTenants?: number;
 }
 
-/** The options must have passed {@link cacheChecks}. */
 export function cacheSettings(
   { ttlMs = 5_000, maxStaleMs = Math.max(30_000, ttlMs), maxTenants = 2_000 }: CacheOptions = {},
   isFrozenBetweenEvents: boolean,
@@ -28,7 +27,6 @@ export function cacheSettings(
   return { ttlMs, maxStaleMs: isFrozenBetweenEvents ? ttlMs : maxStaleMs, maxTenants };
 }
 
-/** `options` need not be valid. */
 export function cacheChecks(options: CacheOptions | undefined): OptionTable {
   const most = Number.MAX_SAFE_INTEGER;
   const milliseconds = "a whole number of milliseconds";

@@ -23,14 +23,12 @@ import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
   readonly reader: ConfigRowReader;
-  /** Reads of any other key bypass the cache. */
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
   readonly metrics?: Metrics | undefined;
 }
 
-/** A read that returned a stale row because the store fails. */
 export interface StaleRead {
   readonly key: string;
   readonly ageMs: number;
@@ -61,21 +59,19 @@ export function createCachedRows(options: CachedRowsOptions) {
   const parts: ViewParts = { cache, fetch, keyGroups, clock, reader, metrics };
   return {
     /**
-     * Rows that one caller sees. While the store fails, `onStale` is called at most once per minute
-     * and page.
+     * Creates a view of the rows that apply to one caller. While the store fails, `onStale` is
+     * called at most once per minute and page.
      */
     view: (owner: RowOwner, onStale: (read: StaleRead) => void): RowView =>
       new View(parts, owner, onStale),
-    /** Caches a row that this process has written; ignores an older version. */
     noteWrite: take(false),
-    /** Caches a row regardless of its version, for rows that a test has put. */
+    /** Caches a row that a test has put, regardless of its version. */
     notePut: take(true),
-    /** Makes the next read ask the store, after a write with an unknown outcome. */
+    /** Makes the next read wait for the store, because the outcome of a write is unknown. */
     invalidate: (partition: string, key: string): void => {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);
     },
-    /** Age of a cached row since its request; `undefined` if it is not cached. */
     ageMs: (partition: string, key: string): number | undefined => {
       const askedMs = findPage(partition, key)?.askedMs;
       return askedMs === undefined ? undefined : Math.max(0, clock.now() - askedMs);
@@ -91,7 +87,7 @@ interface ViewParts extends Pick<CachedRowsOptions, "keyGroups" | "reader" | "me
 }
 
 /**
- * A class because each request creates one: closures would cost four times as much
+ * A class, because each request creates a view and closures would cost four times as much
  * (`wrapped-no-log` in `bench/results.json`).
  */
 class View implements RowView {
@@ -113,7 +109,7 @@ class View implements RowView {
     const declared = keyGroups.get(key);
     if (declared === undefined || declared.scope !== scope)
       return uncachedRows(reader, this.#owner).rowsOf(key, scope);
-    // Evicting a tenant also evicts its users, so the narrowest partition is enough.
+    // Evicting a tenant also evicts its users, so only the narrowest partition is checked.
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted)
       this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
@@ -124,8 +120,8 @@ class View implements RowView {
   }
 
   /**
-   * Apart from `rowsOf`: creating closures moves the variables they capture to the heap, and most
-   * reads return before they need any.
+   * A separate method, because its closures move the variables that they capture to the heap, and
+   * most reads return from `rowsOf` without a closure.
    */
   #rowsOfPages(
     declared: GroupedKey,
@@ -147,7 +143,7 @@ class View implements RowView {
     return scope === "tenant" ? Math.max(0, length - 2) : length - 1;
   }
 
-  /** Fetches the whole group: the next read is likely to need its keys of other scopes. */
+  /** Fetches the whole group, because its other keys are likely to be read next. */
   #refresh(group: KeyGroup, nowMs: number): void {
     for (const part of this.#parts) {
       const page = groupPage(part, group);
@@ -177,12 +173,12 @@ class View implements RowView {
     const failed: Page[] = [];
     for (const [index, page] of awaited.entries()) {
       const flight = fetching[index];
-      // No flight: the store failed a moment ago, and the page has an old value.
+      // Without a flight, fetching is paused after a slow failure, and the page has outdated rows.
       if (flight === undefined || flight.failure !== undefined) {
         if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
         failed.push(page);
       } else if (page.askedMs === undefined || page.askedMs < flight.askedMs) {
-        // The response was dropped because the page was invalidated during the flight.
+        // The page was invalidated during the fetch, so the response was dropped: fetch again.
         return this.#wait(declared, pages, clock.now());
       }
     }
@@ -196,7 +192,7 @@ class View implements RowView {
   #report(key: string, page: Page, nowMs: number): void {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
-    // Safe: a page without rows has already failed the read.
+    // `askedMs` is defined, because `#wait` throws for a page that was never fetched.
     const ageMs = nowMs - Number(page.askedMs);
     this.#onStale({ key, ageMs, reason: String(page.failure?.error) });
   }
@@ -208,7 +204,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** The page includes keys of narrower scopes, which may have rows there too. */
+/** The page includes keys of narrower scopes, which may have rows in this partition too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
@@ -225,7 +221,7 @@ function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
 }
 
-/** Stamps only grow, so an equal sum means that none has changed. */
+/** Adds the stamps, which only grow: an equal sum means that no page has changed. */
 function stampOf(pages: readonly Page[]): number {
   let sum = 0;
   for (const page of pages) sum += page.stamp;

@@ -3,9 +3,8 @@ import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 import { type Ages, land, type Page } from "./row-page.ts";
 
 export interface FlightSchedule {
-  /** Runs `work` after the current phase of the event loop; all misses until then share one fetch. */
+  /** Runs `work` after the current phase of the event loop; misses until then share a fetch. */
   readonly soon: (work: () => void) => void;
-  /** Runs `work` after `ms`, unless the returned function is called first. */
   readonly later: (work: () => void, ms: number) => () => void;
   readonly random: () => number;
 }
@@ -19,14 +18,13 @@ export const processSchedule: FlightSchedule = Object.freeze({
   random: () => Math.random(),
 });
 
-/** One call to the store. */
+/** One call to the store, which fetches one or more pages. */
 interface Flight {
   readonly askedMs: number;
   readonly pages: Page[];
   readonly addresses: RowAddress[];
-  /** Never rejects, even if the flight fails or is abandoned. */
+  /** Resolves when the call succeeds, fails or is abandoned; never rejects. */
   readonly done: Promise<void>;
-  /** Set before `done` resolves. */
   failure: { readonly error: unknown } | undefined;
   readonly settle: (outcome: Outcome) => void;
 }
@@ -34,24 +32,27 @@ interface Flight {
 type Outcome = { readonly error: unknown } | { readonly rows: readonly (ConfigRow | undefined)[] };
 
 /**
- * Returns the flight that fetches a page: the one in progress, otherwise one about to start;
+ * Fetches a page. Returns the page's call in progress, otherwise a call that is about to start;
  * `undefined` during the pause after a slow failure.
  */
 export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
-/** A response that arrives later is dropped. */
+/** Time after which a call is abandoned and its response dropped. */
 export const abandonMs = 2_000;
 
-/** Limit of BatchGetItem. */
+/** DynamoDB's limit for BatchGetItem. */
 const rowsPerFlight = 100;
 
 /**
- * From this duration a failure is followed by a pause of the same length, so that an outage does
+ * Duration from which a failed call is followed by an equally long pause, so that an outage does
  * not slow down every read.
  */
 const slowFailureMs = 250;
 
-/** Pages missed at the same moment share a flight; each page has at most one at a time. */
+/**
+ * Creates a function that fetches pages. Pages requested at the same moment share one call, and
+ * each page has at most one call in progress.
+ */
 export function createFlights(
   reader: ConfigRowReader,
   ages: Ages,
@@ -115,7 +116,7 @@ export function createFlights(
       cancel();
       flight.settle(outcome);
     };
-    // `async`: a reader that throws synchronously also counts as a failed flight.
+    // `async`, so that a reader that throws synchronously also fails the flight.
     (async () => reader.read(flight.addresses, { consistent: false }))().then(
       (rows) => arrive({ rows }),
       (error: unknown) => arrive({ error }),
@@ -124,11 +125,11 @@ export function createFlights(
 }
 
 function inTheAir(page: Page, nowMs: number): Flight | undefined {
-  // Safe: only `createFlights` sets it.
+  // The cast is safe: only `createFlights` sets `page.flight`.
   const flight = page.flight as Flight | undefined;
   if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
     return flight;
-  // The process was frozen, so the timer did not run. The page gets a new flight without a pause.
+  // The process was frozen, so the timer of `abandonMs` did not run: allow a new flight at once.
   page.flight = undefined;
   return undefined;
 }
@@ -137,7 +138,7 @@ function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
   if (page.flight !== flight) return;
   page.flight = undefined;
   const tookMs = nowMs - flight.askedMs;
-  // Longer means that the process was frozen, not that the store is slow.
+  // A longer duration means that the process was frozen, not that the store is slow.
   const isSlow = tookMs >= slowFailureMs && tookMs < 2 * abandonMs;
   const pausedUntilMs = isSlow && page.askedMs !== undefined ? nowMs + tookMs : nowMs;
   page.failure = { error, pausedUntilMs };

@@ -1,8 +1,6 @@
 import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 
-/**
- * Keys of one feature, fetched together, by the scope of the partitions that may have their rows.
- */
+/** Keys of one feature, fetched together; `keys.tenant`, for example, may have tenant rows. */
 export interface KeyGroup {
   readonly feature: string;
   readonly keys: Readonly<Record<ConfigScope, readonly string[]>>;

@@ -4,20 +4,19 @@ import { createPage, type Page } from "./row-page.ts";
 export interface CachedPartition<Value> {
   readonly partition: string;
   readonly pages: Map<string, Page>;
-  /** Values composed from pages, of which this partition is the narrowest, by key. */
+  /** Values by key, composed from pages of this partition and broader ones. */
   readonly values: Map<string, Value>;
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** A holder must then get a new one. */
+  /** Whether the partition has left the cache, so that holders must call `use` again. */
   isEvicted: boolean;
 }
 
 export type PartitionCache<Value> = ReturnType<typeof createPartitionCache<Value>>;
 
-/** On average; a single tenant may use the whole budget. */
+/** Average number of cached users per tenant; one tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
-/** Evicts the least recently used tenants, together with their users. */
 export function createPartitionCache<Value>(maxTenants: number) {
   const system = createPartition<Value>(systemPartition());
   const users = recentlyUsed<Value>(maxTenants * usersPerTenant, (user) =>
@@ -27,7 +26,6 @@ export function createPartitionCache<Value>(maxTenants: number) {
     for (const user of ofTenant) users.evict(user);
   });
   return {
-    /** Returns the entries of a path and marks tenant and user as most recently used. */
     use: (
       path: PartitionPath,
     ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]] => {
@@ -70,16 +68,15 @@ function createPartition<Value>(
   };
 }
 
-/** Holds up to `limit` partitions. `onEvict` is called with the least recently used beyond it. */
 function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Value>) => void) {
   const parts = new Map<string, CachedPartition<Value>>();
-  // The last entry stays in place: reinserting leaves garbage in a Map that survives young
-  // collections, and most reads repeat the last owner.
+  // Most reads repeat the last owner, so its entry is not reinserted: reinserting leaves garbage in
+  // the Map that survives young-generation collections.
   let last: CachedPartition<Value> | undefined;
 
   const evict = (part: CachedPartition<Value>): void => {
     part.isEvicted = true;
-    // Writes no longer reach these pages: with the new stamp all holders drop their rows.
+    // Later writes do not reach these pages, so the new stamp makes all holders drop their rows.
     for (const page of part.pages.values()) page.stamp += 1;
     parts.delete(part.partition);
   };
@@ -89,11 +86,10 @@ function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Va
     use: (partition: string, owner?: CachedPartition<Value>): CachedPartition<Value> => {
       if (last?.partition === partition && !last.isEvicted) return last;
       last = parts.get(partition) ?? createPartition(partition, owner);
-      // A Map keeps the order of insertion: the last entry is the most recently used.
       parts.delete(partition);
       parts.set(partition, last);
       if (parts.size > limit) {
-        // Safe: the map is not empty.
+        // The cast is safe: the map is not empty.
         const oldest = parts.values().next().value as CachedPartition<Value>;
         evict(oldest);
         onEvict(oldest);

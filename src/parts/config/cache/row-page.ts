@@ -1,10 +1,10 @@
 import { type ConfigRow, isCurrent } from "../read/rows.ts";
 
-/** A `row` of `undefined` is known not to exist. */
+/** What is known about a row; `row` is `undefined` if the store has none. */
 interface Known {
   readonly row: ConfigRow | undefined;
   readonly sinceMs: number;
-  /** Flight that was in progress when this process wrote the row. */
+  /** Fetch that was in progress when this process wrote the row. */
   readonly overtook: object | undefined;
 }
 
@@ -13,17 +13,17 @@ export interface Page {
   readonly partition: string;
   readonly keys: readonly string[];
   readonly rows: Map<string, Known>;
-  /** Increases with each change of a row and each response. */
+  /** Number that increases with each change of a row and each response. */
   stamp: number;
-  /** When the rows were requested; `undefined` until the first response. */
+  /** Time at which the cached rows were requested; `undefined` until the first response. */
   askedMs: number | undefined;
-  /** From then on a read triggers a refresh. */
+  /** Time from which a read triggers a refresh. */
   dueMs: number;
-  /** From then on a read waits for the response. */
+  /** Time from which a read waits for the response. */
   staleMs: number;
   flight: { readonly askedMs: number } | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
-  /** When `config.stale` was last logged since the last successful fetch. */
+  /** Time of the last `config.stale` log line since the last successful fetch. */
   reportedMs: number | undefined;
 }
 
@@ -33,9 +33,9 @@ export interface Ages {
 }
 
 /**
- * Maximum lag of a replica. An eventually consistent read may return older data than an earlier
- * one, and does not show whether a row was deleted or has not arrived yet: a row first seen less
- * than this time ago stays.
+ * Maximum lag of a replica. An eventually consistent read may return older data than the read
+ * before it, and a missing row may be deleted or not replicated yet. So a row first seen less than
+ * this time ago stays cached.
  */
 const replicaLagMs = 2_000;
 
@@ -57,12 +57,11 @@ export function createPage(partition: string, keys: readonly string[]): Page {
   };
 }
 
-/** Whether the rows need no refresh. If the clock was set back, they count as old. */
+/** Whether the rows need no refresh. If the clock was set back to before `askedMs`, they do. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }
 
-/** Whether the rows may be used while they are being refreshed. */
 export function isUsable(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.staleMs;
 }
@@ -74,7 +73,7 @@ interface LandedRows {
   readonly random: number;
 }
 
-/** Stores the rows, unless their flight no longer belongs to the page. */
+/** Stores fetched rows in the page, unless the fetch was abandoned or replaced meanwhile. */
 export function land(
   page: Page,
   { rows, flight, nowMs, random }: LandedRows,
@@ -104,15 +103,15 @@ export function land(
 /**
  * Returns whether a fetched row replaces the known one:
  *
- * | known row                           | fetched row                  | replaces                 |
- * |-------------------------------------|------------------------------|--------------------------|
- * | written here during the flight      | any                          | no                       |
- * | no row                              | any                          | yes                      |
- * | a row                               | the same or a higher version | yes                      |
- * | first seen within the replica's lag | a lower version, or no row   | no                       |
- * | an older one                        | no row                       | yes                      |
- * | an older one, expired               | a lower version              | yes: the store erased it |
- * | an older one, valid or a tombstone  | a lower version              | no                       |
+ * | known row                               | fetched row                  | replaces            |
+ * |-----------------------------------------|------------------------------|---------------------|
+ * | written here during the fetch           | any                          | no                  |
+ * | no row                                  | any                          | yes                 |
+ * | any row                                 | the same or a higher version | yes                 |
+ * | first seen within the replica's lag     | a lower version, or no row   | no                  |
+ * | first seen earlier                      | no row                       | yes                 |
+ * | first seen earlier, expired             | a lower version              | yes: it was deleted |
+ * | first seen earlier, valid or tombstone  | a lower version              | no                  |
  */
 function supersedes(
   row: ConfigRow | undefined,
@@ -131,7 +130,6 @@ function isExpired(row: ConfigRow, nowMs: number): boolean {
   return row.deleted !== true && !isCurrent(row, nowMs);
 }
 
-/** Records a row that this process has written, unless a newer version is known. */
 export function note(
   page: Page,
   key: string,
@@ -146,7 +144,6 @@ export function note(
   page.stamp += 1;
 }
 
-/** Makes the next read wait for the store, and discards the flight in progress. */
 export function invalidate(page: Page): void {
   page.dueMs = 0;
   page.staleMs = 0;

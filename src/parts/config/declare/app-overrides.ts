@@ -6,13 +6,13 @@ import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyRegistry } from "./key.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
-/** App-boot overrides: values by key identifier. */
+/** Values set when the server is built (app-boot overrides), by key identifier. */
 export type AppOverrides = Readonly<Record<string, unknown>>;
 
 /**
- * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4): unknown
- * and computed keys, wrong types, unknown options, numbers out of bounds. Messages never contain
- * the value of an encrypted key.
+ * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4): rejects
+ * unknown and computed keys, wrong types, unknown options and numbers out of bounds. Messages never
+ * contain the value of an encrypted key.
  *
  * @throws BootError with every problem.
  * @example
@@ -49,7 +49,7 @@ function overrideProblems(
     return [{ feature: "", key: printable(id), rule: "override-unknown", message, fix }];
   }
   const { feature, definition } = key;
-  // The validators report an invalid declaration.
+  // The validators report an invalid declaration, so the override is not checked.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>
@@ -68,12 +68,11 @@ function overrideProblems(
   return problems;
 }
 
-/** Quotes anything but an identifier, so that it can neither flood nor forge a message. */
+/** Quotes text that is not an identifier, so that it cannot flood or forge an error message. */
 function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
 
-/** Accepts objects of any realm, but no arrays, Maps or instances of classes. */
 function isPlainObject(value: unknown): value is AppOverrides {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -20,7 +20,7 @@ type AccessOptions =
 
 declare const reason: unique symbol;
 
-/** Type without values; the compiler's message shows the reason. */
+/** Type that no value has, so that the compiler's error message shows `Reason`. */
 interface Refused<Reason extends string> {
   readonly [reason]: Reason;
 }
@@ -42,10 +42,10 @@ type SelectOptions<Type extends ConfigType, Option extends string> = Type extend
   : { readonly options?: Refused<"only a select key has options"> };
 
 /**
- * Options of a key (specification 2.1). Without `default` and `computed`, the value may be
- * `undefined`. `read` defaults to `access.authenticated`; `write` to `access.systemAdmin` for a
- * system key, `access.admin` for a tenant key and `access.authenticated` (the own value) for a user
- * key.
+ * Options of a configuration key (specification 2.1). A key with neither `default` nor `computed`
+ * may have the value `undefined`. `read` defaults to `access.authenticated`. `write` defaults to
+ * `access.systemAdmin` for a system key, `access.admin` for a tenant key and `access.authenticated`
+ * for a user key: users set their own value.
  */
 export type KeyOptions<
   Type extends ConfigType,
@@ -56,27 +56,32 @@ export type KeyOptions<
   Encrypted,
 > = AccessOptions &
   SelectOptions<Type, Option> & {
-    /** Value if no level supplies one. */
+    /** Value of the key if no other level supplies one. */
     readonly default?: Default;
-    /** Range of a number, both ends inclusive. */
+    /** Allowed range of a number, both ends inclusive. */
     readonly bounds?: Type extends "number" ? Limits : Refused<"only a number has bounds">;
-    /** Whether a request parameter may set the value. Default `false`. */
+    /** Whether a request parameter may replace the value for one request. Default `false`. */
     readonly allowPerRequest?: PerRequest<Type, Limits, Encrypted>;
     /** Whether the value is a secret, stored encrypted. Default `false`. */
     readonly encrypted?: [Computed] extends [never]
       ? Encrypted
       : false | Refused<"a computed key is never encrypted">;
     /**
-     * Repeated outside the conditional types, inside which TypeScript would not infer the union.
+     * Allowed values of a select key. Declared again here, because TypeScript cannot infer the
+     * union of options from the conditional type {@link SelectOptions}.
      */
     readonly options?: readonly Option[];
     /**
-     * Former identifier, for example `files:config:max-mb`; after several renames a list, the
-     * latest first. Rows under it count until they are rewritten.
+     * Former identifier of a renamed key, for example `files:config:max-mb`; after several renames
+     * a list, the latest first. A value stored under a former identifier applies until the next
+     * write.
      */
     readonly formerly?: string | readonly string[];
-    /** Derives the value if no row is stored. If it returns `undefined`, the default counts. */
-    computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function of a whole `PipelineContext` is assignable
+    /**
+     * Computes the value if neither a stored row nor an app-boot override supplies one. If it
+     * returns `undefined`, the default applies.
+     */
+    computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function that takes a whole `PipelineContext` is assignable
   };
 
 type Missing<Default, Computed> = [Default] extends [never]
@@ -85,7 +90,7 @@ type Missing<Default, Computed> = [Default] extends [never]
     : never
   : never;
 
-// Spelled out three times, so that editors show the documentation and types of each.
+// The three functions repeat their signature, so that editors show the documentation of each.
 
 /**
  * Declares a key that operators set for all tenants (specification 2.1). Never throws:
@@ -109,7 +114,7 @@ export function createSystemConfig<
 }
 
 /**
- * Declares a key that a tenant's administrator sets (specification 2.1): the level to choose if in
+ * Declares a key that each tenant's administrator sets (specification 2.1). Use a tenant key if in
  * doubt. Never throws: `buildServer` reports invalid declarations.
  *
  * @example
@@ -130,7 +135,7 @@ export function createTenantConfig<
 }
 
 /**
- * Declares a key that the end user sets: a personal preference, never a business limit
+ * Declares a key that each end user sets: a personal preference, never a business limit
  * (specification 2.1). Never throws: `buildServer` reports invalid declarations.
  *
  * @example

@@ -9,8 +9,8 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
 });
 
 /**
- * Drops an invalid option or replaces it by the safer choice. `declared` keeps the original for the
- * validators.
+ * Creates the definition of a key. An invalid option is dropped or replaced by the safer choice;
+ * `declared` keeps the original options for the validators.
  */
 export function definitionOf(
   scope: ConfigScope,
@@ -40,7 +40,7 @@ export function definitionOf(
   });
 }
 
-/** Plain JavaScript may pass anything as a declaration. */
+/** Needed because plain JavaScript may pass anything as a declaration. */
 export function isDefinition(value: unknown): value is ConfigKeyDefinition {
   return isRecord(value) && isRecord(value["declared"]);
 }

@@ -1,6 +1,5 @@
 import type { ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 
-/** Returns the key that was once named `id`. */
 export function successorOf(
   id: string,
   { configKeys }: ConfigKeyRegistry,

@@ -1,6 +1,6 @@
 /**
- * Identifier of a key (specification 2.1): `files` and `maxUploadSizeMb` give
- * `files:config:max-upload-size-mb`.
+ * Returns the identifier of a key (specification 2.1): `files:config:max-upload-size-mb` for
+ * `maxUploadSizeMb` of `files`.
  */
 export function configKeyId(feature: string, keyName: string): string {
   return `${feature}:config:${kebabCase(keyName)}`;
@@ -16,7 +16,7 @@ export function hasKebabCase(keyName: string): boolean {
   return /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(kebabCase(keyName));
 }
 
-/** Converts `maxURLLength` to `max-url-length`: a run of capitals is one word. */
+/** Converts `maxURLLength` to `max-url-length`: consecutive capitals are one word. */
 function kebabCase(name: string): string {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1-$2")

@@ -6,7 +6,6 @@ import type { ConfigType, RegisteredConfigKey } from "./key.ts";
 import { hasKebabCase, isKeyId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
-/** Checks one aspect of a key; `options` are its own as declared, `keys` all declared keys. */
 export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
 
 interface Subject extends RegisteredConfigKey {
@@ -29,7 +28,7 @@ export const everyRule: readonly Rule[] = [
 const types: readonly ConfigType[] = ["number", "boolean", "select", "text"];
 const flags = ["allowPerRequest", "encrypted"];
 
-/** DynamoDB allows sort keys of 1,024 bytes, SSM names of 1,011 characters with their path. */
+/** Below the limits of DynamoDB (sort keys of 1,024 bytes) and SSM (paths of 1,011 characters). */
 const longestId = 256;
 
 function nameProblems({ id, name }: Subject, report: Report): void {

@@ -18,7 +18,7 @@ export interface Bounds {
   readonly max: number;
 }
 
-/** Declaration of a key, found in the `definition` of its handle. */
+/** Properties of a declared key, available as the `definition` of its handle. */
 export interface ConfigKeyDefinition {
   readonly scope: ConfigScope;
   readonly type: ConfigType;
@@ -27,7 +27,10 @@ export interface ConfigKeyDefinition {
   readonly options?: readonly string[];
   /** Former identifiers of the key, the latest first. */
   readonly formerly?: readonly string[];
-  /** A method, so that a function that takes a whole `PipelineContext` is assignable. */
+  /**
+   * Computes the value if no stored row or app-boot override supplies one. Declared as a method, so
+   * that a function that takes a whole `PipelineContext` is assignable.
+   */
   computed?(ctx: ComputedContext): unknown;
   /** Rule for reading the value through the operators' API. */
   readonly read: AccessRule;
@@ -35,14 +38,17 @@ export interface ConfigKeyDefinition {
   readonly write: AccessRule;
   readonly allowPerRequest: boolean;
   readonly encrypted: boolean;
-  /** As declared, for the validators. Plain JavaScript may pass anything. */
+  /** Type and options as declared, for the validators: plain JavaScript may pass anything. */
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
 /** Carries the type of a key's values; does not exist at run time. */
 declare const valueType: unique symbol;
 
-/** Declared key, created by one of the three factories for `r.config({ keys })`. */
+/**
+ * Declared key for `r.config({ keys })`, created by `createSystemConfig`, `createTenantConfig` or
+ * `createUserConfig`.
+ */
 export interface KeyDeclaration<Value> {
   readonly definition: ConfigKeyDefinition;
   readonly [valueType]?: () => Value;
@@ -56,7 +62,7 @@ export interface ConfigKeyHandle<Value> {
   readonly [valueType]?: () => Value;
 }
 
-/** Key in the registry. */
+/** Configuration key in the registry. */
 export interface RegisteredConfigKey {
   readonly id: string;
   readonly feature: string;
@@ -70,7 +76,7 @@ export interface ConfigKeyRegistry {
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
 }
 
-/** Read-only part of a `ctx`, of the request that reads the key. */
+/** Context of a `computed` function: read-only members of the `ctx` that reads the key. */
 export interface ComputedContext extends ConfigReader {
   readonly db: Database;
   readonly user: User;

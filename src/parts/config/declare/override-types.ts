@@ -5,8 +5,8 @@ interface NamedExports {
 }
 
 /**
- * App-boot overrides of features, by key identifier. Editors complete the keys of handles that a
- * feature returns, and check the types of their values; `buildServer` checks all others.
+ * App-boot overrides of features, by key identifier. The compiler checks the values of keys whose
+ * handles a feature returns, and editors complete their identifiers; `buildServer` checks the rest.
  */
 export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
   Record<string, unknown>
@@ -34,7 +34,7 @@ type OverrideOfHandles<Name extends string, Handles> =
       }[keyof Handles & string]
     : never;
 
-/** Works like `configKeyId`. */
+/** Converts a name to kebab case, as `configKeyId` does at run time. */
 type KebabCase<
   Name extends string,
   Done extends string = "",

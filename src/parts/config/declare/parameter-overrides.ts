@@ -8,7 +8,7 @@ import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from
 import { configKeyId } from "./key-id.ts";
 import { decimalFrom } from "./value-check.ts";
 
-/** Parameter of SSM Parameter Store, decrypted. */
+/** Decrypted parameter from SSM Parameter Store. */
 export interface ConfigParameter {
   /** Full name, for example `/app/files/max-upload-size-mb`. */
   readonly name: string;
@@ -18,11 +18,11 @@ export interface ConfigParameter {
 }
 
 /**
- * Turns the parameters below `path` into app-boot overrides. They are named `<path>/<feature>/<key
- * name>`, with the key name from the identifier or the declaration. A parameter named after a
- * former key counts if none has the current name, so that parameters can be renamed while processes
- * of both versions start. Never throws: problems name the parameter, but never the value of an
- * encrypted key or a SecureString.
+ * Turns the parameters below `path` into app-boot overrides. A parameter is named
+ * `<path>/<feature>/<key name>`, with the key name in kebab case or as declared. A parameter with
+ * the former name of a key applies only if none has the current name, so that parameters can be
+ * renamed while processes of both versions start. Never throws: problems name the parameter, but
+ * never contain the value of an encrypted key or a SecureString.
  */
 export function parameterOverrides(
   registry: ConfigKeyRegistry,
@@ -62,7 +62,7 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-/** Returns the parameters with a former name, and their current ones. */
+/** Returns the parameters with a former name, their current name and whether they apply. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,
@@ -111,13 +111,13 @@ function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
   return id.slice(configKeyId(feature, "").length);
 }
 
-/** The value of a SecureString is a secret even if its key is not encrypted. */
+/** Marks the key of a SecureString as encrypted, so that no message shows the value. */
 function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
   const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
   return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
-/** An invalid value stays a string, for the check to refuse. */
+/** Returns an invalid value as the original string, which the check then rejects. */
 function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
   const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {

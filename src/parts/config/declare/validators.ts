@@ -11,8 +11,8 @@ import {
 } from "./key-rules.ts";
 
 /**
- * Checks the bounds of every key (specification 2.2): that only numbers have them, that they are a
- * range, and that they include the default.
+ * Checks the bounds of every key (specification 2.2): only number keys have bounds, `min` is not
+ * above `max`, and the default is within the bounds.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -21,7 +21,7 @@ export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the computed keys (specification 2.2): that `computed` is a function and the key is not
+ * Checks every computed key (specification 2.2): `computed` is a function, and the key is not
  * encrypted.
  *
  * @throws BootError with the problems of all keys.
@@ -31,8 +31,8 @@ export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the keys that a request may override (specification 2.2): no text, no encrypted key, and
- * no number without bounds.
+ * Checks every key that a request may override (specification 2.2): it is not a text key, not
+ * encrypted, and not a number without bounds.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -46,7 +46,6 @@ function validate(registry: ConfigKeyRegistry, rule: Rule): void {
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** `keys` are all declared keys. */
 export function configKeyProblems(
   key: RegisteredConfigKey,
   keys: readonly RegisteredConfigKey[] = [],

@@ -3,7 +3,6 @@ import type { Bounds, ConfigKeyDefinition } from "./key.ts";
 
 type Fit = Pick<ConfigKeyDefinition, "type" | "options">;
 
-/** Returns why `value` does not match the key's type. */
 export function typeMismatch({ type, options = [] }: Fit, value: unknown): string | undefined {
   switch (type) {
     case "number":
@@ -26,7 +25,7 @@ export function outOfBounds(bounds: Bounds | undefined, value: unknown): string 
   return undefined;
 }
 
-/** Reads a decimal number, neither hexadecimal nor with digit separators. */
+/** Parses a decimal number; `undefined` for hexadecimal, digit separators or other text. */
 export function decimalFrom(text: string): number | undefined {
   const trimmed = text.trim();
   return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed)
@@ -38,7 +37,6 @@ export function clamp(value: number, bounds: Bounds): number {
   return Math.min(Math.max(value, bounds.min), bounds.max);
 }
 
-/** Never shows the value of an encrypted key. */
 export function named(definition: Pick<ConfigKeyDefinition, "encrypted">, value: unknown): string {
   return definition.encrypted ? "(not shown)" : quoted(value);
 }

@@ -28,10 +28,11 @@ import {
 } from "./written-row.ts";
 
 /**
- * Restores an earlier version of a row as a new version; another undo reverts it. The restored
- * value must be valid under the current declaration.
+ * Restores an earlier version of a row as a new version; a second undo reverts the first. The
+ * restored value must be valid under the current declaration.
  *
- * @throws NotFoundError if the history lacks the version; otherwise the errors of `setConfig`.
+ * @throws NotFoundError if the history lacks the version; ConflictError `nothing_to_undo` if the
+ * row was never written; otherwise the errors of `setConfig`.
  * @example
  * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
  */
@@ -45,7 +46,7 @@ export async function undoConfig(
 
 /** Options of `setConfig`. */
 export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
-  /** Expiry of the value: ISO 8601 with a time zone, in the future. Default: never. */
+  /** Future time at which the value expires, in ISO 8601 with a time zone. Default: never. */
   readonly expiresAt?: string | undefined;
 }
 
@@ -58,10 +59,10 @@ export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
   readonly version?: number | undefined;
 }
 
-/** Outcome of a checked write. */
+/** Result of `setConfig`, `resetConfig` and `undoConfig`. */
 export interface ConfigWriteResult {
   readonly key: string;
-  /** Value that the target now reads; absent for a secret, and if no level has a value. */
+  /** Value that now applies to the target; absent for a secret, and if no level has a value. */
   readonly value?: unknown;
   readonly source: ConfigSource;
   /** Version of the written row; absent if there is no row. */
@@ -71,8 +72,8 @@ export interface ConfigWriteResult {
 const maxAttempts = 5;
 
 /**
- * Makes a change as the write of the caller's handler, through `ctx.commit`: it happens exactly
- * once (specification 6.6), and the handler cannot commit anything else.
+ * Makes a change through the handler's `ctx.commit`, so that it happens exactly once (specification
+ * 6.6). The handler then cannot commit anything else.
  */
 export function commitChange(
   ctx: CommittingContext,
@@ -144,7 +145,7 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   };
 }
 
-/** Resolves to `false` if the stored version is no longer the one that was read. */
+/** Resolves to `false` if the stored version has changed since the read. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,
@@ -157,8 +158,8 @@ interface ChangeSituation extends Writer {
 }
 
 /**
- * With an expected version, a retry detects the conflict with another write; without one, the
- * change is applied on top of it.
+ * Makes a change, and retries it if another write came first. With an expected version, the retry
+ * detects the conflict; otherwise, the change is applied on top of the other write.
  */
 async function change(
   ctx: OperatorContext,
@@ -173,7 +174,7 @@ async function change(
   }
 }
 
-/** For callers who see only the message. */
+/** Adds the key and the fields to the message, for callers who see only the message. */
 function namingKey(id: string, { fields }: ValidationError): ValidationError {
   const problems = fields.map(({ field, error }) => `${field} ${error}`);
   return new ValidationError(fields, `${id}: ${problems.join("; ")}`);
@@ -203,7 +204,7 @@ async function attempt(
     if (decided === undefined) return outcome(session, handle, levels, rows, current);
     const row = encrypted ? await sealed(session, address, decided) : decided;
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
-    // Of a secret, history records only that it was set: a revoked one must not survive there.
+    // History omits the value of a secret, so that a revoked secret does not survive there.
     const entry = { ...row, ...(encrypted ? { value: undefined } : {}), action };
     const { tenantId } = ownerAt(authorized);
     const write = { address, tenantId, row, entry, seen: current };

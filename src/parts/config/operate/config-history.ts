@@ -15,7 +15,7 @@ const defaultPage = 50;
 const maxPage = 100;
 
 /**
- * Lists the checked writes to a key's row at one level, newest first.
+ * Lists the sets, resets and undos of a key's row at one level, the newest first.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError with the invalid fields; FrameworkError
@@ -39,7 +39,6 @@ export async function configHistory(
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, "history", id, authorized);
   const { store } = openOperatorSession(ctx, authorized.owner);
-  // One more entry than asked for, to detect whether there is a next page.
   const entries = await callStore("read", () =>
     store.history({ partition, key: id }, { before, limit: limit + 1 }),
   );
@@ -54,7 +53,7 @@ export async function configHistory(
 
 /** Options of {@link configHistory}. */
 export interface ConfigHistoryOptions extends ConfigTarget {
-  /** Only versions below this one; the `next` of the previous page. */
+  /** Lists only versions below this one: the `next` of the previous page. Default: all. */
   readonly before?: number | undefined;
   /** Maximum number of entries, 1 to 100. Default 50. */
   readonly limit?: number | undefined;
@@ -64,11 +63,14 @@ export interface ConfigHistoryOptions extends ConfigTarget {
 export interface ConfigHistoryItem {
   readonly version: number;
   readonly action: WriteAction;
-  /** Absent for a secret, and if the row was reset. */
+  /** Value that was written; absent for a secret, and if the row was reset. */
   readonly value?: unknown;
-  /** ISO 8601. */
+  /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
-  /** For a system row, only callers who may write it see this field and `reason`. */
+  /**
+   * ID of the writing user. For a system row, only callers who may write it see this field and
+   * `reason`.
+   */
   readonly updatedBy?: string;
   readonly reason?: string;
 }

@@ -29,8 +29,8 @@ import {
 } from "./target.ts";
 
 /**
- * Explains where a key's value comes from: every level with its value, writer, time and reason, and
- * the one that wins. Reads consistently and bypasses the cache.
+ * Explains where a key's value comes from: returns every level with its value, writer, time and
+ * reason, and marks the level that wins. Reads consistently and bypasses the cache.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
@@ -61,32 +61,29 @@ export async function explainConfig(
   };
 }
 
-/** Key in a list. */
+/** Configuration key with its current value. */
 export interface ConfigItem {
   readonly key: string;
   readonly type: ConfigType;
   readonly scope: ConfigScope;
-  /** Absent for a secret, and if no level has a value. */
+  /** Current value; absent for a secret, and if no level has a value. */
   readonly value?: unknown;
   readonly source: ConfigSource;
-  /** For an encrypted key: whether a secret is set. */
+  /** Whether a secret is set; only for an encrypted key. */
   readonly isSet?: boolean;
   /** Version of the row that supplies the value. */
   readonly version?: number;
 }
 
-/** Key with its whole cascade. */
+/** Configuration key with all levels of its cascade. */
 export interface ConfigExplanation extends ConfigItem {
-  /** In the order of the cascade. */
+  /** All levels, in the order in which the cascade tries them. */
   readonly levels: readonly ConfigLevel[];
   readonly declaration: DeclarationView;
-  /**
-   * Time since the cache fetched the key's rows, in milliseconds; absent if they are not cached.
-   */
+  /** Age of the key's cached rows, in milliseconds; absent if they are not cached. */
   readonly cacheAgeMs?: number;
 }
 
-/** For callers who may not write the system row. */
 function withoutWriter(level: ConfigLevel): ConfigLevel {
   if (level.source !== "system-row") return level;
   const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
@@ -94,7 +91,7 @@ function withoutWriter(level: ConfigLevel): ConfigLevel {
 }
 
 /**
- * Lists the keys that the caller may read, with their values, all read at once and consistently.
+ * Lists the keys that the caller may read, with their values. Reads all rows at once, consistently.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.

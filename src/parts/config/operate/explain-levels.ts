@@ -20,21 +20,21 @@ export interface ConfigLevel {
   readonly isSet: boolean;
   /** Whether this level supplies the key's value. */
   readonly active: boolean;
-  /** Stored value; absent for a secret, and if the computed function was not called. */
+  /** Value of the level; absent for a secret, and if the computed function was not called. */
   readonly value?: unknown;
-  /**
-   * Former identifier of the key under which the row is still stored, not rewritten since the
-   * rename.
-   */
+  /** Former identifier under which the row is still stored, because no write came after it. */
   readonly formerKey?: string;
   /** Version of a row or tombstone; absent if no row was ever written. */
   readonly version?: number;
-  /** ISO 8601. */
+  /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
-  /** For a system row, only callers who may write it see this field and `reason`. */
+  /**
+   * ID of the writing user. For a system row, only callers who may write it see this field and
+   * `reason`.
+   */
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** ISO 8601. */
+  /** Time at which the row expires, in ISO 8601. */
   readonly expiresAt?: string;
   /** Reason why the value is skipped or adjusted. */
   readonly note?: string;
@@ -55,7 +55,6 @@ export interface DeclarationView {
 
 interface ExplainedFacts extends Omit<Levels, "rows"> {
   readonly definition: ConfigKeyDefinition;
-  /** The narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
   readonly nowMs: number;
@@ -96,7 +95,7 @@ export async function explainLevels(
   };
 }
 
-/** Omits the default, which may be a secret. */
+/** Returns the declaration without the default, which may be a secret. */
 export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
   const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
     definition;
@@ -133,7 +132,7 @@ function rowCandidate(
   }
   const opened = openRow(row, level);
   if ("locked" in opened) {
-    // The read fails here instead of using another level's secret.
+    // Reading the key fails at this level instead of using another level's secret.
     const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
     return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
   }
@@ -155,7 +154,7 @@ async function computedCandidate(
       suppliedByComputed(definition, value, note),
     );
   } catch {
-    // Operators need the other levels even more then. `compute` has logged the failure.
+    // `compute` has logged the failure; operators still need to see the other levels.
     const note = "the computed function failed";
     return { facts, supplied: { value: undefined, source }, note };
   }

@@ -7,31 +7,30 @@ import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts"
 import type { ConfigStore } from "./config-store.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
 
-/** Member of a `ctx.db` that opens sessions for operators. */
+/** Member of every `ctx.db` that opens sessions for operators. */
 export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
-  /** Serves the requests of this process, and must learn of each write. */
+  /** Cache that serves this process's requests; it must be told of each write. */
   readonly cache: RowCache;
   override(id: string): unknown;
 }
 
 export type RowCache = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
-/** Every `ctx.db` is one. */
 export interface OperatorDatabase {
   [operatorSession](owner: RowOwner): OperatorSession;
 }
 
-/** Parts of a `ctx` that the operations use. */
+/** Members of a `ctx` that the configuration operations use. */
 export interface OperatorContext {
   readonly db: Database;
   readonly user: User;
   readonly log: Logger;
 }
 
-/** @throws TypeError if `db` is not a `ctx.db`. */
+/** Opens a session for the rows of `owner`. @throws TypeError if `db` is not a `ctx.db`. */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
   const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
   if (session === undefined)
@@ -50,7 +49,7 @@ export function readStored(
   return callStore("read", () => store.read(addresses));
 }
 
-/** @throws FrameworkError `config_unavailable` if the work fails. */
+/** Calls the store. @throws FrameworkError `config_unavailable` if the call fails. */
 export async function callStore<Result>(
   what: "read" | "written",
   work: () => Promise<Result>,
@@ -62,7 +61,7 @@ export async function callStore<Result>(
   }
 }
 
-/** Few callers may access another tenant or user, and every such access must be logged. */
+/** Logs an access to another tenant or user, because every such access must be traceable. */
 export function logOtherTarget(
   { log }: OperatorContext,
   operation: string,

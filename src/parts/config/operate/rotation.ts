@@ -10,17 +10,17 @@ import {
   openOperatorSession,
 } from "./operator-session.ts";
 
-/** Progress of a rotation. */
+/** Progress of {@link rotateConfigKeys}. */
 export interface RotationProgress {
-  /** Name of the active key, which encrypts. */
+  /** Name of the active key, which encrypts all new values. */
   readonly activeKey: string;
   /** Number of table items read so far. */
   readonly scanned: number;
   /** Number of re-encrypted rows. */
   readonly resealed: number;
-  /** Rows that another write changed meanwhile; another run covers them. */
+  /** Number of rows that another write changed meanwhile; start another run for them. */
   readonly overtaken: number;
-  /** Rows that no key of the ring decrypts, each logged as `config.secret_locked`. */
+  /** Number of rows that no key can decrypt, each logged as `config.secret_locked`. */
   readonly locked: number;
   /** Value for `from` to continue; absent at the end of the table. */
   readonly next?: string;
@@ -37,8 +37,8 @@ export interface RotationOptions {
 /**
  * Re-encrypts every stored secret of all tenants with the active key, and binds it to the version
  * of its row if `keyRing.bindVersion` is on. A run may be interrupted and started again at any
- * time: it skips rows that are done and never replaces a row written meanwhile. Every row stays
- * readable; values, versions and history do not change.
+ * time: it skips rows that are done and never replaces a row that was written meanwhile. Every row
+ * stays readable; values, versions and history do not change.
  *
  * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
  * key changed, returns 0 for `resealed`, `overtaken` and `locked`.
@@ -74,7 +74,7 @@ export async function rotateRows(
   const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
-  // A key that was activated a moment ago would be unknown.
+  // Otherwise a key that was activated a moment ago would be unknown.
   await cipher.refresh();
   for (;;) {
     const activeKey = await cipher.active();

@@ -3,12 +3,12 @@ import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./change.ts";
 import type { OperatorContext } from "./operator-session.ts";
 
-// Loaded on the first call: a process that only reads configuration never needs the writes.
+// `change.ts` is loaded on the first call: a process that only reads configuration never needs it.
 
 /**
  * Sets a key's value at one level. Checks type, options, bounds, size, level and role
- * (specification 4.1, rule 4). Writes the row and its history entry in one transaction; then this
- * process reads the new value.
+ * (specification 4.1, rule 4). Writes the row and its history entry in one transaction; later reads
+ * of this process return the new value.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may not write
  * it; ValidationError with the invalid fields, all named in its message; ConflictError
@@ -46,7 +46,7 @@ export async function resetConfig(
   return storeChange(ctx, handle, resetChange(options));
 }
 
-/** Plain JavaScript may pass a key's ID, or a handle that its feature does not have. */
+/** Needed because plain JavaScript may pass a key's ID, or a handle that does not exist. */
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
   throw new TypeError(

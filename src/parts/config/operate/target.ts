@@ -14,10 +14,11 @@ import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 export interface ConfigTarget {
   /** Level of the row. Default: the key's own scope. */
   readonly scope?: ConfigScope | undefined;
-  /** Another tenant, for callers with `access.systemAdmin`. Default: the caller's. */
+  /** ID of another tenant, for callers with `access.systemAdmin`. Default: the caller's tenant. */
   readonly tenantId?: string | undefined;
   /**
-   * Another user, for callers with `access.systemAdmin`. Default: the caller, in their own tenant.
+   * ID of another user, for callers with `access.systemAdmin`. Default: the caller; no user if
+   * `tenantId` is another tenant.
    */
   readonly userId?: string | undefined;
 }
@@ -33,8 +34,10 @@ export interface AuthorizedTarget {
 const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, system: 2 };
 
 /**
- * @throws NotFoundError if the caller may not read the key, which hides that it exists;
- * ValidationError for a level that the key does not have; the errors of {@link authorizeTarget}.
+ * Returns the target if the caller may read the key there.
+ *
+ * @throws NotFoundError if the caller may not read the key, to hide that it exists; ValidationError
+ * for a level that the key does not have; the errors of {@link authorizeTarget}.
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
@@ -47,8 +50,8 @@ export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget):
 }
 
 /**
- * Requires read access and the key's write rule. A scope broader than the key's requires
- * `access.systemAdmin`.
+ * Returns the target if the caller may write the key there, which requires read access and the
+ * key's write rule. A scope broader than the key's requires `access.systemAdmin`.
  *
  * @throws FrameworkError `unauthenticated` for a caller that is not signed in; AccessDeniedError if
  * the caller may not write there; the errors of {@link authorizeRead}.
@@ -70,7 +73,7 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
 }
 
 /**
- * Checks whose rows `user` may access, regardless of the key.
+ * Returns the target if `user` may access its tenant and user, regardless of the key.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target.
@@ -84,7 +87,7 @@ export function authorizeTarget(
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
     .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
-  // From a request body the scope may have any type, even one that cannot become a string.
+  // A scope from a request body may have any type, even one that cannot become a string.
   if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {
     fields.push({ field: "scope", error: "must be system, tenant or user" });
   }
@@ -99,7 +102,7 @@ export function authorizeTarget(
   return { owner, scope: scope ?? keyScope, isOther };
 }
 
-/** @throws ValidationError if the target names no tenant or user for such a row. */
+/** @throws ValidationError if a tenant row has no tenant, or a user row has no user. */
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
@@ -107,7 +110,7 @@ export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   throw new ValidationError([{ field: `${scope}Id`, error }]);
 }
 
-/** The owner whose rows count at `scope`: a broader scope excludes the narrower rows. */
+/** Returns the owner without IDs narrower than `scope`, so that narrower rows do not apply. */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
@@ -119,7 +122,7 @@ export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/** Whether `user` may write the key's system row, and therefore see its writer and reason. */
+/** Whether `user` may write the key's system row, and so see who wrote it and why. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

@@ -5,7 +5,7 @@ import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
 import type { HistoryEntry } from "./config-store.ts";
 
-/** Options of every checked write. */
+/** Options of every write. */
 export interface ChangeOptions {
   /** Reason for the history, at most 1,000 characters. */
   readonly reason?: string | undefined;
@@ -18,10 +18,10 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** In bytes of UTF-8 (design: at most 16 KB). */
+/** Maximum size of a text value in UTF-8 (design: at most 16 KB). */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
-/** DynamoDB's smallest magnitude. The SDK refuses to write numbers above 2^53 - 1. */
+/** Smallest magnitude in DynamoDB. The SDK refuses to write numbers above 2^53 - 1. */
 const smallestNumber = 1e-130;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
@@ -49,7 +49,6 @@ export function rowToSet(
   };
 }
 
-/** Returns `undefined` if there is no value to reset. */
 export function rowToReset(
   options: ChangeOptions,
   current: ConfigRow | undefined,
@@ -61,8 +60,8 @@ export function rowToReset(
 }
 
 /**
- * Returns the version that an undo restores: the requested one, otherwise the one before the
- * current. 0 is the state before the first write.
+ * Returns the version that an undo restores: the requested version, otherwise the previous version.
+ * 0 is the state before the first write.
  *
  * @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}.
  */
@@ -78,7 +77,7 @@ export function versionToRestore(
 }
 
 /**
- * Returns the value of `past` under a new version. `past` is `undefined` for version 0.
+ * Returns a row with the value of `past` and a new version; a tombstone without `past`.
  *
  * @throws ValidationError if the old value is no longer valid, or was a secret.
  */
@@ -111,7 +110,6 @@ function restoringProblem(
   return expiresAt !== undefined && expiresAt * 1000 <= nowMs ? "its value has expired" : undefined;
 }
 
-/** Returns 0 if there is no row or its version is invalid. */
 export function versionOf(row: ConfigRow | undefined): number {
   return isVersion(row?.version) ? row.version : 0;
 }
@@ -140,7 +138,7 @@ function stamp(
   };
 }
 
-/** Never contains the value, which may be a secret. */
+/** Returns why a value is invalid, without the value, which may be a secret. */
 function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
@@ -178,7 +176,7 @@ function textProblem(text: string): string | undefined {
   return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
 }
 
-/** In seconds since the epoch, or a message if it is invalid. */
+/** Returns the expiry in seconds since the epoch, or why it is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
   const time =
@@ -191,7 +189,7 @@ function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefine
 function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
   const fields: FieldError[] = [];
   if (reason !== undefined) {
-    // Unknown: the API passes on the request's value.
+    // Typed as unknown, because the operators' API passes on the request's value.
     const text: unknown = reason;
     if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed())
       fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });

@@ -13,20 +13,17 @@ export interface Resolved {
   readonly source: ConfigSource;
 }
 
-/** Problem with a value that violates its declaration. */
+/** Report of a value that violates its key's declaration. */
 export interface Misfit {
   readonly source: ConfigSource;
-  /** The violation and its consequence, for the log. */
   readonly reason: string;
 }
 
 export type OnMisfit = (misfit: Misfit) => void;
 
-/**
- * Values of one key on all levels; `undefined` for none. `null` is a value that matches no type.
- */
+/** Values of one key by level. `undefined` is no value; `null` is a value that fits no type. */
 export interface Levels {
-  /** Rows that count, the narrowest first. */
+  /** Rows that are neither deleted nor expired, the narrowest first. */
   readonly rows: readonly { readonly source: RowSource; readonly row: RowValue }[];
   readonly override: unknown;
   readonly frameworkDefault: unknown;
@@ -34,7 +31,7 @@ export interface Levels {
 
 export class LockedValueError extends FrameworkError {
   static override readonly name = "LockedValueError";
-  /** Key of the ring that sealed the secret. */
+  /** Name of the key ring's key that encrypted the secret. */
   readonly ringKey: string;
 
   constructor(source: RowSource, { locked, ringKey }: Extract<RowValue, { locked: string }>) {
@@ -46,11 +43,11 @@ export class LockedValueError extends FrameworkError {
 }
 
 /**
- * Finds the first level that supplies a value (specification 4.1): rows, app-boot override,
- * computed, default. For `"ask-computed"` the caller computes the value and passes it to {@link
- * cascadeFromComputed}.
+ * Returns the value of the first level that supplies one (specification 4.1): rows, app-boot
+ * override, computed, default. For `"ask-computed"` the caller computes the value and passes it to
+ * {@link cascadeFromComputed}.
  *
- * @throws LockedValueError if the next level is a secret that cannot be opened.
+ * @throws LockedValueError if the deciding row is a secret that cannot be decrypted.
  */
 export function cascade(
   definition: ConfigKeyDefinition,
@@ -105,8 +102,8 @@ function lastLevel(
 }
 
 /**
- * Checks a value against the declaration. A number out of bounds is clamped if a tenant or a user
- * can set it. Values from operators stay unchanged (specification 4.1, rule 4):
+ * Returns the value if it matches the declared type. A number out of bounds is clamped if a tenant
+ * or a user can set it; values from operators stay unchanged (specification 4.1, rule 4):
  *
  * | source                | number out of bounds          |
  * |-----------------------|-------------------------------|
@@ -133,7 +130,7 @@ function accept(
   const asItIs = source === "system-row" || (source === "computed" && scope === "system");
   const use = asItIs ? "it is used as it is" : "it is clamped";
   onMisfit({ source, reason: `${named(definition, value)} ${outside}; ${use}` });
-  // Only numbers can be out of bounds.
+  // `Number` is safe: only numbers can be out of bounds.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 

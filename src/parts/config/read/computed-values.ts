@@ -2,7 +2,7 @@
 export interface ComputedNode {
   readonly key: string;
   readonly waitsFor: Set<ComputedNode>;
-  /** After success or failure. A settled node waits for no other, even with reads in flight. */
+  /** Whether the evaluation has ended. Then the node waits for no other, even if it still reads. */
   settled: boolean;
 }
 
@@ -12,11 +12,11 @@ export function createComputedValues() {
   const entries = new Map<string, { node: ComputedNode; result: Promise<unknown> }>();
   return {
     /**
-     * Returns the value of a computed key. The first read in a request runs `compute`, all others
-     * share its outcome.
+     * Returns the value of a computed key. The first read in a request runs `compute`; all other
+     * reads share its outcome.
      *
-     * @param from - node of the computed function that reads; `undefined` for a handler.
-     * @throws Error if the two wait for each other; the message names the whole cycle.
+     * @param from - node of the computed key whose function reads; `undefined` if a handler reads.
+     * @throws Error if computed keys wait for each other; the message names the whole cycle.
      */
     read: async (
       key: string,
@@ -27,7 +27,7 @@ export function createComputedValues() {
       const node = known?.node ?? { key, waitsFor: new Set(), settled: false };
       if (from !== undefined) wait(from, node);
       if (known !== undefined) return known.result;
-      // One microtask later: the first reads of `compute` call `read` again and must find the entry.
+      // `compute` runs one microtask later, because it may call `read`, which must find the entry.
       const result = Promise.resolve()
         .then(() => compute(node))
         .finally(() => {
@@ -39,7 +39,7 @@ export function createComputedValues() {
   };
 }
 
-/** Throws if `node` already waits for `from`, a deadlock. */
+/** Lets `from` wait for `node`. @throws Error if `node` already waits for `from`, a deadlock. */
 function wait(from: ComputedNode, node: ComputedNode): void {
   const path = waitingPath(node, from);
   if (path !== undefined) {
@@ -51,10 +51,10 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-/** Each node waits for the next. */
+/** Returns the shortest path of nodes that each wait for the next; `undefined` if none exists. */
 function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
   const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
-  // The iterator also visits entries added meanwhile: a breadth-first search for the shortest path.
+  // A breadth-first search: the iterator also visits entries that the loop adds.
   for (const node of waiters.keys()) {
     if (node.settled) continue;
     if (node === goal) return pathTo(node, waiters);

@@ -2,15 +2,14 @@ import type { ConfigKeyRegistry } from "../declare/key.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Wraps a reader so that it also finds rows of renamed keys under their former names:
+ * Wraps a reader so that it also finds rows of renamed keys under their former names. A row is
+ * superseded if its `renamedTo` names the key that replaced it:
  *
- * | under the key       | under a former key            | result                                 |
- * |---------------------|-------------------------------|----------------------------------------|
- * | a row               | any                           | the row, even a tombstone or expired   |
- * | none, or superseded | a row                         | the first former row                   |
- * | none, or superseded | superseded rows only, or none | nothing: their replacement was deleted |
- *
- * The `renamedTo` of a superseded row names the key that replaced it.
+ * | under the key       | under a former key            | result                               |
+ * |---------------------|-------------------------------|--------------------------------------|
+ * | a row               | any                           | the row, even a tombstone or expired |
+ * | none, or superseded | a row                         | the first former row                 |
+ * | none, or superseded | superseded rows only, or none | no value: a replacement was deleted  |
  */
 export function withFormerRows(
   reader: ConfigRowReader,
@@ -30,9 +29,9 @@ export function withFormerRows(
 interface Found {
   readonly row: ConfigRow | undefined;
   /**
-   * A row was superseded, but its replacement not found: a batch read is no snapshot and may have
-   * read one place before the write, the other after it. It is read once more, so that the key does
-   * not fall back to its default.
+   * Whether only superseded rows were found. A batch read is no snapshot, so it may read the new
+   * row before a write and the superseded row after it. The key is then read again consistently, so
+   * that it does not fall back to its default.
    */
   readonly isDoubtful: boolean;
 }
@@ -62,7 +61,7 @@ function rowThatCounts(
   own: ConfigRow | undefined,
   former: readonly (ConfigRow | undefined)[],
 ): Found {
-  // The row of a key that was renamed back to a former name is superseded.
+  // A key that was renamed and renamed back may have a superseded row under its current name.
   const isSuperseded = own?.renamedTo !== undefined && formerly.includes(own.renamedTo);
   if (own !== undefined && !isSuperseded) return { row: own, isDoubtful: false };
   const rows = formerly.flatMap((key, index) => {

@@ -8,24 +8,22 @@ import {
   rowLevels,
 } from "./rows.ts";
 
-/** Rows of one key that may count for one caller, the narrowest first, at one moment. */
+/** Rows of one key that may apply to one caller, the narrowest first, as of one moment. */
 export interface KeyRows {
   readonly levels: readonly (RowLevel & { readonly row: ConfigRow | undefined })[];
   /** Whether a read at `nowMs` would return the same rows without waiting. */
   readonly isHeld: (nowMs: number) => boolean;
-  /** Decision from exactly these rows, kept for the next read. */
   decision: Decision | undefined;
 }
 
 export interface Decision {
-  /** Resolver that decided; another may have other overrides. */
+  /** Identity of the resolver that decided: another resolver may have other overrides. */
   readonly by: object;
   readonly definition: ConfigKeyDefinition;
   readonly rows: KeyRows;
   readonly outcome: Resolved | "ask-computed";
-  /** Promise of the value, shared by all readers. */
   readonly value: Promise<unknown>;
-  /** When the first of the rows expires. */
+  /** Time at which the first of the rows expires. */
   readonly untilMs: number;
 }
 
@@ -35,8 +33,8 @@ export interface HeldDecisions {
 }
 
 /**
- * Most requests read one key, and creating a Map takes as long as finding the decision: the Map is
- * created for the second key.
+ * Creates a store of decisions by key. Most requests read one key, and creating a Map takes as long
+ * as finding the decision, so the Map is created only for a second key.
  */
 export function createHeldDecisions(): HeldDecisions {
   return new FewDecisions();
@@ -62,11 +60,10 @@ class FewDecisions implements HeldDecisions {
 }
 
 export interface RowView {
-  /** Returns known rows synchronously. Never throws; failures reject the promise. */
+  /** Returns cached rows synchronously. Never throws; failures reject the promise. */
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows>;
 }
 
-/** Reads the store consistently on every call. */
 export function uncachedRows(reader: ConfigRowReader, owner: RowOwner): RowView {
   return {
     rowsOf: async (key, scope) => {

@@ -21,14 +21,15 @@ export interface ParameterOptions {
 }
 
 /**
- * Resolves a key that the request may override (specification 2.4). A number is parsed and clamped
- * to the bounds; `"true"` and `"1"` are true, any other string false; a select takes one of its
- * options. The configured value counts if the parameter is absent (`undefined`, `null`; for numbers
- * and selects also blank), not a finite decimal number or not an option. The number returned is
- * always within the bounds, whichever level supplied it; a parameter may exceed the tenant's value.
+ * Returns the request's parameter, or else the configured value of the key (specification 2.4). A
+ * number is parsed and clamped to the bounds; `"true"` and `"1"` are true, any other string is
+ * false; a select takes one of its options. The configured value applies if the parameter is absent
+ * (`undefined`, `null`; for numbers and selects also blank), not a finite decimal number or not an
+ * option. A returned number is always within the key's bounds, whichever level supplied it; a
+ * parameter may exceed the tenant's value.
  *
- * @throws Error if the key does not allow the parameter, a bug of the handler. Errors of
- * `ctx.config` are rethrown.
+ * @throws Error if the key does not allow request parameters, which is a bug in the handler. Errors
+ * of `ctx.config` are rethrown.
  * @example
  * const seconds = await resolveConfigOrParam(ctx, config.expirySeconds, input.expiresSeconds, {
  *   onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
@@ -45,15 +46,15 @@ export async function resolveConfigOrParam<Value>(
     assertAllowed(id, definition);
     const parameter = fromParameter(id, definition, paramValue, options);
     if (parameter !== undefined) {
-      // Safe: the member is optional, and only keelson knows its symbol.
+      // The cast is safe: the member is optional, and only keelson knows its symbol.
       (ctx as NotesParameters)[parameterUsed]?.(id);
-      // Safe: `fromParameter` returns only values of the key's type.
+      // The cast is safe: `fromParameter` returns only values of the key's type.
       return parameter as Value;
     }
   }
   const configured = await ctx.config(handle);
   if (definition.bounds === undefined || typeof configured !== "number") return configured;
-  // Safe: Value is a number type here.
+  // The cast is safe: `configured` is a number, so `Value` is a number type.
   return clamp(configured, definition.bounds) as Value;
 }
 
@@ -66,7 +67,7 @@ function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   );
 }
 
-/** For keys that skipped the validators. */
+/** Checks that a request may override a key, which may have skipped the validators. */
 function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,

@@ -18,7 +18,7 @@ import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** Dependencies of reads for one caller; one session per request. */
+/** Dependencies of configuration reads for one caller; each request has one session. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
@@ -27,14 +27,12 @@ export interface ConfigSession extends RowOwner {
   readonly held: HeldDecisions;
   readonly cipher: RowCipher;
   readonly reads?: ConfigReads | undefined;
-  /** Reads through this `ctx` belong to `node`. */
   contextFor(node: ComputedNode): ComputedContext;
 }
 
-/** Member of a `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
+/** Member of every `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
 export const configSession: unique symbol = Symbol("keelson.configSession");
 
-/** Every `ctx.db` is one. */
 export interface ConfigDatabase {
   [configSession](caller: RowOwner): ConfigSession;
 }
@@ -45,7 +43,7 @@ export interface ConfigResolver {
    * Reads a key for the caller of `session`, like `ctx.config`; synchronously if no I/O is needed.
    * Errors of the key's `computed` function are rethrown.
    *
-   * @param from - the computed key whose function reads, if any.
+   * @param from - node of the computed key whose function reads, if any.
    * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read.
    * @internal
    */
@@ -56,7 +54,7 @@ export interface ConfigResolver {
     from?: ComputedNode,
   ): Resolved | Promise<Resolved>;
   /**
-   * Reads a key for any tenant and user and returns the level that supplied the value
+   * Returns the value of a key for any tenant and user, and the level that supplied it
    * (specification 2.2), for support and debugging. Errors of the key's `computed` function are
    * rethrown.
    *
@@ -78,12 +76,11 @@ export interface ConfigResolver {
   override(id: string): unknown;
 }
 
-/** Misfits to remember, each reported once. */
 const rememberedMisfits = 10_000;
 
 /**
- * Creates a resolver (specification 2.2). Check `appOverrides`, by default none, with
- * `validateAppOverrides` first.
+ * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides` first.
+ * Default: no overrides.
  *
  * @example
  * const resolver = createConfigResolver({ appOverrides: { "files:config:max-size-mb": 50 } });
@@ -111,14 +108,14 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /** For a secret sealed with an unknown key, reads the key ring again first. */
+  /** Like `resolveWith`, but if a secret's key is unknown, reads the key ring and retries. */
   const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
       return resolveWith(read, rows);
     } catch (error) {
-      // Safe: `resolveWith` throws no other error synchronously.
+      // The cast is safe: `resolveWith` throws no other error synchronously.
       const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
-      // Reads fail through the promise, even if they did not wait.
+      // Rejects instead of throwing, so that every read fails in the same way.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(read, rows));
     }
@@ -161,18 +158,18 @@ interface Read {
   readonly from: ComputedNode | undefined;
 }
 
-/** The object also marks the decisions of its resolver. */
+/** The returned object also identifies its resolver in {@link Decision}. */
 function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {
-    /** Reports a row's misfit once per version, any other once per caller and reason. */
+    /** Logs a row's misfit once per version, any other misfit once per caller and reason. */
     misfit: ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
       if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
     /**
-     * Reports a secret that opens under any version of its row, once per version: operators see when
-     * the last such row disappears and when one reappears.
+     * Logs a secret that is not bound to its row's version, once per version, so that operators see
+     * when the last unbound secret disappears and when one reappears.
      */
     unbound: ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
       if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
@@ -182,7 +179,6 @@ function createReports() {
 
 type Reports = ReturnType<typeof createReports>;
 
-/** The rows keep the decision until one of them expires. */
 function decide(
   { session, id, definition }: Read,
   rows: KeyRows,
@@ -227,7 +223,7 @@ async function compute(
   return resolved;
 }
 
-/** Throws typed errors unchanged; any other is the store's. */
+/** Rethrows a typed error. Any other error is the store's and becomes `config_unavailable`. */
 export function unavailable(error: unknown, what: "read" | "written" = "read"): never {
   if (isTypedError(error)) throw error;
   const message = `Configuration cannot be ${what} at the moment`;

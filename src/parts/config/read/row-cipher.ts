@@ -4,12 +4,13 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * With `unreadable`, the next level decides. With `locked`, the read fails, because a broader level
- * must never replace a tenant's secret.
+ * Value of a row, decrypted. With `unreadable`, the next level decides. With `locked`, the read
+ * fails, because a broader level must never replace a tenant's secret.
  */
 export type RowValue =
   | {
-      readonly value: unknown /** It opens under any version, but must not. */;
+      readonly value: unknown;
+      /** Whether the secret is not bound to its row's version, although `bindVersion` is on. */
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }
@@ -19,14 +20,14 @@ export type RowCipher = ReturnType<typeof createRowCipher>;
 
 export interface SealedRow {
   readonly address: RowAddress;
-  /** Rows written by hand may lack it. */
+  /** Version of the row; a row written by hand may have none. */
   readonly version: number | undefined;
   readonly value: Sealed;
 }
 
 /**
- * With `bindVersion`, sealed values open only under the version of their row. Default `false`, the
- * format of earlier versions.
+ * Creates a cipher for encrypted keys. With `bindVersion`, a value can be decrypted only under the
+ * version of its row. Default `false`, the format of earlier versions of keelson.
  */
 export function createRowCipher(
   secrets: Secrets,
@@ -35,7 +36,7 @@ export function createRowCipher(
 ) {
   const placeOf = ({ partition, key }: RowAddress) => [tableName(), partition, key];
 
-  /** One part more than the unbound form, so that neither opens as the other. */
+  /** Has one part more than `placeOf`, so that neither form can be decrypted as the other. */
   const boundPlaceOf = (address: RowAddress, version: unknown) => [
     ...placeOf(address),
     versionText(version),
@@ -69,7 +70,10 @@ export function createRowCipher(
 
   return {
     prepare: secrets.prepare,
-    /** A plain-text row of an encrypted key is never used, so that it cannot survive unnoticed. */
+    /**
+     * Decrypts the value of an encrypted key. A plain-text value is never used, so that it cannot
+     * survive unnoticed.
+     */
     openRow: (
       { value, version, [formerPlace]: place }: ConfigRow,
       { encrypted }: Pick<ConfigKeyDefinition, "encrypted">,
@@ -84,18 +88,17 @@ export function createRowCipher(
         return { locked, ringKey: value.key };
       }
       const isUnbound = bindVersion && value.bound === undefined;
-      // Safe: only `seal` produces values that open.
+      // Parsing is safe: only `seal` produces values that can be decrypted.
       return { value: JSON.parse(opened.text) as unknown, isUnbound };
     },
-    /** Seals a value for the version that its row will have. */
+    /** Encrypts a value for the version that its row will have. */
     seal: (value: unknown, address: RowAddress, version: number) =>
       seal(JSON.stringify(value), address, version, bindVersion),
-    /** Whether the value would be sealed differently today. */
     isOutdated: ({ key, bound }: Sealed, activeKey: string) =>
       key !== activeKey || (bindVersion && bound === undefined),
     /**
-     * Seals a value again with the active key; `undefined` if it cannot be opened. A value bound to
-     * its version stays bound.
+     * Encrypts a value again with the active key; `undefined` if it cannot be decrypted. A value
+     * that is bound to its row's version stays bound.
      */
     reseal: async ({ value, address, version }: SealedRow) => {
       await secrets.prepare(value.key);
@@ -108,7 +111,7 @@ export function createRowCipher(
   };
 }
 
-/** Rows written by hand may have no version, or one that is not a number. */
+/** Rows written by hand may have no version, or a version that is not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

@@ -3,7 +3,7 @@ import { pathFrom, type RowLevel, systemPartition, tenantPartition } from "./row
 
 export interface PartitionOwner {
   readonly scope: ConfigScope;
-  /** For an ID too long for a key, its hash. `undefined` for the rows of all tenants. */
+  /** Tenant ID, or its hash if it is too long for a key; `undefined` for rows of all tenants. */
   readonly tenantId: string | undefined;
   /** This partition and the broader ones, the narrowest first. */
   readonly levels: readonly RowLevel[];
@@ -11,7 +11,7 @@ export interface PartitionOwner {
 
 const ofTenants = tenantPartition("");
 
-/** Returns `undefined` for partitions without current rows, such as history. */
+/** Returns the owner of a partition's rows; `undefined` for other partitions, such as history. */
 export function ownerOf(partition: string): PartitionOwner | undefined {
   const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
   if (!isRows) return undefined;
@@ -19,9 +19,9 @@ export function ownerOf(partition: string): PartitionOwner | undefined {
   const scopes = (["user", "tenant", "system"] as const).slice(-path.length);
   const tenant = path.at(-2)?.partition.slice(ofTenants.length);
   return {
-    scope: scopes[0] as ConfigScope, // safe: a path has one to three partitions
+    scope: scopes[0] as ConfigScope, // the cast is safe: a path has one to three partitions
     tenantId: tenant === undefined ? undefined : unescaped(tenant),
-    // Safe: `scopes` is as long as `path`.
+    // The cast is safe: `scopes` is as long as `path`.
     levels: path.map((one, index) => ({ ...one, source: `${scopes[index] as ConfigScope}-row` })),
   };
 }

@@ -3,19 +3,18 @@ import type { ConfigScope } from "../declare/key.ts";
 
 export interface ConfigRow {
   readonly value: unknown;
-  /** Increases with each write. */
+  /** Number that increases with each write. */
   readonly version: number;
-  /** ISO 8601. */
+  /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** In seconds since the epoch; then the row stops counting. */
+  /** Time from which the row no longer applies, in seconds since the epoch. */
   readonly expiresAt?: number;
   /** Tombstone: the value was deleted, the version remains. */
   readonly deleted?: true;
-  /** Key that superseded the row, which no longer counts. */
+  /** Key whose row replaced this one after a rename; this row no longer applies. */
   readonly renamedTo?: string;
-  /** Set if the row is stored under a former key. */
   readonly [formerPlace]?: FormerPlace;
 }
 
@@ -24,7 +23,7 @@ export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
 
 interface FormerPlace {
   readonly key: string;
-  /** Row under the current key, which does not count. */
+  /** Superseded row under the current key. */
   readonly own: ConfigRow | undefined;
   /** All former rows that a write must supersede, this row first. */
   readonly rows: readonly { readonly key: string; readonly row: ConfigRow }[];
@@ -37,8 +36,8 @@ export interface RowAddress {
 
 export interface ConfigRowReader {
   /**
-   * Returns one row per address, in the same order. `consistent` (default `true`): the read sees
-   * every write acknowledged before it.
+   * Returns one row per address, in the same order. With `consistent` (default `true`), the read
+   * sees every write acknowledged before it.
    */
   read(
     addresses: readonly RowAddress[],
@@ -49,7 +48,7 @@ export interface ConfigRowReader {
 /** Source of a value that comes from a row (specification 2.2). */
 export type RowSource = "user-row" | "tenant-row" | "system-row";
 
-/** Without a tenant, neither tenant nor user rows count. */
+/** Tenant and user whose rows are read. Without a tenant, only system rows apply. */
 export interface RowOwner {
   readonly tenantId: string | undefined;
   readonly userId: string | undefined;
@@ -64,9 +63,9 @@ const systemLevels: readonly RowLevel[] = Object.freeze([
   Object.freeze({ source: "system-row", partition: systemPartition() }),
 ]);
 
-/** Levels whose rows count for a key, the narrowest first (specification 4.1, rules 2 and 3). */
+/** Returns the levels that may have rows, the narrowest first (specification 4.1, rules 2, 3). */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
-  // Not compared: plain JavaScript passes null for a missing ID.
+  // `typeof`, because plain JavaScript passes null for a missing ID.
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
   const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
   if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
@@ -94,26 +93,26 @@ export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
-/** Apart from the rows, so that reads never include it. */
+/** Keeps history apart from the rows, so that reads of rows never include it. */
 export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
 
 const ofUsers = "config#user#";
 
-/** The narrowest first: user, tenant, system, or the last ones of these. */
+/** Partitions from the narrowest to the system's: at most user, tenant, system. */
 export type PartitionPath = readonly Pick<RowLevel, "partition">[];
 
 export function pathFrom(partition: string): PartitionPath {
   const system = { partition: systemPartition() };
   if (partition === system.partition) return [system];
   if (!partition.startsWith(ofUsers)) return [{ partition }, system];
-  // Safe: `#` within an ID is escaped.
+  // The first `#` ends the tenant's ID, because `#` within an ID is escaped.
   const owner = `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
   return [{ partition }, { partition: owner }, system];
 }
 
-/** DynamoDB allows partition keys of 2,048 bytes; the longest has two IDs and 13 more bytes. */
+/** DynamoDB allows partition keys of 2,048 bytes; the longest here has two IDs and 13 bytes. */
 const longestIdBytes = 1000;
 
 /**
