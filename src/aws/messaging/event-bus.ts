@@ -6,9 +6,7 @@ import { callFailure, entryRefusal } from "./put-events-failure.ts";
 const [maxEntries, maxBytes] = [10, 262_144];
 const entryBytes = 512;
 const maxAttempts = 4;
-/**
- * Consecutive calls that fail as a whole, but not for their entries, until the bus counts as down.
- */
+/** Number of consecutive calls that fail, not for their entries, before the bus is given up. */
 const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
@@ -22,8 +20,8 @@ interface EventBusOptions {
 }
 
 /**
- * Sends ten events per call and retries the failed entries. If a whole call is refused and one
- * entry may be the cause, sends them one by one.
+ * Creates a bus that sends up to ten events per call and retries failed entries. If a whole call
+ * fails and one entry may be the cause, the bus sends the entries one by one.
  */
 export function eventBridgeBus(
   client: EventBridgeClient,

@@ -11,7 +11,7 @@ import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-que
 export interface MessagingNames {
   readonly bus: string;
   readonly source: string;
-  /** Name or URL of the queue; also for `jobs`. */
+  /** Queue of events: a name or a URL, like `jobs`. */
   readonly events: string;
   readonly jobs: string;
 }
@@ -30,22 +30,16 @@ export function messagingNames(prefix: string, variables: Variables): MessagingN
   };
 }
 
-/** Endpoints and names of the bus and the queues, and whether missing ones are created. */
+/** Endpoints and names of the bus and the queues. */
 export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly sqsEndpoint: string | undefined;
   readonly eventBridgeEndpoint: string | undefined;
   readonly names: MessagingNames;
-  /**
-   * With `create`, missing resources are created, for emulators. On AWS they belong to the
-   * deployment.
-   */
+  /** `create` creates missing resources of an emulator. On AWS, the deployment creates them. */
   readonly mode: "create" | "check";
 }
 
-/**
- * Maximum number of receives before a message moves to the dead-letter queue, in queues that
- * keelson creates.
- */
+/** Receives of a message before it moves to the dead-letter queue, in queues keelson creates. */
 export const maxReceives = 5;
 
 /** Returns the rule that routes a server's events from the bus to their queue. */
@@ -136,9 +130,7 @@ async function create(
     );
 }
 
-/**
- * Maximum number of attempts of a change that EventBridge refuses because of a concurrent change.
- */
+/** Maximum attempts of a change that EventBridge refuses because of a concurrent change. */
 const mostChanges = 10;
 
 async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promise<Answer> {

@@ -12,7 +12,7 @@ import { isFinalSendError } from "./send-message-failure.ts";
 export const visibilitySeconds = 30;
 const longestVisibilitySeconds = 43_200;
 
-/** Creates a queue of SQS from its name or URL. Its URL and attributes are requested once. */
+/** Creates an SQS queue from its name or URL. Reads its URL and attributes once. */
 export function sqsQueue(
   client: SQSClient,
   nameOrUrl: string,
@@ -170,7 +170,7 @@ export function deadQueueName(name: string): string {
   return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
 }
 
-/** Returns the URL of a queue. @throws Error naming the queue if it does not exist. */
+/** Returns the URL of a queue. @throws Error that names the queue if it does not exist. */
 async function urlOf(client: SQSClient, name: string): Promise<string> {
   const { GetQueueUrlCommand } = await sdk();
   try {

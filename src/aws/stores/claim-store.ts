@@ -21,10 +21,7 @@ const partsPerRead = 25;
 const names = { "#status": "status" };
 
 export interface DynamoClaimStore extends ClaimStore {
-  /**
-   * Replaces the claim that `from` holds in progress. Resolves to `false` if `from` no longer holds
-   * it.
-   */
+  /** Replaces the claim that `from` holds in progress. Resolves to `false` if it no longer does. */
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
@@ -36,8 +33,8 @@ export interface DynamoClaimOptions {
 }
 
 /**
- * Creates a claim store in DynamoDB. Its conditions match `judge`. TTL deletes items days late, so
- * every condition checks the expiry.
+ * Creates a claim store in DynamoDB. Its conditions match `judge` in claim.ts. TTL deletes items
+ * days late, so every condition checks the expiry.
  */
 export function dynamoClaimStore(
   database: Database,
@@ -184,7 +181,7 @@ function ownedChanges(
   };
 }
 
-/** Creates the transaction that commits a run's items with its claim. */
+/** Creates the function that commits a run's items with its claim in one transaction. */
 function commitOf(
   database: Database,
   tableName: string,
@@ -220,7 +217,7 @@ function commitOf(
   };
 }
 
-/** Stores the parts of a result that is too large for its claim. */
+/** Creates the functions for the parts of a result that is too large for its claim. */
 function resultParts(
   database: Database,
   tableName: string,

@@ -32,7 +32,7 @@ interface Source {
   readonly consistent: boolean;
 }
 
-/** Keys that DynamoDB leaves unprocessed are requested again, never treated as absent. */
+/** Reads rows. Requests keys again that DynamoDB left unprocessed: their rows may exist. */
 async function readChunk(
   { database, tableName, wait, early, consistent }: Source,
   addresses: readonly RowAddress[],

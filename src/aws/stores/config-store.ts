@@ -50,7 +50,7 @@ export function dynamoConfigStore(
 export interface ConfigStoreOptions {
   /** Waits after a write that conflicted with another. */
   readonly wait?: () => Promise<void>;
-  /** Present if a key was renamed. */
+  /** Rows of renamed keys. Absent if no key has a former name. */
   readonly former?: FormerRows | undefined;
 }
 
@@ -77,12 +77,12 @@ function historyOf(database: Database, tableName: string): ConfigStore["history"
       entries.push(...Items);
       if (entries.length >= limit) break;
     }
-    // Safe: only `write` puts items there.
+    // Safe: only `write` puts items into the history.
     return entries as unknown as HistoryEntry[];
   };
 }
 
-/** Puts the row, on condition that it has the version that was read, and its history entry. */
+/** Puts the row, if it still has the version that was read, and its history entry. */
 function itemsOfRow(
   TableName: string,
   { address, tenantId, row, entry, seen }: RowWrite,

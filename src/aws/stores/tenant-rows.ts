@@ -36,7 +36,7 @@ export function dynamoTenantRows(
     },
     remove: async (source, rows) => {
       const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
-      // Unconditional: the key contains the tenant or a hash unique to it.
+      // No condition, because the key contains the tenant or a hash unique to the tenant.
       const deletionOf = (row: StoredItem) => ({ DeleteRequest: { Key: keyOf(source, row) } });
       let left: WriteRequest[] = rows.map(deletionOf);
       for (let attempt = 0; left.length > 0; attempt += 1) {

@@ -21,7 +21,10 @@ const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/** dynalite with transactions, time to live and the item on a failed condition. Writes are atomic. */
+/**
+ * Opens dynalite and adds atomic writes, transactions, time to live, index changes and the stored
+ * item in the error of a failed condition.
+ */
 export async function openDynamoDb({
   path,
   clock = systemClock,
@@ -106,7 +109,10 @@ async function writeAtomically(
   return answer;
 }
 
-/** Deletes expired items and tokens. Holds the write lock for one page of one table at a time. */
+/**
+ * Creates a function that deletes expired items and tokens, at most every 10 seconds. The function
+ * holds the write lock for one page of one table at a time.
+ */
 function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
   const starts = new Map<string, Item>();
   let tokenCursor = "";

@@ -17,12 +17,12 @@ export const longestVisibilitySeconds = 43_200;
 
 interface AttributeRule {
   readonly range?: readonly [least: number, most: number];
-  /** Values of an attribute that only FIFO queues have. */
+  /** Accepted values of an attribute that only FIFO queues have. */
   readonly ofFifo?: readonly string[];
   readonly otherwise?: string;
 }
 
-/** Those after `RedrivePolicy` have no effect here. */
+/** Attributes that a queue accepts. The entries after `RedrivePolicy` have no effect. */
 const rules: Readonly<Record<string, AttributeRule>> = {
   DelaySeconds: { range: [0, 900], otherwise: "0" },
   MaximumMessageSize: { range: [1024, longestMessageBytes], otherwise: `${longestMessageBytes}` },
