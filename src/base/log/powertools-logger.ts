@@ -10,11 +10,11 @@ export type PowertoolsLogger = {
   /** Number of the lowest printed level. */
   readonly level: number;
   getPersistentLogAttributes(): Record<string, unknown>;
-  /** Missing in older versions. */
+  /** Absent in older versions of Powertools. */
   getCorrelationId?(): unknown;
 } & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
 
-/** Powertools drops attributes with the first names, and writes its own values for the others. */
+/** Names that an attribute cannot have: Powertools drops it or writes its own value. */
 const reservedByPowertools: ReadonlySet<string> = new Set([
   ..."level message msg sampling_rate service timestamp __proto__ constructor".split(" "),
   ..."cold_start function_arn function_memory_size function_name function_request_id".split(" "),
@@ -22,8 +22,8 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Prints with the public methods of an application's Logger. Concurrent requests share it, so each
- * call passes its whole context. `otherwise` prints if the Logger throws.
+ * Prints with the public methods of an application's Logger. Concurrent requests share the Logger,
+ * so each call passes its whole context. `otherwise` prints if the Logger throws.
  */
 export function createPowertoolsPrint(
   powertools: PowertoolsLogger,

@@ -1,7 +1,6 @@
 /**
- * Names that make CloudWatch treat a line as metrics: one from the Embedded Metric Format, one from
- * its version 0. Client data reaches the top level of lines, so no context or data field may use
- * them.
+ * Names that make CloudWatch treat a line as metrics: those of the Embedded Metric Format and of
+ * its version 0. No context or data field may have them, because fields may come from clients.
  */
 export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatchMetrics"]);
 

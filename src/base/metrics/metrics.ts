@@ -5,9 +5,7 @@ export type MetricLabels = Readonly<Record<string, string | undefined>>;
 
 type GivenLabels<Labels> = keyof Labels extends never ? [] : [labels: Labels];
 
-/**
- * Receives measured values. Absent if nothing reads metrics, so that measuring costs a comparison.
- */
+/** Receives values. Absent if nothing reads metrics, so that measuring costs only a comparison. */
 export interface Metrics {
   /**
    * Increments a counter, samples a histogram or sets a gauge. A label value that is not allowed

@@ -38,7 +38,7 @@ export type LifecycleAction =
 
 export type LifecycleEvent =
   | { readonly type: "started" }
-  /** A signal. The first starts the drain, the second hurries it, the third ends the process. */
+  /** Stop signal. The first starts the drain, the second hurries it, the third ends the process. */
   | { readonly type: "terminate"; readonly skipsLinger?: boolean }
   /** An uncaught error or a failed start. Starts the drain with exit code 1. */
   | { readonly type: "fault" }
@@ -46,7 +46,6 @@ export type LifecycleEvent =
   | { readonly type: "done"; readonly phase: ShutdownPhase; readonly clean?: boolean }
   | { readonly type: "time" };
 
-/** State of a process and its history. */
 export interface Lifecycle {
   readonly state: LifecycleState;
   readonly times: ShutdownTimes;
@@ -79,7 +78,7 @@ export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycl
   };
 }
 
-/** Result of an event: the new lifecycle, and the actions to run, in order. */
+/** Result of an event. The actions run in order. */
 export interface Step {
   readonly lifecycle: Lifecycle;
   readonly actions: readonly LifecycleAction[];
@@ -126,7 +125,7 @@ export function step(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number)
   return settled(taken(lifecycle, event, nowMs), nowMs);
 }
 
-/** Applies the event, without the deadlines that have passed. */
+/** Applies the event, but not the deadlines that have passed. */
 function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   const { state, signals } = lifecycle;
   const unchanged: Step = { lifecycle, actions: [] };
@@ -200,7 +199,6 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   );
 }
 
-/** Enters the next phase, or ends the process. */
 function next(lifecycle: Lifecycle, nowMs: number): Step {
   const phase = phases[phases.indexOf(lifecycle.state as ShutdownPhase) + 1];
   if (phase === undefined)
@@ -248,17 +246,15 @@ function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   };
 }
 
-/** State of the process, which `/health/ready` reports. The host updates it. */
+/** State of the process, which the host updates and `/health/ready` reports. */
 export interface ProcessState {
   readonly state: LifecycleState;
   readonly draining: AbortSignal;
   /** Makes readiness fail from now on, and makes responses close their connections. */
   drain(): void;
-  /** Sets the state of the process. */
   enter(state: LifecycleState): void;
 }
 
-/** Creates the state of a process that serves. */
 export function createProcessState(): ProcessState {
   const controller = new AbortController();
   // A Lambda function has no lifecycle: it is running whenever it is invoked.

@@ -1,4 +1,3 @@
-/** Time limits of a shutdown, in milliseconds. */
 export interface ShutdownTimes {
   /** Time during which requests are still accepted, so that load balancers notice. */
   readonly lingerMs: number;
@@ -29,7 +28,7 @@ export interface Deadlines {
   readonly abortMs: number;
   /** Requests in flight are cut off. */
   readonly drainMs: number;
-  /** Workers are abandoned. Another process receives their unfinished work again. */
+  /** Workers are abandoned. Another process receives their unfinished work. */
   readonly workersMs: number;
   /** Resources that are still open stay open. */
   readonly resourcesMs: number;
