@@ -3,7 +3,7 @@ import { type ClientOptions, clientOptions } from "./client-options.ts";
 export interface StoredKeyRing {
   readonly text: string;
   readonly version: number;
-  /** Time of the last change, in epoch milliseconds. */
+  /** Epoch milliseconds. */
   readonly changedMs: number;
 }
 

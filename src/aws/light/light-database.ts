@@ -10,7 +10,6 @@ import { leanSettings } from "./lean-settings.ts";
 /** Reads rows of configuration, or resolves to `undefined` if the SDK has to read them. */
 export type EarlyRows = Pick<LeanRows, "read">;
 
-/** How a server reaches DynamoDB. */
 export interface DatabaseAccess {
   readonly database: Database;
   readonly rows?: EarlyRows;

@@ -15,7 +15,7 @@ interface EventBusOptions {
   readonly busName: string;
   /** `source` of every event, which rules match. */
   readonly source: string;
-  /** Waits before a retry. The first retry has number 1. */
+  /** Waits before a retry. The first has number 1. */
   readonly pause: (attempt: number) => Promise<void>;
 }
 

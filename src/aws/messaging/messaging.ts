@@ -30,7 +30,6 @@ export function messagingNames(prefix: string, variables: Variables): MessagingN
   };
 }
 
-/** Endpoints and names of the bus and the queues. */
 export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly sqsEndpoint: string | undefined;
   readonly eventBridgeEndpoint: string | undefined;
@@ -93,10 +92,6 @@ export async function openMessaging(
 
 type Pause = (attempt: number) => Promise<void>;
 
-/**
- * Creates missing resources: two queues with their dead-letter queues, the bus, and the rule that
- * routes its events to a queue.
- */
 async function create(
   sqs: SQSClient,
   eventBridge: EventBridgeClient,

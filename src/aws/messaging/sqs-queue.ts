@@ -99,7 +99,6 @@ export function sqsQueue(
   return queue;
 }
 
-/** Reads the attributes of a queue that determine how often and how long it redelivers. */
 function redelivery(client: SQSClient, url: MessageQueue["url"]) {
   const settings = once(async () => {
     const { GetQueueAttributesCommand } = await sdk();
@@ -165,12 +164,12 @@ export function queueName(nameOrUrl: string): string {
   return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }
 
-/** Returns the name of a queue's dead-letter queue, for queues that keelson creates. */
+/** Name of the dead-letter queue of a queue that keelson creates. */
 export function deadQueueName(name: string): string {
   return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
 }
 
-/** Returns the URL of a queue. @throws Error that names the queue if it does not exist. */
+/** @throws Error that names the queue if it does not exist. */
 async function urlOf(client: SQSClient, name: string): Promise<string> {
   const { GetQueueUrlCommand } = await sdk();
   try {

@@ -15,7 +15,7 @@ import {
   ownForm,
 } from "./claim-form.ts";
 
-/** Number of parts to read at the same time, with one GetItem call each. */
+/** Parts read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
 
 const names = { "#status": "status" };
@@ -112,7 +112,6 @@ export function dynamoClaimStore(
   };
 }
 
-/** Creates the changes that only the owner of a claim can make. */
 function ownedChanges(
   database: Database,
   tableName: string,
@@ -157,8 +156,7 @@ function ownedChanges(
         ExpressionAttributeNames: ownedNames,
         ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
       });
-      // If the condition fails, the claim is deleted or has another owner. Either way it is
-      // released.
+      // If the condition fails, the claim is deleted or has another owner, and so is released.
       await holds(() => database.send(command));
     },
     vacate: async (key, owner, expiresAt) => {
@@ -181,7 +179,6 @@ function ownedChanges(
   };
 }
 
-/** Creates the function that commits a run's items with its claim in one transaction. */
 function commitOf(
   database: Database,
   tableName: string,
@@ -217,7 +214,7 @@ function commitOf(
   };
 }
 
-/** Creates the functions for the parts of a result that is too large for its claim. */
+/** Stores the parts of results that are too large for their claims. */
 function resultParts(
   database: Database,
   tableName: string,
@@ -261,7 +258,6 @@ function resultParts(
   };
 }
 
-/** Loads the SDK with the first claim. */
 function sdk() {
   return import("../clients/dynamodb-sdk.ts");
 }

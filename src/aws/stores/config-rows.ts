@@ -26,7 +26,7 @@ export function dynamoConfigRows(
 interface Source {
   readonly database: Database;
   readonly tableName: string;
-  /** Waits before an attempt; the first retry has number 1. */
+  /** Waits before a retry. The first has number 1. */
   readonly wait: (attempt: number) => Promise<void>;
   readonly early: EarlyRows | undefined;
   readonly consistent: boolean;

@@ -11,7 +11,7 @@ import type { FormerRows } from "./former-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";
 import { pagesOf, tableOf, transact } from "./table.ts";
 
-/** Number of digits of the largest version, so that versions sort as strings. */
+/** Digits of the largest version, so that versions sort as strings. */
 const versionDigits = 16;
 const maxVersion = Number.MAX_SAFE_INTEGER;
 

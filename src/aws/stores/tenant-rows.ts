@@ -7,7 +7,7 @@ import type { Database } from "../../base/types/database.ts";
 interface TenantRowsOptions {
   /** Maximum number of rows per page. Default: 1 MB, DynamoDB's limit. */
   readonly pageSize?: number | undefined;
-  /** Waits before a retry. The first retry has number 1. */
+  /** Waits before a retry. The first has number 1. */
   readonly wait: (attempt: number) => Promise<void>;
 }
 

@@ -20,16 +20,15 @@ export interface Walk {
   readonly within: object[];
 }
 
-/** Starts a traversal that writes about `characters` of JSON. */
 export function startWalk(redaction: Redaction, characters: number): Walk {
   return { redaction, left: characters, within: [] };
 }
 
 /**
  * Writes any value as bounded, redacted JSON. Never throws: an unreadable value becomes
- * `"[unreadable]"`, a cycle becomes `"[circular]"`. Goes beyond `JSON.stringify`: writes bigints in
- * decimal, `"NaN"` and `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols
- * by name, and the byte count of binary data.
+ * `"[unreadable]"`, a cycle `"[circular]"`. Unlike `JSON.stringify`, also writes bigints in decimal,
+ * `"NaN"` and `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols by name,
+ * and the byte count of binary data.
  */
 export function jsonText(value: unknown, walk: Walk, position: PathPosition): string {
   switch (typeof value) {
@@ -51,10 +50,9 @@ export function jsonText(value: unknown, walk: Walk, position: PathPosition): st
 }
 
 /**
- * Writes members as `"name":value`, separated by commas, without the enclosing braces. Omits
- * members that are `undefined`, like `JSON.stringify`.
+ * Writes members as `"name":value`, separated by commas, without braces. Omits `undefined`.
  *
- * @param shownName Maps a member's name to the name to write. Redaction uses the original name.
+ * @param shownName Maps a member's name to the written name. Redaction uses the original name.
  */
 export function membersText(
   source: object,
@@ -114,8 +112,7 @@ function spent(text: string, walk: Walk): string {
 function stringText(value: string, walk: Walk): string {
   const room = Math.max(0, Math.min(textLimits.stringLength, walk.left));
   const text = quoted(cut(value, room));
-  // An escape takes up to six characters. A second cut keeps a string full of escapes within twice
-  // the room.
+  // An escape takes up to six characters, so a string full of escapes is cut a second time.
   return spent(
     text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))),
     walk,

@@ -30,9 +30,8 @@ export type Print = (
 ) => void;
 
 /**
- * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Renames data
- * that clashes with one of these or with a context field to `data_<name>`, so it overwrites nothing
- * and is not lost.
+ * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. A data field
+ * with a taken name becomes `data_<name>`.
  */
 export function recordText(
   level: LogLevel,
@@ -175,10 +174,8 @@ export function timeNames(env: Readonly<Record<string, string | undefined>>): Ti
 }
 
 /**
- * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Lines of the
- * same millisecond share one string.
- *
- * @param clock - default: the machine's clock.
+ * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Default clock:
+ * the machine's. Lines of the same millisecond share one string.
  */
 export function createTimeFields(names: TimeNames, clock?: Clock): () => string {
   let last = Number.NaN;

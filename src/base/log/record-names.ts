@@ -9,8 +9,7 @@ export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatch
  * (specification 2.5). A field whose name is taken becomes `data_<name>` or `context_<name>`, with
  * the prefix repeated until the name is free.
  *
- * @param prefix Kind of the fields.
- * @param names All field names. A field whose name is free keeps it.
+ * @param names All field names, which renamed fields do not take either.
  */
 export function renaming(
   prefix: "data" | "context",

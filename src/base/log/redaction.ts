@@ -12,7 +12,6 @@ export type PathPosition = readonly PathNode[];
 
 /** Decides which values are written as `[redacted]`. */
 export interface Redaction {
-  /** Position of a record's fields. */
   readonly root: PathPosition;
   /** Returns the written form of a name. Caches names, up to a limit. */
   member(name: string): Member;
@@ -61,11 +60,10 @@ const secretEnds = [
     "xsrftoken",
   ],
 ];
-/** Number of characters checked at the end of a long name. */
+/** Characters checked at the end of a long name. */
 const longestSecretEnd = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
-/** Number of characters after which a name is cut. */
 const maxNameLength = 256;
 
 /**

@@ -15,13 +15,10 @@ import { createRedaction } from "./redaction.ts";
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
 export interface ServerLoggerOptions {
-  /** Sets the default level: `debug` in development, otherwise `info`. */
   readonly environment: "development" | "test" | "production";
-  /** The application's level. `LOG_LEVEL` and `AWS_LAMBDA_LOG_LEVEL` take precedence. */
   readonly level?: LogLevel;
-  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
-  /** The application's Powertools Logger; see `createServerLogger`. */
+  /** The application's Powertools Logger. */
   readonly powertools?: PowertoolsLogger;
   /** Module from `loadPowertools`, which controls level and sampling. Default: none. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
@@ -60,21 +57,16 @@ export interface ServerLogger extends Logger {
 }
 
 /**
- * Creates the logger of a server (specification 2.5). A record is one line of JSON with `level`,
- * the context, `msg`, the data and `time`. With `LOG_FORMAT=pretty` it is a line for people,
- * colored on a terminal unless `NO_COLOR` is set. In Lambda's JSON log format, `timestamp` repeats
- * the time. Powertools defines levels and sampling, keelson the line.
- *
- * No logger call throws or loses its line: values are bounded (`textLimits`, `recordLimits`), and
- * unreadable values are marked. The values of names such as `authorization`, `password`, `token`,
- * `apiKey` and `clientSecret` are redacted at any depth, in any case.
+ * Creates the logger of a server (specification 2.5). Writes a record with `recordText`, or with
+ * `LOG_FORMAT=pretty` as a line for people, colored on a terminal unless `NO_COLOR` is set. No call
+ * throws or loses its line: values are bounded (`textLimits`, `recordLimits`) and redacted
+ * (`createRedaction`), and unreadable values are marked.
  *
  * With `powertools`, that Logger prints: its level, sampling, buffering, attributes, formatter and
- * destination apply. It receives the message, and context, `msg` and data as attributes, also
- * redacted and bounded. Names that it reserves become `context_<name>` and `data_<name>`. The
- * Logger then reads `LOG_LEVEL` itself, in upper case only. With both `powertools` and `write`, as
- * in tests, keelson writes the records to `write` and uses only the level and the persistent
- * attributes of the Powertools Logger.
+ * destination apply, and it reads `LOG_LEVEL` itself, in upper case only. It receives the message,
+ * and context, `msg` and data as attributes, redacted and bounded. Names that it reserves become
+ * `context_<name>` and `data_<name>`. With both `powertools` and `write`, as in tests, keelson
+ * writes to `write` and uses only the Logger's level and persistent attributes.
  *
  * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
  * malformed.

@@ -8,7 +8,7 @@ export interface Clock {
 
 export const systemClock: Clock = Object.freeze({ now: () => Date.now() });
 
-/** Waits for a number of milliseconds, or until `end` aborts. Does not keep the process running. */
+/** Waits, at most until `end` aborts. Does not keep the process running. */
 export async function pause(ms: number, end: AbortSignal): Promise<void> {
   // Only an abort can fail the wait, and it ends the wait as well.
   await Promise.allSettled([sleep(ms, undefined, { ref: false, signal: end })]);

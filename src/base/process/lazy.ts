@@ -1,4 +1,3 @@
-/** A value that is opened on first use. */
 export interface Lazy<Value> {
   /** The value, `undefined` before it is open. Frequent callers use it instead of the promise. */
   readonly value: Value | undefined;

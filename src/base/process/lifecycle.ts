@@ -25,7 +25,6 @@ export type LifecycleAction =
   | "drain"
   /** The listener and idle connections close. */
   | "close-listener"
-  /** The signals of requests in flight abort. */
   | "abort-requests"
   | "cut-requests"
   | "finish-workers"
@@ -33,7 +32,6 @@ export type LifecycleAction =
   | "close-resources"
   | "cut-resources"
   | "flush"
-  /** The process ends with the exit code. */
   | "exit";
 
 export type LifecycleEvent =
@@ -51,12 +49,9 @@ export interface Lifecycle {
   readonly times: ShutdownTimes;
   /** Deadlines of the phases; `undefined` before the shutdown. */
   readonly deadlines: Deadlines | undefined;
-  /** Number of stop signals received. */
   readonly signals: number;
   readonly exitCode: 0 | 1;
-  /** Phases that missed their deadline. */
   readonly cutOff: readonly ShutdownPhase[];
-  /** Whether the signals of requests in flight have aborted. */
   readonly hasAborted: boolean;
   /** Time at which the process entered each state, in milliseconds since the epoch. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
@@ -92,7 +87,6 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-/** Actions of each phase: one on entry, one if it misses its deadline. */
 const actionsOf: Readonly<
   Record<ShutdownPhase, { readonly enter: LifecycleAction; readonly cut?: LifecycleAction }>
 > = {
@@ -104,8 +98,7 @@ const actionsOf: Readonly<
 };
 
 /**
- * Computes the effect of an event on a process. A pure state machine: it takes events with their
- * time and returns actions.
+ * Computes the effect of an event on a process, as a pure state machine.
  *
  * | state | leaves it when | next |
  * |---|---|---|
@@ -152,10 +145,7 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
   }
 }
 
-/**
- * Returns when the next `time` event is due, in milliseconds since the epoch, or `undefined` before
- * the shutdown and after the end.
- */
+/** Time of the next `time` event in epoch milliseconds; `undefined` before and after a shutdown. */
 export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): number | undefined {
   if (deadlines === undefined || hasEnded) return undefined;
   return state === "in-flight-drain" && !hasAborted
@@ -172,7 +162,6 @@ function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step 
   return { lifecycle: entering(draining, "draining", nowMs), actions: [actionsOf.draining.enter] };
 }
 
-/** Applies all deadlines that have passed. */
 function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   const due = nextDue(lifecycle);
   if (due === undefined || due > nowMs) return { lifecycle, actions };
@@ -228,10 +217,7 @@ function deadlineOf(phase: ShutdownPhase, deadlines: Deadlines): number {
 /** Total time after the second signal, in milliseconds. Closing resources may take 90%. */
 const hurriedMs = 1_000;
 
-/**
- * Computes the deadlines after the second signal: all are due immediately, except closing resources
- * and the total.
- */
+/** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   const known = deadlines as Deadlines; // safe: set by the first signal
   const soon = (atMs: number) => Math.min(atMs, nowMs);
@@ -250,7 +236,7 @@ function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
 export interface ProcessState {
   readonly state: LifecycleState;
   readonly draining: AbortSignal;
-  /** Makes readiness fail from now on, and makes responses close their connections. */
+  /** Makes readiness fail and responses close their connections. */
   drain(): void;
   enter(state: LifecycleState): void;
 }

@@ -20,7 +20,7 @@ export const leastRestMs = 1_000;
 /** Time after which most platforms kill a process that they have told to stop, in milliseconds. */
 export const platformMs = 30_000;
 
-/** Deadline of each phase, in milliseconds since the epoch. */
+/** Times of the steps of a shutdown, in milliseconds since the epoch. */
 export interface Deadlines {
   /** The listener closes. */
   readonly lingerMs: number;
@@ -32,7 +32,6 @@ export interface Deadlines {
   readonly workersMs: number;
   /** Resources that are still open stay open. */
   readonly resourcesMs: number;
-  /** The process ends. */
   readonly totalMs: number;
 }
 
@@ -40,8 +39,7 @@ export interface Deadlines {
 const abortLeadMs = 1_000;
 
 /**
- * Computes the deadlines of a shutdown that starts at `startMs`. The phases after the drain share
- * the rest of the total time.
+ * Computes the deadlines of a shutdown. The phases after the drain share the rest of the total time.
  */
 export function deadlinesFrom(
   startMs: number,

@@ -24,7 +24,7 @@ export interface AmbientStore {
   readonly runtime: {
     /** Returns the physical name of a declared table. */
     readonly tableName: (name: string) => string;
-    /** Active versions of projections, loaded when the first key of a projection is built. */
+    /** Active versions of projections, loaded when a projection first needs them. */
     readonly projections: { open(): Promise<ActiveVersions> };
   };
   /** Name and version of the projection that is being written. */
@@ -64,7 +64,6 @@ function entered<Store extends AmbientStore, Result>(
   return work(store);
 }
 
-/** Returns the store of the current request. */
 export const ambientStore: () => AmbientStore | undefined = storage.getStore.bind(storage);
 
 /**

@@ -31,7 +31,6 @@ function readFields(pattern: Input, place: string): EventPattern {
   return (event) => fields.every((fits) => fits(event));
 }
 
-/** `expected` is a list of accepted values or an object of nested fields. */
 function readField(expected: unknown, place: string): EventPattern {
   if (isRecord(expected)) {
     const fits = readFields(expected, place);

@@ -21,10 +21,7 @@ const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/**
- * Opens dynalite and adds atomic writes, transactions, time to live, index changes and the stored
- * item in the error of a failed condition.
- */
+/** Opens dynalite with atomic writes, transactions, time to live and the item on a failed condition. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
@@ -109,10 +106,7 @@ async function writeAtomically(
   return answer;
 }
 
-/**
- * Creates a function that deletes expired items and tokens, at most every 10 seconds. The function
- * holds the write lock for one page of one table at a time.
- */
+/** The sweep of expired items and tokens locks writes for one page of one table at a time. */
 function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
   const starts = new Map<string, Item>();
   let tokenCursor = "";

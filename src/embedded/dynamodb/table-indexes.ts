@@ -25,7 +25,7 @@ export function changesIndexes(input: Input): boolean {
   );
 }
 
-/** Creates or deletes one index before it returns. The caller holds the write lock. */
+/** Completes the index change before it returns. The caller holds the write lock. */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
   const table = await existingTable(dynalite, input);
@@ -99,8 +99,8 @@ async function createIndex(
 }
 
 /**
- * @throws ServiceError if a key attribute of the item has another type. DynamoDB leaves such items
- * out of the index; dynalite could not delete them later.
+ * Rejects items whose key has another type. DynamoDB leaves such items out of the index; dynalite
+ * could not delete their entries later.
  */
 function entriesOf(
   dynalite: Dynalite,
@@ -152,7 +152,7 @@ function described({ IndexName, KeySchema, Projection }: Input | TableIndex): ob
   return { IndexName, KeySchema, Projection };
 }
 
-/** Adds a request's definitions to those of the table, which a request need not repeat. */
+/** Adds the definitions of a request, which need not repeat the table's. */
 function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw missingMember("attributeDefinitions");

@@ -65,8 +65,8 @@ export function tablesWithTimeToLive(store: Store, limit: number): Promise<reado
 }
 
 /**
- * Deletes the expired items among `limit` items of a table. Returns the `start` of the next page,
- * `undefined` after the last page. The caller holds the write lock.
+ * Deletes the expired among `limit` items. Returns the `start` of the next page; `undefined` is the
+ * first. The caller holds the write lock.
  */
 export async function sweepExpired(
   dynalite: Dynalite,

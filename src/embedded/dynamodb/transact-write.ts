@@ -46,7 +46,7 @@ interface TransactOperation extends ItemOperation {
   readonly bytes: number;
 }
 
-/** Runs all operations against one write batch and commits the batch with the request's token. */
+/** Runs all operations against one write batch, which commits with the request's token. */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,

@@ -47,10 +47,7 @@ export function asStructure(value: unknown, path: string): Input {
   return value;
 }
 
-/**
- * Runs every operation, also after a failure, and returns the answers.
- * @throws ServiceError if two operations use one item, or with the reasons of all failures.
- */
+/** @throws ServiceError if two operations use one item, or with the reasons of all failures. */
 export async function runAll<Prepared extends Operation, Answer>(
   dynalite: Dynalite,
   operations: readonly Prepared[],

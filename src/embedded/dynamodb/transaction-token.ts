@@ -22,10 +22,7 @@ export function transactionToken(token: string, items: unknown): TransactionToke
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
-/**
- * Whether a transaction with this token was committed in the last 10 minutes.
- * @throws ServiceError if the token belongs to another transaction.
- */
+/** @throws ServiceError if the token belongs to another transaction. */
 export async function isCommitted(
   store: Store,
   { key, payload }: TransactionToken,
@@ -45,7 +42,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
-/** Deletes the expired among `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
+/** Checks `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(
   store: Store,
   nowMs: number,

@@ -8,9 +8,9 @@ import {
 } from "../service/dynalite.ts";
 
 /**
- * Collects writes and their index entries, and commits them atomically: LevelDB logs a batch as one
- * checksummed record. Reads see only committed items, which is enough because no DynamoDB request
- * has two operations on one item. The caller holds the write lock, which replaces item locks.
+ * Commits writes with their index entries atomically: LevelDB logs a batch as one checksummed
+ * record. Reads need not see uncommitted writes, because no request has two operations on one item.
+ * The caller holds the write lock, which replaces item locks.
  */
 export function openWriteBatch(store: Store) {
   const changes = new Map<string, Change>();

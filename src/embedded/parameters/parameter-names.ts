@@ -27,7 +27,6 @@ function wrongName(name: string): string | undefined {
     : undefined;
 }
 
-/** Whether a parameter is directly below a path, or at any depth. */
 export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
   const qualified = name.startsWith("/") ? name : `/${name}`;
   const prefix = path.endsWith("/") ? path : `${path}/`;

@@ -28,7 +28,7 @@ interface JournalEntry {
   readonly send?: RememberedSend;
 }
 
-/** Opens the store of all queues. @throws Error if the file is corrupt. */
+/** @throws Error if the file is corrupt. */
 export function openQueueStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const queues = new Map<string, StoredQueue>();

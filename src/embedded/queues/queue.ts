@@ -1,7 +1,6 @@
 import type { MessageAttributes } from "./message-attributes.ts";
 import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
-/** Time after the first send in which a FIFO queue drops duplicates. */
 const deduplicationMs = 5 * 60 * 1000;
 
 export interface NewMessage {

@@ -14,12 +14,10 @@ export type EntryOperation = (
   nowMs: number,
 ) => object;
 
-/** Creates an operation whose input is its only entry. */
 export function forOne(run: EntryOperation): Operation<SqsScope> {
   return (scope, input, { nowMs }) => run(scope, queueOf(scope, input), input, nowMs);
 }
 
-/** Creates an operation whose input is a batch of entries. */
 export function forEach(run: EntryOperation): Operation<SqsScope> {
   return (scope, input, { nowMs }) => {
     const queue = queueOf(scope, input);

@@ -159,7 +159,6 @@ function readQueue(input: Input) {
   return { name, attributes: checkQueueAttributes(given, fifo), fifo };
 }
 
-/** @throws SqsError unless the dead-letter queue exists and is of the same type. */
 function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;

@@ -14,7 +14,7 @@ import { systemCode } from "../../base/errors/system-code.ts";
 
 interface DirectoryHolder {
   readonly pid: number;
-  /** Process that started the holder, which is the one that users know. */
+  /** Process that started the holder, which users know. */
   readonly parentPid: number;
   readonly shared?: SharedHolder;
   /** Set while the holder has yet to share its stack. */
@@ -32,8 +32,8 @@ interface SharedHolder {
 
 /**
  * Creates a directory that only its owner can read and that git ignores, or restricts an existing
- * directory. @throws Error if an existing directory or a file in it belongs to another user, or if
- * others can read the directory and it holds no file of keelson.
+ * directory. @throws Error if the directory or a file in it belongs to another user, or if others
+ * can read the directory and it holds other files than keelson's.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });

@@ -4,7 +4,6 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-/** Maximum size of a file, and of the records that wait to be written. */
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
 const delayMs = 50;
 

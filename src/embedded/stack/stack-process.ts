@@ -92,7 +92,6 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 
-/** Makes the parent a user of the stack until it sends a message or exits. */
 function useUntilParentLeaves({ enter }: Attachments): void {
   const leave = enter();
   process.once("disconnect", leave);
