@@ -14,7 +14,8 @@ import { dynamoOutbox } from "../stores/outbox-store.ts";
 
 /**
  * Opens the adapters of an AWS account, or of the emulator that the environment names. The mode
- * `create` creates an emulator's missing bus and queues. `isEarly` defers loading the SDK.
+ * `create` creates an emulator's missing bus and queues. `isEarly` defers loading the SDK, if
+ * possible.
  */
 export async function openAwsAdapters(
   runtime: Runtime,

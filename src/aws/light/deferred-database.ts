@@ -42,7 +42,7 @@ export function deferDatabase({
   const database: Database = new Proxy({} as Database, {
     get: (_target, name, receiver) => {
       if (name === "send") return send;
-      if (name === "then") return undefined; // not a promise: awaiting the database must not load the SDK
+      if (name === "then") return undefined; // no promise: awaiting the database must not load the SDK
       return Reflect.get(made(), name, receiver);
     },
     set: (_target, name, value, receiver) => {

@@ -6,7 +6,7 @@ import { callFailure, entryRefusal } from "./put-events-failure.ts";
 const [maxEntries, maxBytes] = [10, 262_144];
 const entryBytes = 512;
 const maxAttempts = 4;
-/** Number of consecutive calls that fail, not for their entries, before the bus is given up. */
+/** Consecutive failures, not caused by an entry, after which the bus is treated as down. */
 const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
@@ -54,7 +54,7 @@ export function eventBridgeBus(
           return;
         }
         try {
-          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: each is an index of the list
+          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: `indexes` has only indexes of `events`
           failedCalls = 0;
           for (const [at, index] of indexes.entries()) refusals[index] = answers[at];
         } catch (error) {
@@ -84,7 +84,7 @@ function batches(events: readonly Entry[], indexes: readonly number[]): number[]
   const all: number[][] = [];
   let bytes = 0;
   for (const index of indexes) {
-    const size = Buffer.byteLength((events[index] as Entry).text) + entryBytes; // safe: an index of the list
+    const size = Buffer.byteLength((events[index] as Entry).text) + entryBytes; // safe: `indexes` has only indexes of `events`
     const current = all.at(-1);
     if (current === undefined || current.length === maxEntries || bytes + size > maxBytes) {
       all.push([index]);

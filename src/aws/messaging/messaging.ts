@@ -125,7 +125,7 @@ async function create(
     );
 }
 
-/** Maximum attempts of a change that EventBridge refuses because of a concurrent change. */
+/** Attempts of a change that EventBridge refuses because of a concurrent change. */
 const mostChanges = 10;
 
 async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promise<Answer> {
@@ -141,7 +141,6 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
   }
 }
 
-/** Creates a queue and its dead-letter queue if they are missing, and returns the queue's ARN. */
 async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
   const name = queueName(nameOrUrl);
   const ordered: Record<string, string> = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};

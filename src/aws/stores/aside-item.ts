@@ -22,7 +22,7 @@ export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): 
   return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), envelope: text };
 }
 
-/** Returns the item before it was set aside; `undefined` if the item does not name its shard. */
+/** Restores the item that was set aside. Returns `undefined` if it does not name its shard. */
 export function itemBefore({
   asideReason: _reason,
   asideAt: _at,

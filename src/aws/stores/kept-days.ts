@@ -25,8 +25,8 @@ export function keptDays(database: Database, tableName: string) {
 
   return {
     /**
-     * Records the day of an event before the event's commit, because all commits of a tenant would
-     * conflict over this row. A day whose commit failed costs a reader one call.
+     * Records the day of an event before the event's commit: within commits, all writes of a tenant
+     * would conflict over this row. If the commit fails, the empty day costs a reader one call.
      */
     note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);

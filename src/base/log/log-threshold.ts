@@ -10,7 +10,7 @@ export interface ThresholdOptions {
 }
 
 /**
- * Creates the lowest printed level. With Powertools, a Powertools Logger that never prints decides.
+ * Determines the lowest printed level; with Powertools, by a Powertools Logger that never prints.
  *
  * | `LOG_LEVEL` | `AWS_LAMBDA_LOG_LEVEL` | level |
  * |---|---|---|

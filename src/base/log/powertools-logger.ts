@@ -14,7 +14,7 @@ export type PowertoolsLogger = {
   getCorrelationId?(): unknown;
 } & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
 
-/** Names that an attribute cannot have: Powertools drops it or writes its own value. */
+/** Names for which Powertools drops a given attribute or writes its own value. */
 const reservedByPowertools: ReadonlySet<string> = new Set([
   ..."level message msg sampling_rate service timestamp __proto__ constructor".split(" "),
   ..."cold_start function_arn function_memory_size function_name function_request_id".split(" "),

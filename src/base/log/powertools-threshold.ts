@@ -32,7 +32,8 @@ export function createPowertoolsThreshold(
   }
   const levels = new Levels({ logLevel: initial, ...sampleRate(env, isPlatforms) });
   const read = () => Math.max(levelOf(levels, powertoolsNumbers[initial]), least);
-  // `read` is slow, because it reads the environment. Only concurrent invocations need it each time.
+  // `read` is slow, because it reads the environment. Only concurrent invocations differ in their
+  // levels, so only they read the level each time.
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
   // Powertools reads the process's variable if keelson's variables lack it.

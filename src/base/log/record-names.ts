@@ -8,8 +8,6 @@ export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatch
  * Renames fields so that they overwrite nothing in a record, on the server and in the browser
  * (specification 2.5). A field whose name is taken becomes `data_<name>` or `context_<name>`, with
  * the prefix repeated until the name is free.
- *
- * @param names All field names, which renamed fields do not take either.
  */
 export function renaming(
   prefix: "data" | "context",

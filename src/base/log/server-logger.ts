@@ -32,7 +32,7 @@ export interface ServerLoggerOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Context that is computed only for the first line, because most requests write no line. */
+/** Context whose fields are computed for the first line, because most requests write no line. */
 export abstract class LateContext {
   readonly #isLate = true;
 
@@ -47,9 +47,8 @@ export abstract class LateContext {
 export interface ServerLogger extends Logger {
   child(context: Record<string, unknown> | LateContext): Logger;
   /**
-   * Decides again whether to sample debug lines (`POWERTOOLS_LOGGER_SAMPLE_RATE`). The Lambda host
-   * calls this at the start of each invocation. As in Powertools, the first call does nothing. Has
-   * no effect on the application's Powertools Logger.
+   * Decides again whether to sample debug lines (`POWERTOOLS_LOGGER_SAMPLE_RATE`), at the start of
+   * each invocation in Lambda. Has no effect on the application's Powertools Logger.
    */
   refreshSampling(): void;
   /** Whether `refreshSampling` has any effect. */

@@ -163,7 +163,7 @@ class Series {
   }
 }
 
-/** Returns the text of an error. An application's own reader may throw any value. */
+/** An application's own reader may throw any value. */
 function textOf(error: unknown): string {
   return error instanceof Error
     ? `${error.name}: ${error.message}`

@@ -26,7 +26,7 @@ export interface MetricDeclaration {
   readonly text: string;
 }
 
-/** Returns the value that replaces others, which OpenTelemetry defines for two labels. */
+/** Replacement of values that are not allowed. OpenTelemetry defines it for two labels. */
 export function otherOf(label: string): string {
   return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
 }
@@ -50,7 +50,7 @@ const storeErrors = words(
     "ValidationException",
 );
 
-/** Labels never identify a tenant, a user, a key or an ID. */
+/** Metrics of keelson. No label identifies a tenant, a user, a key or an ID. */
 export const metricList = [
   {
     name: "http.server.request.duration",
@@ -232,7 +232,7 @@ export const metricList = [
 
 export type MetricName = (typeof metricList)[number]["name"];
 
-/** Labels that take any string from outside. */
+/** Labels for which callers may pass any string. */
 type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
 
 type ValueOf<Label, Values> = Label extends OpenLabel

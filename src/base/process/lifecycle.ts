@@ -109,9 +109,6 @@ const actionsOf: Readonly<
  * | workers-stopped | workers finish, or their deadline passes | resources-closed |
  * | resources-closed | resources are closed, or their deadline passes | flushed |
  * | flushed | the flush is done, or the total time ends | the end |
- *
- * After the second signal, the process only waits briefly for resources to close. The third signal
- * ends the process immediately. A process that stops while it is still starting does not linger.
  */
 export function step(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   if (lifecycle.hasEnded) return { lifecycle, actions: [] };
@@ -219,7 +216,7 @@ const hurriedMs = 1_000;
 
 /** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
-  const known = deadlines as Deadlines; // safe: set by the first signal
+  const known = deadlines as Deadlines; // safe: the first signal sets the deadlines
   const soon = (atMs: number) => Math.min(atMs, nowMs);
   const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
   return {

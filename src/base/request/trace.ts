@@ -99,7 +99,7 @@ const maxLength = 512;
  * values.
  *
  * @param headers Header names are in lower case.
- * @param env The process's environment, from which only variables set by Lambda are read.
+ * @param env Variables, of which only those set by Lambda are read.
  */
 export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | undefined {
   return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);

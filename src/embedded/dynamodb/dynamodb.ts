@@ -106,7 +106,7 @@ async function writeAtomically(
   return answer;
 }
 
-/** The sweep of expired items and tokens locks writes for one page of one table at a time. */
+/** Creates a sweep of expired items and tokens that locks one page of one table at a time. */
 function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
   const starts = new Map<string, Item>();
   let tokenCursor = "";

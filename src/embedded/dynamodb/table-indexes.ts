@@ -71,7 +71,7 @@ async function createIndex(
     BillingMode: "PAY_PER_REQUEST",
     ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
     GlobalSecondaryIndexes: [...before.map(described), described(create)],
-  }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
+  }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // prepare returns its input, validated
   const index = {
     ...(whole.GlobalSecondaryIndexes?.at(-1) as TableIndex), // the list ends with the new index
     IndexArn: `${table.TableArn}/index/${create["IndexName"]}`,

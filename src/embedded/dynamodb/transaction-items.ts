@@ -16,7 +16,7 @@ export interface CancellationReason {
 
 interface TransactItem {
   readonly item: Input;
-  /** Place of the item in error messages: `transactItems.1.member`. */
+  /** Path in error messages: `transactItems.1.member`. */
   readonly path: string;
 }
 

@@ -4,7 +4,6 @@ import { ServiceError } from "../service/service.ts";
 const longestName = 1011;
 const deepest = 15;
 
-/** Checks a new name. @throws ServiceError if it breaks a rule of Parameter Store. */
 export function checkName(name: string): void {
   const wrong = wrongName(name);
   if (wrong !== undefined) throw validationError(wrong);

@@ -70,7 +70,7 @@ export function settingsOf(attributes: QueueAttributes) {
     waitSeconds: Number(all["ReceiveMessageWaitTimeSeconds"]),
     retentionMs: Number(all["MessageRetentionPeriod"]) * 1000,
     maximumBytes: Number(all["MaximumMessageSize"]),
-    redrive: redrive === undefined ? undefined : (JSON.parse(redrive) as RedrivePolicy), // redrivePolicy below wrote it
+    redrive: redrive === undefined ? undefined : (JSON.parse(redrive) as RedrivePolicy), // redrivePolicy() wrote the text
   };
 }
 

@@ -15,7 +15,7 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
   const parameters = [entry, JSON.stringify(options)];
-  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain it
+  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain the region
   const child =
     options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
   const told = await messageOf(child);
@@ -24,7 +24,7 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
     throw new Error(`The embedded stack did not start: ${told.failure}`);
   }
   child.unref();
-  child.channel?.unref?.(); // Bun's channel has no such method and does not keep the process alive
+  child.channel?.unref?.(); // Bun's channel has no `unref` and does not keep the process alive
   return { child, told };
 }
 

@@ -35,7 +35,7 @@ const othersUse = { isStaying: true } as const;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
-  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // only stack.ts writes it
+  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // startStackChild passes the options
 } catch (error) {
   process.once("disconnect", () => process.exit(1));
   tell({ failure: messageOf(error) });
@@ -78,7 +78,7 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
     await dynamoDb.close();
     process.exit(0);
   };
-  const key = randomBytes(16).toString("base64url"); // never shared for a stack in memory
+  const key = randomBytes(16).toString("base64url"); // a stack in memory never shares its key
   attachments = acceptAttachments(server, { key, idleMs: idleMs ?? 0, onIdle: close });
   if (idleMs === undefined) useUntilParentLeaves(attachments);
 
