@@ -95,7 +95,7 @@ function lazyMessaging(
   });
 }
 
-/** Opens what keeps tenants apart: the databases of requests, and the sessions of tenants. */
+/** Opens the isolation of tenants: the databases of requests and the sessions of tenants. */
 async function openWall(
   runtime: Runtime,
   given: {

@@ -7,7 +7,7 @@ import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/** Reads rows of configuration, or resolves to `undefined` if the SDK has to read them. */
+/** Reads rows of configuration, or resolves to `undefined` if the SDK must read them. */
 export type EarlyRows = Pick<LeanRows, "read">;
 
 export interface DatabaseAccess {

@@ -127,7 +127,7 @@ function redelivery(client: SQSClient, url: MessageQueue["url"]) {
       const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
       const attempts = (await redrive())?.maxReceives;
       if (attempts === undefined) return keptMs;
-      // This process sets its own visibility timeout, regardless of the queue's.
+      // Both timeouts may apply, because this process sets its own for each receive.
       const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
       return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
     } catch {

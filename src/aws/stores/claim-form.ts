@@ -24,11 +24,9 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
   };
 }
 
-/** Storage format of claims in a table. */
 export interface ClaimForm {
   key(key: ClaimKey): Readonly<Record<string, string>>;
   write(claim: ClaimRecord): Item;
-  /** Reads the claim from an item, which may come from another writer. */
   read(item: Item): ClaimRecord;
   /** Condition under which `owner` may complete its claim. */
   completable(owner: string): {

@@ -102,7 +102,7 @@ function itemsOfRow(
   ];
 }
 
-/** Returns the sort key of a history entry. Key identifiers never contain `#`. */
+/** Unambiguous, because key identifiers never contain `#`. */
 function historyKey({ key }: RowAddress, version: number): string {
   return `${key}#${String(version).padStart(versionDigits, "0")}`;
 }

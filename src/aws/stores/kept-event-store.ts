@@ -11,7 +11,7 @@ import {
 import { dayPartition, daysPartition, expiry, keptDays } from "./kept-days.ts";
 import { tableOf } from "./table.ts";
 
-/** Creates a store of events by tenant, type and day, and of the list of days with events. */
+/** Stores events by tenant, type and day, sorted by time and ID. Extra rows list the days. */
 export function dynamoKeptEvents(
   database: Database,
   tableName: string,

@@ -3,7 +3,7 @@ import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.t
 import { asideItem, outboxAttributes } from "./aside-item.ts";
 import { tableOf, transact } from "./table.ts";
 
-/** Creates the outbox. A row's partition key is its shard, and its sort key starts with the time. */
+/** A row's partition is its shard; its sort key starts with the time. Sending deletes the row. */
 export function dynamoOutbox(database: Database, TableName: string): OutboxStore {
   const table = tableOf(database, TableName);
   const pending: OutboxStore["pending"] = async (shard, beforeSort, limit, afterSort) => {

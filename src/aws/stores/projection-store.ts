@@ -11,7 +11,7 @@ import { marshalled } from "./claim-form.ts";
 import { daysPartition, expiry, firstSort, prefixOf } from "./kept-days.ts";
 import { tableOf } from "./table.ts";
 
-/** Days by which a mark outlives its event, because SQS may redrive a dead letter for this time. */
+/** Days by which a mark outlives its event: SQS keeps dead letters this long and may redrive them. */
 const moreDays = 14;
 
 export function dynamoProjections(

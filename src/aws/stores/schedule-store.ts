@@ -13,7 +13,6 @@ type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", numb
 /** Creates a store in the table of claims. Rows never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
   const table = tableOf(database, tableName);
-  /** Resolves to `undefined` if the condition failed. */
   const update = (
     { partition, sort }: ClaimKey,
     UpdateExpression: string,

@@ -112,7 +112,7 @@ function spent(text: string, walk: Walk): string {
 function stringText(value: string, walk: Walk): string {
   const room = Math.max(0, Math.min(textLimits.stringLength, walk.left));
   const text = quoted(cut(value, room));
-  // An escape takes up to six characters, so a string full of escapes is cut a second time.
+  // An escape takes up to six characters. A second cut limits many escapes to twice the room.
   return spent(
     text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))),
     walk,

@@ -33,7 +33,7 @@ export function createPowertoolsPrint(
   const rules = createRecordRules(redaction, reservedByPowertools);
   const print: Print = (level, logger, msg, data) => {
     try {
-      // Within an X-Ray trace, the Logger's buffer may take a line below its level.
+      // Within an X-Ray trace, the Logger may buffer a line below its level, so it gets the line.
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
       const own = powertools.getPersistentLogAttributes();
       const isTaken = (name: string) =>

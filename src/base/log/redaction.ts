@@ -15,7 +15,6 @@ export interface Redaction {
   readonly root: PathPosition;
   /** Returns the written form of a name. Caches names, up to a limit. */
   member(name: string): Member;
-  /** Whether the value of a member with this name is redacted at any depth. */
   isSecretName(name: unknown): boolean;
 }
 

@@ -4,7 +4,7 @@ import type { MetricDeclaration } from "./metric-list.ts";
 export interface MetricOptions {
   /** A `counter` sums values, a `histogram` counts them per bucket. Default `counter`. */
   readonly kind?: "counter" | "histogram";
-  /** UCUM unit: `s`, `ms`, `By`, `%` or a thing, such as `{order}`. Default `1`. */
+  /** UCUM unit: `s`, `ms`, `By`, `%` or a counted thing, such as `{order}`. Default `1`. */
   readonly unit?: string;
   /**
    * Up to four labels of letters, digits and `_`, each with up to 50 allowed ASCII values. Any

@@ -22,12 +22,10 @@ export interface AmbientStore {
   /** Frozen object, replaced when the caller is identified. */
   readonly context: AmbientContext;
   readonly runtime: {
-    /** Returns the physical name of a declared table. */
     readonly tableName: (name: string) => string;
     /** Active versions of projections, loaded when a projection first needs them. */
     readonly projections: { open(): Promise<ActiveVersions> };
   };
-  /** Name and version of the projection that is being written. */
   projecting?: { readonly name: string; readonly version: number } | undefined;
 }
 
@@ -35,7 +33,7 @@ export interface ActiveVersions {
   version(name: string, tenantId: string | undefined): Promise<number>;
 }
 
-// This is no module-level state: the storage only holds the store of each run.
+// The storage is no module-level state, because it only holds the store of each run.
 const storage = new AsyncLocalStorage<AmbientStore>();
 
 /**

@@ -31,7 +31,6 @@ export type IncomingTrace = "trust" | "link" | "ignore";
 
 /** A span received from another system. */
 export interface SpanContext {
-  /** 32 hexadecimal digits, in lower case. */
   readonly traceId: string;
   /** 16 hexadecimal digits in lower case; `undefined` if the caller sent only a trace ID. */
   readonly spanId: string | undefined;

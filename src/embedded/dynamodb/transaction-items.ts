@@ -83,7 +83,6 @@ export function refuseLargeTransaction(sizes: readonly number[]): void {
     throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
 }
 
-/** Reason for a validation error that only the table or the stored item could reveal. */
 export function validationReason(error: unknown): CancellationReason {
   if (!(error instanceof ServiceError) || !error.type.endsWith("#ValidationException")) throw error;
   return { Code: "ValidationError", Message: error.message };

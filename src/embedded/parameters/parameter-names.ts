@@ -4,6 +4,7 @@ import { ServiceError } from "../service/service.ts";
 const longestName = 1011;
 const deepest = 15;
 
+/** @throws ServiceError if a new name breaks a rule of Parameter Store. */
 export function checkName(name: string): void {
   const wrong = wrongName(name);
   if (wrong !== undefined) throw validationError(wrong);

@@ -14,7 +14,7 @@ export function moveDeadLetters(
   now: number,
 ): void {
   for (const message of dead) {
-    // As in SQS: the retention period restarts in a FIFO queue only.
+    // In SQS, the retention period of a moved message restarts in a FIFO queue only.
     const sentAt = to.settings.fifo ? now : message.sentAt;
     to.messages.accept({ ...message, sentAt, deadLetterSource: arnOf(scope, from) }, now);
   }

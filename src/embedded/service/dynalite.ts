@@ -189,7 +189,6 @@ export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
-/** Returns the rest of every key that starts with `prefix`, in order. */
 export async function namesUnder(
   { db }: Store,
   prefix: string,

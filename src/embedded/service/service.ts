@@ -89,7 +89,6 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** Sorts by name. Names must be unique. */
 export function byName(one: { readonly name: string }, other: { readonly name: string }): number {
   return one.name < other.name ? -1 : 1;
 }
