@@ -22,15 +22,15 @@ export const platformMs = 30_000;
 
 /** Times of the steps of a shutdown, in milliseconds since the epoch. */
 export interface Deadlines {
-  /** The listener closes. */
+  /** When the listener closes. */
   readonly lingerMs: number;
-  /** The signals of requests in flight abort. */
+  /** When the signals of requests in flight abort. */
   readonly abortMs: number;
-  /** Requests in flight are cut off. */
+  /** When requests in flight are cut off. */
   readonly drainMs: number;
-  /** Workers are abandoned. Another process receives their unfinished work. */
+  /** When workers are abandoned. Another process receives their unfinished work. */
   readonly workersMs: number;
-  /** Resources that are still open stay open. */
+  /** When the shutdown stops waiting for resources to close. */
   readonly resourcesMs: number;
   readonly totalMs: number;
 }

@@ -33,7 +33,7 @@ interface SharedHolder {
 /**
  * Creates a directory that only its owner can read and that git ignores, or restricts an existing
  * directory. @throws Error if the directory or a file in it belongs to another user, or if others
- * can read the directory and it holds other files than keelson's.
+ * can read the directory and it holds files, but none of keelson's.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
