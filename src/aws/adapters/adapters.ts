@@ -13,8 +13,9 @@ import { dynamoConfigStore } from "../stores/config-store.ts";
 import { dynamoOutbox } from "../stores/outbox-store.ts";
 
 /**
- * Opens the adapters of an AWS account, or of the emulator that the environment names, whose missing
- * bus and queues the mode `create` creates. `isEarly` opens them before the SDK, if possible.
+ * Opens the adapters of an AWS account, or of the emulator that the environment names. The mode
+ * `create` creates an emulator's missing bus and queues. `isEarly` defers loading the SDK, if
+ * possible.
  */
 export async function openAwsAdapters(
   runtime: Runtime,
@@ -94,7 +95,7 @@ function lazyMessaging(
   });
 }
 
-/** Opens what keeps tenants apart: the databases of requests, and the sessions of tenants. */
+/** Opens the isolation of tenants: the databases of requests and the sessions of tenants. */
 async function openWall(
   runtime: Runtime,
   given: {
@@ -113,13 +114,12 @@ async function openWall(
           ...given,
           ...place,
         });
-  // Loaded only if there are walled tables.
   const tenantWall =
     tables.length === 0
       ? undefined
       : (await import("../../parts/wall/wall.ts")).createWall(tables, sessions, runtime.metrics);
   const inAccount = tenantWall?.account;
-  // Checks `uses` in tests and development. In production, the IAM roles enforce it.
+  // Outside production, keelson checks `uses`; in production, the IAM roles enforce them.
   const uses =
     runtime.environment === "production"
       ? undefined
@@ -137,11 +137,11 @@ async function openWall(
   };
 }
 
-/** Loaded with their first use. */
+/** Creates stores whose code is loaded with their first use. */
 function lazyStores({ tableName, clock }: Runtime, database: Database) {
   const [once, outbox, kept] = [onceTable, outboxTable, keptEventsTable].map(({ name }) =>
     tableName(name),
-  ) as [string, string, string]; // safe: of three tables
+  ) as [string, string, string]; // safe: three tables have three names
   return {
     schedules: lazy(async () =>
       (await import("../stores/schedule-store.ts")).dynamoSchedules(database, once),
@@ -173,7 +173,7 @@ export function accountOf(variables: Variables) {
   };
 }
 
-/** The endpoint that the environment names, with the SDK's precedence; `undefined` for AWS's own. */
+/** Returns the endpoint in the variables, with the SDK's precedence; `undefined` for AWS's own. */
 export function endpointOf(
   variables: Variables,
   service: "DYNAMODB" | "SSM" | "SQS" | "STS" | "EVENTBRIDGE",
@@ -181,7 +181,7 @@ export function endpointOf(
   return variables[`AWS_ENDPOINT_URL_${service}`] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
-/** Unless the variables are the process's own, which the SDK reads itself. */
+/** Returns no credentials for the process's own variables, which the SDK reads itself. */
 function credentialsOf(variables: Variables) {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
   if (variables === process.env || !accessKeyId || !secretAccessKey) return {};

@@ -29,7 +29,7 @@ export function measureCalls(metrics: Metrics) {
           },
         { step: "initialize", priority: "high", name: "keelsonMetrics" },
       ),
-    /** Reads that the SDK repeats are measured there. */
+    /** Measures successful reads. The SDK repeats failed reads, and `client` measures those. */
     rows: (rows: EarlyRows): EarlyRows => ({
       read: async (...given) => {
         const startMs = performance.now();

@@ -3,7 +3,7 @@ import { type ClientOptions, clientOptions } from "./client-options.ts";
 export interface StoredKeyRing {
   readonly text: string;
   readonly version: number;
-  /** Time of the last change, in epoch milliseconds. */
+  /** Epoch milliseconds. */
   readonly changedMs: number;
 }
 
@@ -20,7 +20,7 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
     await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
-  /** Without the key, SSM would encrypt the new version with the account's default key. */
+  /** Returns the KMS key in use. SSM encrypts a version without a key with the account's default. */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
     const { Parameters } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
@@ -31,7 +31,7 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
     client.send(new PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
   return {
-    /** Returns `undefined` without such a parameter. @throws Error if it is not a SecureString. */
+    /** Returns `undefined` if there is no parameter. @throws Error if it is no SecureString. */
     read: async (): Promise<StoredKeyRing | undefined> => {
       try {
         const { Parameter } = await client.send(
@@ -49,11 +49,11 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
         `the parameter ${name} is no SecureString; delete it, and make a ring with new keys`,
       );
     },
-    /** Default key: the account's. @throws Error if the parameter already exists. */
+    /** Default of `KeyId`: the account's key. @throws Error if the parameter already exists. */
     create: async (text: string, KeyId: string | undefined): Promise<void> => {
       await put(text, { KeyId });
     },
-    /** Returns the new version, encrypted with the same KMS key. */
+    /** Adds a version, encrypted with the same KMS key, and returns its number. */
     replace: async (text: string) =>
       Number((await put(text, { Overwrite: true, KeyId: await kmsKey() })).Version),
     close: () => client.destroy(),

@@ -10,7 +10,7 @@ export type DynamoDbSdk = typeof Sdk;
 export function findSdk(
   here: string | undefined = import.meta.url,
 ): (() => DynamoDbSdk) | undefined {
-  // A CommonJS bundle has no URL.
+  // A CommonJS bundle has no `import.meta.url`.
   const extension = /^file:.*\.([mt]?[jt]s)$/.exec(String(here))?.[1];
   if (extension === undefined) return undefined;
   const from = String(here);
@@ -20,7 +20,7 @@ export function findSdk(
     .readdirSync(new URL(".", from))
     .filter((file) => name.test(file));
   if (found.length !== 1) return undefined;
-  // Safe: the file is that module.
+  // Safe: only the module `dynamodb-sdk` has such a file name.
   return () =>
     process.getBuiltinModule("node:module").createRequire(from)(`./${found[0]}`) as DynamoDbSdk;
 }

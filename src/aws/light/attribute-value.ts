@@ -9,7 +9,7 @@ export function readItem(item: Readonly<Record<string, AttributeValue>>): Record
 function readValue(value: AttributeValue): unknown {
   for (const [type, given] of Object.entries(value)) {
     const read = readers[type];
-    if (read !== undefined) return read(given as never); // safe: a value of another form throws
+    if (read !== undefined) return read(given as never); // safe: readers throw for other forms
   }
   throw new Error(`no attribute value: ${Object.keys(value)}`);
 }

@@ -1,7 +1,10 @@
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
 
-/** Defers a document client. `send` waits for it; any other member creates it immediately. */
+/**
+ * Creates a database whose document client does not exist before its first use: `send` waits for
+ * `later`, any other member calls `now`.
+ */
 export function deferDatabase({
   later,
   now,
@@ -20,8 +23,8 @@ export function deferDatabase({
     return client;
   };
 
-  // Like the SDK's `send`: a promise, or nothing with a callback. An object that inherits from the
-  // database sends with its own middlewares.
+  // Like the SDK's `send`, returns a promise, or nothing if given a callback. An object that inherits
+  // from the database sends with its own middlewares.
   const send = function (
     this: unknown,
     ...given: [command: unknown, first?: unknown, second?: unknown]
@@ -39,7 +42,7 @@ export function deferDatabase({
   const database: Database = new Proxy({} as Database, {
     get: (_target, name, receiver) => {
       if (name === "send") return send;
-      if (name === "then") return undefined; // not a promise: awaiting the database must not load the SDK
+      if (name === "then") return undefined; // no promise: awaiting the database must not load the SDK
       return Reflect.get(made(), name, receiver);
     },
     set: (_target, name, value, receiver) => {

@@ -44,7 +44,7 @@ export function createLeanRows(
     });
 
   return {
-    /** Returns `undefined` from the first response that is not plain, complete and in time. */
+    /** Returns `undefined` if a response was not plain, complete and in time, and ever after. */
     read: async (
       tableName: string,
       addresses: readonly RowAddress[],

@@ -7,7 +7,7 @@ export interface LeanSettings {
   readonly credentials: SigningCredentials;
 }
 
-/** If one of these is set, only the SDK knows the endpoint and credentials. */
+/** Variables that change the endpoint or credentials in a way that only the SDK implements. */
 export const onlyForSdk: readonly string[] = [
   "AWS_ACCOUNT_ID",
   "AWS_ACCOUNT_ID_ENDPOINT_MODE",
@@ -29,8 +29,8 @@ export const onlyForSdk: readonly string[] = [
 const plainRegion = /^(?:us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-\d+$/;
 
 /**
- * Reads the settings of a Lambda function. Returns `undefined` if the SDK might use others: because
- * of {@link onlyForSdk}, configuration files, another partition or other credentials.
+ * Reads the settings of a Lambda function. Returns `undefined` if the SDK might use other settings:
+ * because of {@link onlyForSdk}, configuration files, another partition or other credentials.
  */
 export function leanSettings(variables: Variables, hasFile = fileExists): LeanSettings | undefined {
   const {

@@ -7,16 +7,15 @@ import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/** Reads rows of configuration, or resolves to `undefined` if the SDK has to read them. */
+/** Reads rows of configuration, or resolves to `undefined` if the SDK must read them. */
 export type EarlyRows = Pick<LeanRows, "read">;
 
-/** How a server reaches DynamoDB. */
 export interface DatabaseAccess {
   readonly database: Database;
   readonly rows?: EarlyRows;
-  /** Absent if the SDK is loaded. */
+  /** Loads the SDK. Absent if it is already loaded. */
   readonly load?: () => Promise<unknown>;
-  /** Closes the database and the reads. Absent if there is only the database, to be destroyed. */
+  /** Closes the database and the early reads. If absent, the caller destroys the database. */
   readonly close?: () => void;
 }
 
@@ -26,8 +25,8 @@ export function readsWithoutSdk(variables: Variables): boolean {
 }
 
 /**
- * Loads the SDK. With `isEarly`, it does so with the first call that needs it, unless only the SDK
- * knows how to reach DynamoDB or it cannot load synchronously.
+ * Opens the database. With `isEarly`, the SDK is loaded only when a call needs it, unless only the
+ * SDK knows how to reach DynamoDB or the SDK cannot be loaded synchronously.
  */
 export async function accessDatabase(
   variables: Variables,

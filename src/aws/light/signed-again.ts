@@ -8,7 +8,7 @@ interface SignedRequest {
 
 const ofSignature = ["authorization", "x-amz-date", "x-amz-security-token"];
 
-/** Signs a request of the SDK with other credentials. @throws Error for any other signature. */
+/** Replaces the SDK's signature of a request. @throws Error if its form is unknown. */
 export function signAs(request: unknown, credentials: SigningCredentials): void {
   const signed = request as SignedRequest; // safe: missing members are detected below
   const { headers, body, path } = signed;

@@ -6,9 +6,7 @@ import { callFailure, entryRefusal } from "./put-events-failure.ts";
 const [maxEntries, maxBytes] = [10, 262_144];
 const entryBytes = 512;
 const maxAttempts = 4;
-/**
- * Consecutive calls that fail as a whole, but not for their entries, until the bus counts as down.
- */
+/** Consecutive failures, not caused by an entry, after which the bus is treated as down. */
 const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
@@ -17,13 +15,13 @@ interface EventBusOptions {
   readonly busName: string;
   /** `source` of every event, which rules match. */
   readonly source: string;
-  /** Waits before a retry. The first retry has number 1. */
+  /** Waits before a retry. The first has number 1. */
   readonly pause: (attempt: number) => Promise<void>;
 }
 
 /**
- * Sends ten events per call and retries the failed entries. If a whole call is refused and one
- * entry may be the cause, sends them one by one.
+ * Creates a bus that sends up to ten events per call and retries failed entries. If a whole call
+ * fails and one entry may be the cause, the bus sends the entries one by one.
  */
 export function eventBridgeBus(
   client: EventBridgeClient,
@@ -56,7 +54,7 @@ export function eventBridgeBus(
           return;
         }
         try {
-          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: each is an index of the list
+          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: `indexes` has only indexes of `events`
           failedCalls = 0;
           for (const [at, index] of indexes.entries()) refusals[index] = answers[at];
         } catch (error) {
@@ -86,7 +84,7 @@ function batches(events: readonly Entry[], indexes: readonly number[]): number[]
   const all: number[][] = [];
   let bytes = 0;
   for (const index of indexes) {
-    const size = Buffer.byteLength((events[index] as Entry).text) + entryBytes; // safe: an index of the list
+    const size = Buffer.byteLength((events[index] as Entry).text) + entryBytes; // safe: `indexes` has only indexes of `events`
     const current = all.at(-1);
     if (current === undefined || current.length === maxEntries || bytes + size > maxBytes) {
       all.push([index]);

@@ -11,7 +11,7 @@ import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-que
 export interface MessagingNames {
   readonly bus: string;
   readonly source: string;
-  /** Name or URL of the queue; also for `jobs`. */
+  /** Queue of events: a name or a URL, like `jobs`. */
   readonly events: string;
   readonly jobs: string;
 }
@@ -30,22 +30,15 @@ export function messagingNames(prefix: string, variables: Variables): MessagingN
   };
 }
 
-/** Endpoints and names of the bus and the queues, and whether missing ones are created. */
 export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly sqsEndpoint: string | undefined;
   readonly eventBridgeEndpoint: string | undefined;
   readonly names: MessagingNames;
-  /**
-   * With `create`, missing resources are created, for emulators. On AWS they belong to the
-   * deployment.
-   */
+  /** `create` creates missing resources of an emulator. On AWS, the deployment creates them. */
   readonly mode: "create" | "check";
 }
 
-/**
- * Maximum number of receives before a message moves to the dead-letter queue, in queues that
- * keelson creates.
- */
+/** Receives of a message before it moves to the dead-letter queue, in queues keelson creates. */
 export const maxReceives = 5;
 
 /** Returns the rule that routes a server's events from the bus to their queue. */
@@ -99,10 +92,6 @@ export async function openMessaging(
 
 type Pause = (attempt: number) => Promise<void>;
 
-/**
- * Creates missing resources: two queues with their dead-letter queues, the bus, and the rule that
- * routes its events to a queue.
- */
 async function create(
   sqs: SQSClient,
   eventBridge: EventBridgeClient,
@@ -136,9 +125,7 @@ async function create(
     );
 }
 
-/**
- * Maximum number of attempts of a change that EventBridge refuses because of a concurrent change.
- */
+/** Attempts of a change that EventBridge refuses because of a concurrent change. */
 const mostChanges = 10;
 
 async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promise<Answer> {
@@ -154,7 +141,6 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
   }
 }
 
-/** Creates a queue and its dead-letter queue if they are missing, and returns the queue's ARN. */
 async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
   const name = queueName(nameOrUrl);
   const ordered: Record<string, string> = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};

@@ -9,8 +9,8 @@ interface CallFailure extends Refusal {
 const maxReasonLength = 500;
 
 /**
- * Codes of entries that EventBridge never accepts. Excludes permissions and the account: a
- * deployment can fix them.
+ * Codes of entries that EventBridge never accepts. Excludes errors of permissions and of the
+ * account, which a deployment can fix.
  * https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
  */
 const finalCodes: readonly string[] = ["InvalidArgument", "MalformedDetail", "RedactionFailure"];
@@ -25,7 +25,7 @@ const tooLarge = 413;
 /** Errors about the bus or the source, which are the same for every event. */
 const ofDeployment = /event ?bus|(?:Parameter |at '[\w.]*)(?:source|endpointId)\b/i;
 
-/** Returns `undefined` for an accepted entry. */
+/** Returns why EventBridge refused an entry; `undefined` for an accepted entry. */
 export function entryRefusal({
   EventId,
   ErrorCode = "no answer",
@@ -37,6 +37,8 @@ export function entryRefusal({
 }
 
 /**
+ * Classifies the error of a whole call.
+ *
  * | error | final for a single entry | retried one by one |
  * |---|---|---|
  * | the payload is refused | yes | yes |
@@ -59,7 +61,7 @@ interface ServiceError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** Removes the value, which may be the payload: it must not be logged. */
+/** Removes values from an error message: a value may be the payload, which must not be logged. */
 function withoutValues(message: string): string {
   return message.replace(/Value '.*' at '/s, "Value at '");
 }

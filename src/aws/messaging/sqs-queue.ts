@@ -12,7 +12,7 @@ import { isFinalSendError } from "./send-message-failure.ts";
 export const visibilitySeconds = 30;
 const longestVisibilitySeconds = 43_200;
 
-/** Creates a queue of SQS from its name or URL. Its URL and attributes are requested once. */
+/** Creates an SQS queue from its name or URL. Reads its URL and attributes once. */
 export function sqsQueue(
   client: SQSClient,
   nameOrUrl: string,
@@ -99,7 +99,6 @@ export function sqsQueue(
   return queue;
 }
 
-/** Reads the attributes of a queue that determine how often and how long it redelivers. */
 function redelivery(client: SQSClient, url: MessageQueue["url"]) {
   const settings = once(async () => {
     const { GetQueueAttributesCommand } = await sdk();
@@ -128,7 +127,7 @@ function redelivery(client: SQSClient, url: MessageQueue["url"]) {
       const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
       const attempts = (await redrive())?.maxReceives;
       if (attempts === undefined) return keptMs;
-      // This process sets its own visibility timeout, regardless of the queue's.
+      // Both timeouts may apply, because this process sets its own for each receive.
       const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
       return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
     } catch {
@@ -165,12 +164,12 @@ export function queueName(nameOrUrl: string): string {
   return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }
 
-/** Returns the name of a queue's dead-letter queue, for queues that keelson creates. */
+/** Name of the dead-letter queue of a queue that keelson creates. */
 export function deadQueueName(name: string): string {
   return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
 }
 
-/** Returns the URL of a queue. @throws Error naming the queue if it does not exist. */
+/** @throws Error that names the queue if it does not exist. */
 async function urlOf(client: SQSClient, name: string): Promise<string> {
   const { GetQueueUrlCommand } = await sdk();
   try {

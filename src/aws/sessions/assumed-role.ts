@@ -25,10 +25,10 @@ export interface AssumedRole extends Isolation {
   close(): void;
 }
 
-/** For each of the SDK's three attempts. */
+/** Timeout of each of the SDK's three attempts. */
 const attemptMs = 2_000;
 
-/** The first session loads the STS SDK. */
+/** Opens the sessions of an isolation role. The first session loads the STS SDK. */
 export function openAssumedRole({
   role,
   database,

@@ -13,9 +13,10 @@ interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region
 }
 
 /**
- * Returns `undefined` if the process's own credentials reach the tenants' rows.
- * @throws Error if production has no isolation role. In Lambda, each session throws it: a function
- * without tenants' rows has no role.
+ * Opens the sessions of tenants. Returns `undefined` without an isolation role, where the process's
+ * own credentials reach the tenants' rows.
+ * @throws Error if production has no isolation role. In Lambda, opening a session throws it instead,
+ * because a function that reads no tenants' rows needs no role.
  */
 export function openTenantSessions(
   runtime: Runtime,

@@ -8,7 +8,7 @@ interface ConfigRowPage {
 }
 
 /**
- * Reads every row of the table. A concurrent write may appear or not.
+ * Reads every configuration row of the table. A concurrent write may appear or not.
  * @throws Error that names the table.
  */
 export async function* allConfigRows(

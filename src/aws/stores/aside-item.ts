@@ -1,11 +1,11 @@
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 
-/** Partition of the events that were set aside. No sweep of any version reads it. */
+/** Partition of the events that were set aside, which no version of the sweep reads. */
 export const asidePartition = "aside";
 
 export type AsideItem = Readonly<Record<string, unknown>>;
 
-/** `<time>#<event ID>#shard#<n>`, or `…#due#<n>` for a job. */
+/** Sort key in that partition: `<time>#<event ID>#shard#<n>`, or `…#due#<n>` for a job. */
 const asideSort = /^(.*)#((?:shard|due)#\d+)$/s;
 
 export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideItem {
@@ -22,7 +22,7 @@ export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): 
   return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), envelope: text };
 }
 
-/** Returns `undefined` if the item does not name its shard. */
+/** Restores the item that was set aside. Returns `undefined` if it does not name its shard. */
 export function itemBefore({
   asideReason: _reason,
   asideAt: _at,

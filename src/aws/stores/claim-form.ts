@@ -24,13 +24,11 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
   };
 }
 
-/** Storage format of claims in a table. */
 export interface ClaimForm {
   key(key: ClaimKey): Readonly<Record<string, string>>;
   write(claim: ClaimRecord): Item;
-  /** Reads the claim from an item, which may come from another writer. */
   read(item: Item): ClaimRecord;
-  /** Returns the condition under which `owner` may complete its claim. */
+  /** Condition under which `owner` may complete its claim. */
   completable(owner: string): {
     readonly ConditionExpression: string;
     readonly ExpressionAttributeNames: Record<string, string>;
@@ -52,7 +50,7 @@ export const ownForm: ClaimForm = {
   }),
 };
 
-/** Marshals strings, numbers and bytes for DynamoDB. A claim has no other values. */
+/** Converts strings, numbers and bytes to DynamoDB's form. A claim has no other values. */
 export function marshalled(
   attributes: Readonly<Record<string, string | number | Uint8Array>>,
 ): Item {
@@ -95,7 +93,6 @@ export function claimOf(item: Item): ClaimRecord {
   };
 }
 
-/** Returns a transaction check that `owner` holds a claim in progress. */
 export function holding(tableName: string, key: Readonly<Record<string, unknown>>, owner: string) {
   return { TableName: tableName, Key: key, ...heldBy(owner) };
 }
@@ -108,7 +105,7 @@ export function heldBy(owner: string) {
   };
 }
 
-/** Returns the condition under which a claim of a generation may be put. */
+/** Condition under which a claim of a generation may be put. */
 export function isFree(generation: string | undefined): string {
   const isOurs =
     generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
@@ -125,7 +122,6 @@ const leaseIsOver = [
   "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
 ].join(" OR ");
 
-/** Returns the put of the completed record, conditional on its owner. */
 export function completion(
   tableName: string,
   itemKey: ClaimForm["key"],
@@ -138,7 +134,6 @@ export function completion(
   };
 }
 
-/** Returns the key of an item to write, with its tenant. */
 export function ownedKey(
   itemKey: ClaimForm["key"],
   key: ClaimKey,

@@ -15,16 +15,13 @@ import {
   ownForm,
 } from "./claim-form.ts";
 
-/** Number of parts to read at the same time, with one GetItem call each. */
+/** Parts read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
 
 const names = { "#status": "status" };
 
 export interface DynamoClaimStore extends ClaimStore {
-  /**
-   * Replaces the claim that `from` holds in progress. Resolves to `false` if `from` no longer holds
-   * it.
-   */
+  /** Replaces the claim that `from` holds in progress. Resolves to `false` if it no longer does. */
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
@@ -36,8 +33,8 @@ export interface DynamoClaimOptions {
 }
 
 /**
- * Creates a claim store in DynamoDB. Its conditions match `judge`. TTL deletes items days late, so
- * every condition checks the expiry.
+ * Creates a claim store in DynamoDB. Its conditions match `judge` in claim.ts. TTL deletes items
+ * days late, so every condition checks the expiry.
  */
 export function dynamoClaimStore(
   database: Database,
@@ -115,7 +112,6 @@ export function dynamoClaimStore(
   };
 }
 
-/** Creates the changes that only the owner of a claim can make. */
 function ownedChanges(
   database: Database,
   tableName: string,
@@ -160,8 +156,7 @@ function ownedChanges(
         ExpressionAttributeNames: ownedNames,
         ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
       });
-      // If the condition fails, the claim is deleted or has another owner. Either way it is
-      // released.
+      // If the condition fails, the claim is deleted or has another owner, and so is released.
       await holds(() => database.send(command));
     },
     vacate: async (key, owner, expiresAt) => {
@@ -184,7 +179,6 @@ function ownedChanges(
   };
 }
 
-/** Creates the transaction that commits a run's items with its claim. */
 function commitOf(
   database: Database,
   tableName: string,
@@ -220,7 +214,7 @@ function commitOf(
   };
 }
 
-/** Stores the parts of a result that is too large for its claim. */
+/** Stores the parts of results that are too large for their claims. */
 function resultParts(
   database: Database,
   tableName: string,
@@ -264,7 +258,6 @@ function resultParts(
   };
 }
 
-/** Loads the SDK with the first claim. */
 function sdk() {
   return import("../clients/dynamodb-sdk.ts");
 }

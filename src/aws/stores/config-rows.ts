@@ -26,13 +26,13 @@ export function dynamoConfigRows(
 interface Source {
   readonly database: Database;
   readonly tableName: string;
-  /** Waits before an attempt; the first retry has number 1. */
+  /** Waits before a retry. The first has number 1. */
   readonly wait: (attempt: number) => Promise<void>;
   readonly early: EarlyRows | undefined;
   readonly consistent: boolean;
 }
 
-/** Keys that DynamoDB leaves unprocessed are requested again, never treated as absent. */
+/** Reads rows. Requests keys again that DynamoDB left unprocessed: their rows may exist. */
 async function readChunk(
   { database, tableName, wait, early, consistent }: Source,
   addresses: readonly RowAddress[],

@@ -11,7 +11,7 @@ import type { FormerRows } from "./former-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";
 import { pagesOf, tableOf, transact } from "./table.ts";
 
-/** Number of digits of the largest version, so that versions sort as strings. */
+/** Digits of the largest version, so that versions sort as strings. */
 const versionDigits = 16;
 const maxVersion = Number.MAX_SAFE_INTEGER;
 
@@ -50,7 +50,7 @@ export function dynamoConfigStore(
 export interface ConfigStoreOptions {
   /** Waits after a write that conflicted with another. */
   readonly wait?: () => Promise<void>;
-  /** Present if a key was renamed. */
+  /** Rows of renamed keys. Absent if no key has a former name. */
   readonly former?: FormerRows | undefined;
 }
 
@@ -77,12 +77,12 @@ function historyOf(database: Database, tableName: string): ConfigStore["history"
       entries.push(...Items);
       if (entries.length >= limit) break;
     }
-    // Safe: only `write` puts items there.
+    // Safe: only `write` puts items into the history.
     return entries as unknown as HistoryEntry[];
   };
 }
 
-/** Puts the row, on condition that it has the version that was read, and its history entry. */
+/** Puts the row, if it still has the version that was read, and its history entry. */
 function itemsOfRow(
   TableName: string,
   { address, tenantId, row, entry, seen }: RowWrite,
@@ -102,7 +102,7 @@ function itemsOfRow(
   ];
 }
 
-/** Returns the sort key of a history entry. Key identifiers never contain `#`. */
+/** Unambiguous, because key identifiers never contain `#`. */
 function historyKey({ key }: RowAddress, version: number): string {
   return `${key}#${String(version).padStart(versionDigits, "0")}`;
 }

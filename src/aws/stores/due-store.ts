@@ -2,7 +2,7 @@ import type { Database } from "../../base/types/database.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import { tableOf } from "./table.ts";
 
-/** Stores jobs that are due later: rows of the outbox table in separate partitions. */
+/** Creates a store of jobs that are due later, in separate partitions of the outbox table. */
 export function dynamoDueJobs(database: Database, tableName: string): DueStore {
   const table = tableOf(database, tableName);
   return {

@@ -25,7 +25,7 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
         }
         return entries;
       },
-    /** Items that a write adds, so that no row under a former key counts afterwards. */
+    /** Items that a write adds so that readers ignore the rows under former keys afterwards. */
     itemsOf: ({ address, seen }: RowWrite): readonly CommitItem[] => {
       const place = seen?.[formerPlace];
       if (seen !== undefined && place === undefined) return [];
@@ -56,7 +56,10 @@ function nothing(former: FormerItem): CommitItem {
   };
 }
 
-/** The value stays for processes that know only the former key. A secret goes: it may be revoked. */
+/**
+ * Marks a row as renamed. The value stays for processes that know only the former key, unless it is
+ * a secret: a secret is removed, because it may be revoked.
+ */
 function superseded(
   former: FormerItem,
   key: string,

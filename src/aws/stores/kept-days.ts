@@ -5,11 +5,11 @@ import { type Item, marshalled } from "./claim-form.ts";
 import { tableOf } from "./table.ts";
 
 const dayMs = 86_400_000;
-/** Time in milliseconds for which a recorded day stays known: erasing a tenant erases its days. */
+/** Time until a recorded day is checked again, because erasing a tenant erases its days. */
 const notedMs = 600_000;
 const mostNoted = 10_000;
 
-/** Sort key of the row that is never deleted: type, and end of the first event's retention. */
+/** Sort key of a permanent row with the type and the end of the first event's retention. */
 export const firstSort = "first";
 
 export function keptDays(database: Database, tableName: string) {
@@ -20,13 +20,13 @@ export function keptDays(database: Database, tableName: string) {
     const { BatchGetItemCommand } = await import("../clients/dynamodb-sdk.ts");
     const RequestItems = { [tableName]: { Keys, ConsistentRead: true } };
     const { Responses = {} } = await database.send(new BatchGetItemCommand({ RequestItems }));
-    return Responses[tableName] ?? []; // an unprocessed key counts as missing; the put is conditional
+    return Responses[tableName] ?? []; // an unprocessed row looks missing, which the put's condition corrects
   };
 
   return {
     /**
-     * Records the day of an event before its commit, where all writes of a tenant would conflict
-     * over this row. A failed commit leaves a day without events, which costs a reader one call.
+     * Records the day of an event before the event's commit: within commits, all writes of a tenant
+     * would conflict over this row. If the commit fails, the empty day costs a reader one call.
      */
     note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);
@@ -37,7 +37,7 @@ export function keptDays(database: Database, tableName: string) {
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
       const whose = { pk, ...(tenantId === undefined ? {} : { tenantId }) };
-      // Goes first: a process that finds the day assumes that this row exists.
+      // Written before the day, because a process that finds the day assumes that this row exists.
       if (found(firstSort) === undefined) {
         const keptUntil = expiry(nowMs, days);
         const until = keptUntil === undefined ? {} : { keptUntil };
@@ -46,7 +46,7 @@ export function keptDays(database: Database, tableName: string) {
       }
       const expiration = expiry((Math.floor(nowMs / dayMs) + 1) * dayMs, days);
       if (!lasts(found(day), expiration)) {
-        // Unless an existing row lasts as long.
+        // The conditions keep an existing row that lasts as long.
         await (expiration === undefined
           ? put(
               { ...whose, sk: day },
@@ -80,7 +80,7 @@ export function daysPartition({ tenantId, type }: KeptStream): string {
   return `${prefixOf(tenantId)}days/${type}`;
 }
 
-/** Rows without a tenant start with the separator, which no encoded tenant contains. */
+/** Prefix of a tenant's rows; for no tenant, the separator, which no encoded tenant contains. */
 export function prefixOf(tenantId: string | undefined): string {
   return tenantId === undefined ? separator : tenantPrefix(tenantId);
 }

@@ -11,7 +11,7 @@ import {
 import { dayPartition, daysPartition, expiry, keptDays } from "./kept-days.ts";
 import { tableOf } from "./table.ts";
 
-/** Stores events by tenant, type and day, sorted by time and ID. A partition lists the days. */
+/** Stores events by tenant, type and day, sorted by time and ID. Extra rows list the days. */
 export function dynamoKeptEvents(
   database: Database,
   tableName: string,
@@ -27,7 +27,7 @@ export function dynamoKeptEvents(
       const { type, eventId, tenantId } = event;
       const key = { pk: dayPartition(event, dayOf(nowMs)), sk: `${timeText(nowMs)}#${eventId}` };
       const expiration = expiry(nowMs, forDays);
-      // Without a proof: proofs protect events on the bus, and the row outlives the ring's keys.
+      // No proof, because proofs protect events on the bus and the row outlives the key ring's keys.
       const Item = { ...key, type, tenantId, expiration, event: envelopeText(event, { trace }) };
       return { Put: { TableName: tableName, Item } };
     },

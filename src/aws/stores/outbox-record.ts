@@ -9,14 +9,14 @@ export interface WrittenRow {
 
 type OutboxRecord =
   | { readonly row: WrittenRow }
-  // `isForeign`: this server's outbox never writes such a record.
+  // `isForeign` means that this server's outbox never writes such a record.
   | { readonly skipped: string; readonly isForeign: boolean };
 
 const shardKey = /^shard#\d{1,4}$/;
 const dueKey = /^due#\d{1,4}$/;
 const sortKey = /^\d{15}#[\w-]{1,128}$/;
 
-/** Reads the keys of a stream record. Never throws: any caller may have sent it. */
+/** Reads the keys of a stream record. Never throws, because any caller may have sent the record. */
 export function readOutboxRecord(
   record: DynamoDBRecord | undefined,
   tableName: string,

@@ -3,7 +3,7 @@ import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.t
 import { asideItem, outboxAttributes } from "./aside-item.ts";
 import { tableOf, transact } from "./table.ts";
 
-/** The shard is the partition and the time the sort key. Dispatched rows are deleted. */
+/** A row's partition is its shard; its sort key starts with the time. Sending deletes the row. */
 export function dynamoOutbox(database: Database, TableName: string): OutboxStore {
   const table = tableOf(database, TableName);
   const pending: OutboxStore["pending"] = async (shard, beforeSort, limit, afterSort) => {
@@ -13,7 +13,7 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
       Limit: limit,
       ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
     });
-    return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns them
+    return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns items
   };
   return {
     pending,

@@ -11,7 +11,7 @@ import { marshalled } from "./claim-form.ts";
 import { daysPartition, expiry, firstSort, prefixOf } from "./kept-days.ts";
 import { tableOf } from "./table.ts";
 
-/** A mark outlives its event by these days: SQS keeps a dead letter as long, and may redrive it. */
+/** Days by which a mark outlives its event: SQS keeps dead letters this long and may redrive them. */
 const moreDays = 14;
 
 export function dynamoProjections(
@@ -65,7 +65,7 @@ export function dynamoProjections(
     },
     rebuild: async (name, tenantId) => {
       const item = await table.get({ pk: partitionOf(name, tenantId), sk: rebuildSort });
-      // Safe: only `saveRebuild` writes it.
+      // Safe: only `saveRebuild` writes the state.
       return item === undefined ? undefined : (JSON.parse(String(item["state"])) as RebuildState);
     },
     saveRebuild: async (name, tenantId, state) => {

@@ -7,13 +7,12 @@ import { tableOf } from "./table.ts";
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
-/** Only this store writes it. */
+/** Row of a schedule, which only this store writes. */
 type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
 
-/** Stores schedules in the table of claims. They do not expire: two fires may be a year apart. */
+/** Creates a store in the table of claims. Rows never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
   const table = tableOf(database, tableName);
-  /** Resolves to `undefined` if the condition failed. */
   const update = (
     { partition, sort }: ClaimKey,
     UpdateExpression: string,

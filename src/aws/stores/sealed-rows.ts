@@ -5,7 +5,7 @@ import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
 import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
 import { isNamed, tableOf } from "./table.ts";
 
-/** Items per scan. An interrupted rotation repeats at most this many. */
+/** Items per scan, and so the most that an interrupted rotation repeats. */
 const pageSize = 100;
 
 export function dynamoSealedRows(
@@ -27,8 +27,9 @@ export function dynamoSealedRows(
     },
     reseal: async ({ address, version, value: { key, data } }, value) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
-      // No two sealed values have the same bytes. A row without a version must still lack one: its
-      // value would not open under a version added by hand.
+      // No two encrypted values have the same bytes, so `data` identifies the value that was read.
+      // A row without a version must still lack one, because its value does not decrypt under a
+      // version that was added by hand.
       const isSameVersion =
         version === undefined ? "NOT attribute_type(version, :number)" : "version = :version";
       const seen = `#value.#key = :key AND #value.#data = :data AND ${isSameVersion}`;

@@ -8,7 +8,7 @@ import { held, tableOf, transact } from "./table.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 
-/** Stores steps in the table of claims, one row in a partition each. */
+/** Creates a store of steps in the table of claims. Each step has a partition with one row. */
 export function dynamoSteps(database: Database, tableName: string): StepStore {
   const table = tableOf(database, tableName);
   return {
@@ -124,7 +124,7 @@ interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly claimSk: string;
 }
 
-/** The casts here and below are safe: only this store writes steps. */
+/** The casts are safe, because only this store writes steps. */
 function recordOf(item: Attributes): StepRecord {
   const common = { owner: item["owner"] as string, expiresAt: item["expiration"] as number };
   const status = item["status"] as StepRecord["status"];
@@ -135,7 +135,7 @@ function recordOf(item: Attributes): StepRecord {
 }
 
 function listedOf(item: Attributes): ListedStep {
-  // Safe for the same reason.
+  // Safe: only this store writes steps.
   const { pk, tenantId, stepName: name, claimPk, claimSk, ...facts } = item as unknown as StepRow;
   const { handler, requestId, startedAt, isSealed, keepMs } = facts;
   const claim = { partition: claimPk, sort: claimSk, tenantId };

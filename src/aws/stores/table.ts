@@ -12,7 +12,7 @@ type Key = { readonly pk: string; readonly sk: string };
 type Input = Omit<QueryCommandInput, "TableName">;
 type Condition = Pick<PutItemCommandInput, "ConditionExpression" | "ExpressionAttributeValues">;
 
-/** Calls of a table with the keys `pk` and `sk`. Reads are consistent. */
+/** Creates the calls of a table with the keys `pk` and `sk`. Reads are consistent by default. */
 export function tableOf(database: Database, TableName: string) {
   const query = async (input: Input) => {
     const { QueryCommand } = await sdk();
@@ -53,7 +53,6 @@ export function tableOf(database: Database, TableName: string) {
   };
 }
 
-/** All pages of a query or a scan. */
 export async function* pagesOf(
   read: (start: Pick<ScanCommandInput, "ExclusiveStartKey">) => Promise<ScanCommandOutput>,
 ): AsyncGenerator<ScanCommandOutput> {
@@ -75,7 +74,7 @@ export async function held<Answer>(write: Promise<Answer>): Promise<Answer | und
   }
 }
 
-/** Resolves to why a transaction was cancelled, with a code per item; to `undefined` if it was not. */
+/** Runs a transaction. If it is cancelled, resolves to the error and a code for each item. */
 export async function transact(
   database: Database,
   TransactItems: NonNullable<TransactWriteCommandInput["TransactItems"]>,
@@ -86,7 +85,7 @@ export async function transact(
     return undefined;
   } catch (error) {
     if (!isNamed(error, "TransactionCanceledException")) throw error;
-    const { CancellationReasons: reasons } = error as { readonly CancellationReasons?: unknown }; // safe: optional
+    const { CancellationReasons: reasons } = error as { readonly CancellationReasons?: unknown }; // safe: the member is optional
     const codes: unknown[] = Array.isArray(reasons) ? reasons.map(({ Code }) => Code) : [];
     return { error, codes };
   }

@@ -7,7 +7,7 @@ import type { Database } from "../../base/types/database.ts";
 interface TenantRowsOptions {
   /** Maximum number of rows per page. Default: 1 MB, DynamoDB's limit. */
   readonly pageSize?: number | undefined;
-  /** Waits before a retry. The first retry has number 1. */
+  /** Waits before a retry. The first has number 1. */
   readonly wait: (attempt: number) => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export function dynamoTenantRows(
     },
     remove: async (source, rows) => {
       const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
-      // Unconditional: the key contains the tenant or a hash unique to it.
+      // No condition, because the key contains the tenant or a hash unique to the tenant.
       const deletionOf = (row: StoredItem) => ({ DeleteRequest: { Key: keyOf(source, row) } });
       let left: WriteRequest[] = rows.map(deletionOf);
       for (let attempt = 0; left.length > 0; attempt += 1) {

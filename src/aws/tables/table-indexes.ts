@@ -76,7 +76,7 @@ export function indexDescription(index: IndexDeclaration): GlobalSecondaryIndex 
   return { IndexName: index.name, KeySchema: keySchema(index), Projection: projectionOf(index) };
 }
 
-/** One by one, as DynamoDB requires. Waits until all can be queried. */
+/** Creates missing indexes one by one, as DynamoDB requires, and waits until all can be queried. */
 export async function createIndexes(
   database: Database,
   table: RequiredTable,
@@ -96,7 +96,7 @@ export async function createIndexes(
     const next = await describe();
     if (next === undefined) return {}; // the table was deleted, so it lacks every index
     now = next;
-    // Several errors mean that another process creates the index.
+    // An error may mean that another process creates the index, in which case the index appears.
     if (failure !== undefined && !isChanging(now) && first("missing", now) === missing)
       throw failure;
   }
@@ -122,7 +122,7 @@ async function create(
   }
 }
 
-/** DynamoDB changes one index of a table at a time. */
+/** Whether DynamoDB is changing the table or an index. It changes one index at a time. */
 function isChanging({
   TableStatus,
   GlobalSecondaryIndexes: indexes = [],

@@ -49,7 +49,7 @@ async function ensureTable(
     return `table ${tableName} does not exist; deploy it, or set KEELSON_TABLE_${table.name.toUpperCase().replaceAll("-", "_")}`;
   if (mode === "create" && found?.TableStatus !== "ACTIVE") {
     await createTable(database, table, found === undefined);
-    // Checked as well: another process may have created it.
+    // Checked as well, because another process may have created the table.
     found = await describe();
   }
   const has = (found?.KeySchema ?? []).map(({ AttributeName }) => AttributeName).join(", ");
@@ -97,7 +97,7 @@ async function createTable(
   );
 }
 
-/** The process that created the table may have died before it enabled this. */
+/** Enables expiry also for an existing table: its creator may have died before it did so. */
 async function ensureTimeToLive(
   database: Database,
   tableName: string,
@@ -121,7 +121,7 @@ async function ensureTimeToLive(
       );
       return undefined;
     } catch (error) {
-      // Another process may have enabled it: DynamoDB reports a ValidationException, as for most errors.
+      // Another process may have enabled it, which DynamoDB reports as a ValidationException too.
       has = await enabled();
       if (has === undefined) throw error;
     }

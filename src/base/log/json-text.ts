@@ -2,7 +2,7 @@ import { types } from "node:util";
 import { cut, quoted } from "./quoted-text.ts";
 import { endsPath, type PathPosition, type Redaction, stepInto } from "./redaction.ts";
 
-/** Limits on the size of a written value. A mark replaces everything left out. */
+/** Limits on the size of a written value. A mark replaces the rest. */
 export const textLimits = Object.freeze({
   /** Nesting depth of objects, including the causes of an error. */
   depth: 10,
@@ -14,22 +14,21 @@ export const textLimits = Object.freeze({
 
 export interface Walk {
   readonly redaction: Redaction;
-  /** Characters of JSON still available. Once they are used up, the walk leaves out the rest. */
+  /** Characters of JSON still available. At 0, the rest of the value is left out. */
   left: number;
-  /** The objects that enclose the current position, which reveal cycles. */
+  /** Objects that enclose the current position, to detect cycles. */
   readonly within: object[];
 }
 
-/** Starts a walk that writes about `characters` of JSON. */
 export function startWalk(redaction: Redaction, characters: number): Walk {
   return { redaction, left: characters, within: [] };
 }
 
 /**
  * Writes any value as bounded, redacted JSON. Never throws: an unreadable value becomes
- * `"[unreadable]"`, a cycle becomes `"[circular]"`. Goes beyond `JSON.stringify`: writes bigints in
- * decimal, `"NaN"` and `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols
- * by name, and the byte count of binary data.
+ * `"[unreadable]"`, a cycle `"[circular]"`. Unlike `JSON.stringify`, also writes bigints in decimal,
+ * `"NaN"` and `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols by name,
+ * and the byte count of binary data.
  */
 export function jsonText(value: unknown, walk: Walk, position: PathPosition): string {
   switch (typeof value) {
@@ -51,10 +50,9 @@ export function jsonText(value: unknown, walk: Walk, position: PathPosition): st
 }
 
 /**
- * Writes members as `"name":value`, separated by commas, without the enclosing braces. Omits
- * members that are `undefined`, like `JSON.stringify`.
+ * Writes members as `"name":value`, separated by commas, without braces. Omits `undefined`.
  *
- * @param shownName Maps a member's name to the name to write. Redaction uses the original name.
+ * @param shownName Maps a member's name to the written name. Redaction uses the original name.
  */
 export function membersText(
   source: object,
@@ -89,10 +87,10 @@ export function membersText(
   return text;
 }
 
-/** Reads a member. The object may be a Proxy, and the getter may throw. */
+/** Reads a member. Returns the symbol `unreadable` if its getter or a Proxy throws. */
 export function readMember(source: object, name: string | number): unknown {
   try {
-    // Safe: any object allows reading any name, and the result stays unknown.
+    // Safe: any name may be read from any object, and the result stays unknown.
     return (source as Readonly<Record<string | number, unknown>>)[name];
   } catch {
     return unreadable;
@@ -114,8 +112,7 @@ function spent(text: string, walk: Walk): string {
 function stringText(value: string, walk: Walk): string {
   const room = Math.max(0, Math.min(textLimits.stringLength, walk.left));
   const text = quoted(cut(value, room));
-  // An escape takes up to six characters. A second cut keeps a string full of escapes within twice
-  // the room.
+  // An escape takes up to six characters. A second cut limits many escapes to twice the room.
   return spent(
     text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))),
     walk,
@@ -168,8 +165,8 @@ function isNamedSecret(source: object, redaction: Redaction): boolean {
 const namesOfNames = ["name", "key", "Name", "Key"];
 
 /**
- * Redacts an item that follows the name of a secret: raw headers and entries are lists of
- * alternating names and values.
+ * Writes a list. Redacts an item that follows the name of a secret, because raw headers and entries
+ * are lists of alternating names and values.
  */
 function itemsText(
   items: ArrayLike<unknown>,
@@ -201,13 +198,13 @@ function specialText(value: object, walk: Walk, position: PathPosition): string 
   if (types.isMap(value)) return mapText(value, walk, position);
   if (types.isSet(value)) return itemsText(firstOf(value), value.size, walk, position);
   if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) {
-    // Only the count: bytes are unreadable in a log and often hold a key.
+    // Writes only the count, because bytes are unreadable in a log and are often a key.
     return stringText(`[${className(value)}, ${value.byteLength} bytes]`, walk);
   }
   return types.isBoxedPrimitive(value) ? jsonText(value.valueOf(), walk, position) : undefined;
 }
 
-/** Reports whether a value is an error of this realm or another. Never throws. */
+/** Whether a value is an error of this realm or another. Never throws. */
 export function isError(value: object): value is Error {
   try {
     return types.isNativeError(value) || value instanceof Error;
@@ -235,7 +232,7 @@ function dateText(date: Date): string {
   return Number.isNaN(time) ? "[invalid date]" : new Date(time).toISOString();
 }
 
-/** Writes an object if all keys are strings, otherwise a list of entries. */
+/** Writes a Map as an object if all keys are strings, otherwise as a list of entries. */
 function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathPosition): string {
   const entries = firstOf(map);
   if (!entries.every(([key]) => typeof key === "string"))
@@ -243,7 +240,7 @@ function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathP
   const members: Record<string, unknown> = Object.create(null);
   for (const [key, value] of entries) members[String(key)] = value;
   const names = Object.keys(members);
-  // Lengthened to the map's size so that `membersText` counts the entries it leaves out.
+  // The length of the map makes `membersText` count the entries that it leaves out.
   names.length = map.size;
   return `{${membersText(members, names, walk, position)}}`;
 }

@@ -20,10 +20,7 @@ export const levelNumbers: Readonly<Record<LogLevel, number>> = Object.freeze({
 
 export type LevelName = keyof typeof powertoolsNumbers;
 
-/**
- * Returns `otherwise` if the read throws, for example outside Lambda with
- * `AWS_LAMBDA_MAX_CONCURRENCY`.
- */
+/** Returns `otherwise` if the getter throws: outside Lambda with `AWS_LAMBDA_MAX_CONCURRENCY`. */
 export function levelOf(powertools: { readonly level: number }, otherwise: number): number {
   try {
     return powertools.level;
@@ -33,11 +30,9 @@ export function levelOf(powertools: { readonly level: number }, otherwise: numbe
 }
 
 export interface LogThreshold {
-  /** debug 8, info 12, warn 16, error 20. */
+  /** Number of the lowest printed level: debug 8, info 12, warn 16, error 20. */
   readonly current: number;
-  /**
-   * Has Powertools decide again whether to sample. The first call does nothing, as in Powertools.
-   */
+  /** Decides again whether to sample. As in Powertools, the first call does nothing. */
   refreshSampling(): void;
   readonly isSampling: boolean;
 }

@@ -7,8 +7,8 @@ export async function loadPowertools(env: Variables): Promise<PowertoolsThreshol
 }
 
 /**
- * Whether Powertools may change the level that it receives: only with its variables. Skipping it
- * saves 2 ms of a cold start (`lambda-cold`), because creating a Logger opens both standard
+ * Whether the variables may make Powertools change the level. Otherwise it is not loaded, which
+ * saves 2 ms of a cold start (`lambda-cold`), because a Powertools Logger opens both standard
  * streams.
  */
 export function isLeftToPowertools(env: Variables): boolean {

@@ -4,14 +4,11 @@ import { harmless } from "./quoted-text.ts";
 import { metricNames, renaming } from "./record-names.ts";
 import type { Redaction } from "./redaction.ts";
 
-/** Settings shared by all records of one server. */
 export interface RecordRules {
   readonly redaction: Redaction;
-  /**
-   * Names that neither context nor data may use: the record's own names and {@link metricNames}.
-   */
+  /** Names that fields cannot have: the record's own names and {@link metricNames}. */
   readonly reserved: ReadonlySet<string>;
-  /** Checks for further names that only the context may use. Default: no further names. */
+  /** Whether only context fields, not data fields, may have a name. Default: `false`. */
   readonly isTaken?: (name: string) => boolean;
   /** Returns `undefined` if the name's value cannot be written as plain text. */
   readonly plainMember: (name: string) => PlainMember | undefined;
@@ -19,7 +16,7 @@ export interface RecordRules {
   readonly messages: Map<string, string>;
 }
 
-/** A name with plain values, and its most recent text. Handlers and tenants repeat often. */
+/** Field with plain values. Caches the last value, such as a tenant, because values repeat often. */
 interface PlainMember {
   /** `"name":` */
   readonly json: string;
@@ -27,11 +24,7 @@ interface PlainMember {
   text: string;
 }
 
-/**
- * Creates {@link RecordRules}.
- *
- * @param ownNames The names that a record uses in addition to context and data.
- */
+/** @param ownNames Names that a record has besides the names of context and data fields. */
 export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
   const reserved = new Set([...metricNames, ...ownNames]);
   const remembered = new Map<string, PlainMember>();
@@ -50,31 +43,24 @@ export function createRecordRules(redaction: Redaction, ownNames: Iterable<strin
   };
 }
 
-/** Limits on the size of a context. */
 export const contextLimits = Object.freeze({
-  /** Characters of JSON for one field. Stops a long field from crowding out the others. */
+  /** Characters of JSON for one field, so that a long field leaves room for others. */
   fieldCharacters: 1_024,
-  /**
-   * Characters of JSON for all fields, including the parents' fields. Fields beyond the limit are
-   * left out.
-   */
+  /** Characters of JSON for all fields, including the parents'. Further fields are left out. */
   characters: 16_384,
 });
 
 /** Limits of the fast path, far below `contextLimits`. */
 const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 500 });
 
-/**
- * The context of a logger and its parents. Creating a child costs one object. The first line that
- * carries the context reads and writes it, once.
- */
+/** Context of a logger and its parents, converted to JSON once, for the first line that has it. */
 export class LogContext {
   readonly #rules: RecordRules;
   readonly #added: unknown;
   readonly #parent: LogContext | undefined;
   #fields: ReadonlyMap<string, string> | undefined;
   #text: string | undefined;
-  /** The names of the fields if the fast path wrote them without `#fields`. */
+  /** Names of the fields if the fast path wrote them without `#fields`. */
   #plainNames: readonly string[] | undefined;
   /** Characters left for children after the fields are written. */
   #left = 0;
@@ -85,12 +71,12 @@ export class LogContext {
     this.#parent = parent;
   }
 
-  /** Adds fields to this context. A field replaces the parent's field of the same name. */
+  /** Returns a context in which `added` replaces this context's fields of the same names. */
   child(added: unknown): LogContext {
     return new LogContext(this.#rules, added, this);
   }
 
-  /** The fields as `"name":value`, by name. */
+  /** Fields as `"name":value`, by name. */
   get fields(): ReadonlyMap<string, string> {
     this.#fields ??= this.#write();
     return this.#fields;
@@ -112,7 +98,7 @@ export class LogContext {
     return text;
   }
 
-  /** Writes the fields. Uses a loop because a chain of children may exceed the stack. */
+  /** Uses a loop, because recursion through a long chain of children may exceed the stack. */
   #write(): ReadonlyMap<string, string> {
     const unwritten: LogContext[] = [];
     let written: LogContext | undefined = this;
@@ -185,7 +171,6 @@ export class LogContext {
   }
 }
 
-/** An object and the names of its fields. */
 export interface Fields {
   readonly source: Readonly<Record<string, unknown>>;
   readonly names: readonly string[];
@@ -205,7 +190,7 @@ export function fieldsOf(given: unknown, otherwise: string): Fields {
   if (given === undefined || given === null) return noFields;
   if (typeof given !== "object") return oneField(otherwise, given);
   try {
-    // Safe: any object allows reading any name, and the result stays unknown.
+    // Safe: any name may be read from any object, and the result stays unknown.
     if (isObjectOfFields(given))
       return { source: given as Fields["source"], names: Object.keys(given) };
     return oneField(isError(given) ? "error" : otherwise, given);

@@ -10,13 +10,13 @@ import type { PowertoolsLogger } from "./powertools-logger.ts";
  * | `true` | all |
  * | `false` | none |
  * | `"failed"` | failures: for requests, a status from 400 up or an incomplete response |
- * | `{ slowerThanMs }` | failures, and everything that takes longer, in milliseconds |
+ * | `{ slowerThanMs }` | failures, and everything that takes longer than these milliseconds |
  */
 export type RequestLines = boolean | "failed" | { readonly slowerThanMs: number };
 
 /** Log options of a server (`log` of `buildServer`). */
 export interface LogOptions {
-  /** Lowest printed level. Default: `debug` in development, otherwise `info`. `LOG_LEVEL` wins. */
+  /** Lowest printed level if `LOG_LEVEL` is not set. Default: `debug` in development, else `info`. */
   readonly level?: LogLevel;
   /** Dotted paths to redact, besides the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
@@ -26,7 +26,7 @@ export interface LogOptions {
   readonly requests?: RequestLines;
 }
 
-/** Each check returns the expected form of a wrong value. */
+/** Checks of the options. A check returns the expected form if the value is wrong. */
 export const logChecks: Readonly<Record<keyof LogOptions, (value: unknown) => string | undefined>> =
   {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),

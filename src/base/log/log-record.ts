@@ -22,7 +22,6 @@ export const recordLimits = Object.freeze({
   dataCharacters: 49_152,
 });
 
-/** Prints a record, depending on its level. */
 export type Print = (
   level: LogLevel,
   logger: { readonly context: LogContext },
@@ -31,9 +30,8 @@ export type Print = (
 ) => void;
 
 /**
- * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Renames data
- * that clashes with one of these or with a context field to `data_<name>`, so it overwrites nothing
- * and is not lost.
+ * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. A data field
+ * with a taken name becomes `data_<name>`.
  */
 export function recordText(
   level: LogLevel,
@@ -60,7 +58,7 @@ export function recordFields(
 function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
   const fields = fieldsOf(data, "data");
   if (typeof msg === "string") {
-    // Must come first: reading `context.text` determines the result of `context.has`.
+    // Reads `context.text` first, because that determines the result of `context.has`.
     const start = context.text + (rules.messages.get(msg) ?? learnMessage(msg, rules));
     return (
       start +
@@ -68,7 +66,7 @@ function bodyText(context: LogContext, msg: unknown, data: unknown, rules: Recor
         dataText(fields, recordLimits.dataCharacters, context, rules).text)
     );
   }
-  // Callers in plain JavaScript may pass anything as the message. An error also becomes data.
+  // Callers in plain JavaScript may pass any message. An error also becomes a data field.
   const said = spoken(msg, rules);
   const thrown =
     typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
@@ -96,10 +94,7 @@ function spoken(msg: unknown, { redaction }: RecordRules): string {
     : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
 }
 
-/**
- * Adds the error as `error`. If the data already has an `error`, adds it as `msg`, which becomes
- * `data_msg`.
- */
+/** Returns an error as the field `error`, or as `msg`, written `data_msg`, if data has `error`. */
 function errorField(error: Error, { names }: Fields): Fields {
   const name = names.includes("error") ? "msg" : "error";
   return { source: { [name]: error }, names: [name] };
@@ -115,8 +110,7 @@ const plainLimits = Object.freeze({
 
 /**
  * Fast path for nearly all data: a few short strings, numbers and booleans without anything to
- * bound, escape, redact or rename. Writes a comma before each. Returns `undefined` for any other
- * data.
+ * bound, escape, redact or rename. Returns `undefined` for other data. A comma precedes each field.
  */
 function plainText(
   { source, names }: Fields,
@@ -180,10 +174,8 @@ export function timeNames(env: Readonly<Record<string, string | undefined>>): Ti
 }
 
 /**
- * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Lines of the
- * same millisecond share one string.
- *
- * @param clock - default: the machine's clock.
+ * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Default clock:
+ * the machine's. Lines of the same millisecond share one string.
  */
 export function createTimeFields(names: TimeNames, clock?: Clock): () => string {
   let last = Number.NaN;

@@ -10,14 +10,14 @@ export interface ThresholdOptions {
 }
 
 /**
- * Creates the threshold. With Powertools, a Logger that never prints determines it.
+ * Determines the lowest printed level; with Powertools, by a Powertools Logger that never prints.
  *
  * | `LOG_LEVEL` | `AWS_LAMBDA_LOG_LEVEL` | level |
  * |---|---|---|
  * | set | set | the less verbose of both, since the platform drops lines below its own level |
  * | set | | `LOG_LEVEL`, or `debug` if this process or invocation is sampled |
- * | | set | the platform's; no sampling, as in Powertools |
- * | | | `options.level`, default `debug` in development, otherwise `info`; or sampled |
+ * | | set | `AWS_LAMBDA_LOG_LEVEL`, never sampled, as in Powertools |
+ * | | | `options.level`, default `debug` in development, otherwise `info`; or `debug` if sampled |
  *
  * `POWERTOOLS_LOG_LEVEL` applies without `LOG_LEVEL`. The case of names does not matter.
  *
@@ -74,10 +74,7 @@ function levelNamed(name: string | undefined): LevelName | undefined {
     : undefined;
 }
 
-/**
- * The platform's FATAL is Powertools' CRITICAL. Its names count only in upper case, as in
- * Powertools.
- */
+/** Returns Lambda's level by Powertools' name. As in Powertools, only upper case is valid. */
 function platformName(env: ThresholdOptions["env"]): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";

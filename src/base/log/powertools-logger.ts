@@ -10,11 +10,11 @@ export type PowertoolsLogger = {
   /** Number of the lowest printed level. */
   readonly level: number;
   getPersistentLogAttributes(): Record<string, unknown>;
-  /** Missing in older versions. */
+  /** Absent in older versions of Powertools. */
   getCorrelationId?(): unknown;
 } & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
 
-/** Powertools drops attributes with the first names, and writes its own values for the others. */
+/** Names for which Powertools drops a given attribute or writes its own value. */
 const reservedByPowertools: ReadonlySet<string> = new Set([
   ..."level message msg sampling_rate service timestamp __proto__ constructor".split(" "),
   ..."cold_start function_arn function_memory_size function_name function_request_id".split(" "),
@@ -22,8 +22,8 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Prints with the public methods of an application's Logger. Concurrent requests share it, so each
- * call passes its whole context. `otherwise` prints if the Logger throws.
+ * Prints with the public methods of an application's Logger. Concurrent requests share the Logger,
+ * so each call passes its whole context. `otherwise` prints if the Logger throws.
  */
 export function createPowertoolsPrint(
   powertools: PowertoolsLogger,
@@ -33,7 +33,7 @@ export function createPowertoolsPrint(
   const rules = createRecordRules(redaction, reservedByPowertools);
   const print: Print = (level, logger, msg, data) => {
     try {
-      // Within an X-Ray trace, the Logger's buffer may take a line below its level.
+      // Within an X-Ray trace, the Logger may buffer a line below its level, so it gets the line.
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
       const own = powertools.getPersistentLogAttributes();
       const isTaken = (name: string) =>

@@ -11,7 +11,7 @@ import {
 interface Decided {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly initial: LevelName;
-  /** Number of the level below which no line is printed, even if sampled. */
+  /** Number of the level below which no line is printed, even if debug lines are sampled. */
   readonly least: number;
   readonly isPlatforms: boolean;
 }
@@ -23,7 +23,7 @@ export function createPowertoolsThreshold(
   { env, initial, least, isPlatforms }: Decided,
   notify: Notify,
 ): LogThreshold {
-  /** Only decides. Powertools' own messages become keelson's lines. */
+  /** Decides levels and prints nothing. Powertools' own messages become keelson's lines. */
   class Levels extends Powertools {
     protected override processLogItem(level: number, input: LogItemMessage): void {
       if (level >= levelOf(this, powertoolsNumbers[initial]))
@@ -32,10 +32,11 @@ export function createPowertoolsThreshold(
   }
   const levels = new Levels({ logLevel: initial, ...sampleRate(env, isPlatforms) });
   const read = () => Math.max(levelOf(levels, powertoolsNumbers[initial]), least);
-  // A read is slow: it reads the environment. Only concurrent invocations differ in their levels.
+  // `read` is slow, because it reads the environment. Only concurrent invocations differ in their
+  // levels, so only they read the level each time.
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
-  // Unless it receives the value, Powertools reads the process's variable.
+  // Powertools reads the process's variable if keelson's variables lack it.
   const isSampling = [env, process.env].some(
     (variables) => variables[sampleRateName] !== undefined,
   );

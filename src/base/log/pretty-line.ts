@@ -2,11 +2,11 @@ import type { LogLevel } from "./logger.ts";
 import { visible } from "./quoted-text.ts";
 
 /**
- * Writes a record for people: time, level, message, `name=value`, then indented stacks. Only
- * records start a line, so outside text cannot imitate one.
+ * Writes a record for people: time, level, message, `name=value`, then indented stacks. Text from
+ * outside cannot imitate a record, because only records start a line.
  */
 export function prettyLine(record: string, colour: boolean): string {
-  // Safe: recordText writes these three, and no field has their names.
+  // Safe: recordText writes these three members, and no field has their names.
   const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> &
     PrettyRecord;
   const paint = colour ? painted : plain;
@@ -41,7 +41,7 @@ function plain(_code: number, text: string): string {
   return text;
 }
 
-/** Tells a stack from a word in a field named `stack`. */
+/** Whether a field named `stack` is a stack, and not a single word. */
 function isStack(value: unknown): value is string {
   return typeof value === "string" && !bareWord.test(value);
 }

@@ -1,7 +1,6 @@
 /**
- * Names that make CloudWatch treat a line as metrics: one from the Embedded Metric Format, one from
- * its version 0. Client data reaches the top level of lines, so no context or data field may use
- * them.
+ * Names that make CloudWatch treat a line as metrics: those of the Embedded Metric Format and of
+ * its version 0. No context or data field may have them, because fields may come from clients.
  */
 export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatchMetrics"]);
 
@@ -9,9 +8,6 @@ export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatch
  * Renames fields so that they overwrite nothing in a record, on the server and in the browser
  * (specification 2.5). A field whose name is taken becomes `data_<name>` or `context_<name>`, with
  * the prefix repeated until the name is free.
- *
- * @param prefix Kind of the fields.
- * @param names All field names. A field whose name is free keeps it.
  */
 export function renaming(
   prefix: "data" | "context",

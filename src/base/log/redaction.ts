@@ -1,23 +1,20 @@
 import { cut, quoted } from "./quoted-text.ts";
 
-/** A member's name as written in a line. */
 export interface Member {
-  /** `"name":`, bounded and escaped. */
+  /** The written name, bounded and escaped: `"name":`. */
   readonly json: string;
   /** Whether the member's value is redacted at any depth. */
   readonly secret: boolean;
 }
 
-/** Position within the application's redaction paths. Empty if no path matches here or below. */
+/** Position within the application's redaction paths, empty if no path matches here or below. */
 export type PathPosition = readonly PathNode[];
 
 /** Decides which values are written as `[redacted]`. */
 export interface Redaction {
-  /** The position of a record's fields. */
   readonly root: PathPosition;
   /** Returns the written form of a name. Caches names, up to a limit. */
   member(name: string): Member;
-  /** Reports whether the value of a member with this name is redacted at any depth. */
   isSecretName(name: unknown): boolean;
 }
 
@@ -62,18 +59,15 @@ const secretEnds = [
     "xsrftoken",
   ],
 ];
-/** Number of characters checked at the end of a long name. */
+/** Characters checked at the end of a long name. */
 const longestSecretEnd = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
-/** Number of characters after which a name is cut. */
 const maxNameLength = 256;
 
 /**
- * Creates the redaction rules.
- *
- * @param paths Dotted paths that start at a field of the record. `*` matches any one name, and the
- * name of an item is its index. They add to the names that are always redacted.
+ * Creates the rules for the names that are always redacted, and for `paths`: dotted paths that start
+ * at a field of the record. `*` matches any one name, and the name of an item is its index.
  */
 export function createRedaction(paths: readonly string[] = []): Redaction {
   const start: PathNode = { next: new Map(), isEnd: false };
@@ -93,7 +87,6 @@ export function createRedaction(paths: readonly string[] = []): Redaction {
   };
 }
 
-/** Returns the position of the member `name`. */
 export function stepInto(position: PathPosition, name: string): PathPosition {
   if (position.length === 0) return position;
   const reached: PathNode[] = [];
@@ -106,7 +99,7 @@ export function stepInto(position: PathPosition, name: string): PathPosition {
   return reached;
 }
 
-/** Reports whether one of the application's paths ends here. */
+/** Whether one of the application's paths ends here, so that the value is redacted. */
 export function endsPath(position: PathPosition): boolean {
   return position.length > 0 && position.some((node) => node.isEnd);
 }

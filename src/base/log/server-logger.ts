@@ -15,20 +15,14 @@ import { createRedaction } from "./redaction.ts";
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
 export interface ServerLoggerOptions {
-  /** Sets the default level: `debug` in development, otherwise `info`. */
   readonly environment: "development" | "test" | "production";
-  /** The application's level. `LOG_LEVEL` and `AWS_LAMBDA_LOG_LEVEL` take precedence. */
   readonly level?: LogLevel;
-  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
-  /** The application's Powertools Logger; see `createServerLogger`. */
+  /** The application's Powertools Logger. */
   readonly powertools?: PowertoolsLogger;
-  /** Controls level and sampling. The module that `loadPowertools` returned, if any. */
+  /** Module from `loadPowertools`, which controls level and sampling. Default: none. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
-  /**
-   * The environment: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_LEVEL`,
-   * `AWS_LAMBDA_LOG_FORMAT`, `POWERTOOLS_*`.
-   */
+  /** Variables: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Receives each line, without a line end. Default: writes to stdout before the call returns. */
   readonly write?: (line: string) => void;
@@ -38,13 +32,13 @@ export interface ServerLoggerOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Context computed for the first line that carries it. Most requests do not write a line. */
+/** Context whose fields are computed for the first line, because most requests write no line. */
 export abstract class LateContext {
   readonly #isLate = true;
 
   abstract fields(): Record<string, unknown>;
 
-  /** Checks a private name, because any other access could trigger a trap of the given object. */
+  /** Checks a private name, because any other access could trigger a trap of a Proxy. */
   static is(given: unknown): given is LateContext {
     return typeof given === "object" && given !== null && #isLate in given;
   }
@@ -53,9 +47,8 @@ export abstract class LateContext {
 export interface ServerLogger extends Logger {
   child(context: Record<string, unknown> | LateContext): Logger;
   /**
-   * Decides again whether to sample debug lines (`POWERTOOLS_LOGGER_SAMPLE_RATE`). A Lambda host
-   * calls it when an invocation starts. As in Powertools, the first call does nothing. Has no
-   * effect on the application's Powertools Logger.
+   * Decides again whether to sample debug lines (`POWERTOOLS_LOGGER_SAMPLE_RATE`), at the start of
+   * each invocation in Lambda. Has no effect on the application's Powertools Logger.
    */
   refreshSampling(): void;
   /** Whether `refreshSampling` has any effect. */
@@ -63,21 +56,16 @@ export interface ServerLogger extends Logger {
 }
 
 /**
- * Creates the logger of a server (specification 2.5). A record is one line of JSON with `level`,
- * the context, `msg`, the data and `time`. With `LOG_FORMAT=pretty` it is a line for people,
- * colored on a terminal unless `NO_COLOR` is set. In Lambda's JSON log format, `timestamp` repeats
- * the time. Powertools defines levels and sampling, keelson the line.
- *
- * No logger call throws or loses its line: values are bounded (`textLimits`, `recordLimits`), and
- * unreadable values are marked. The values of names such as `authorization`, `password`, `token`,
- * `apiKey` and `clientSecret` are redacted at any depth, in any case.
+ * Creates the logger of a server (specification 2.5). Writes a record with `recordText`, or with
+ * `LOG_FORMAT=pretty` as a line for people, colored on a terminal unless `NO_COLOR` is set. No call
+ * throws or loses its line: values are bounded (`textLimits`, `recordLimits`) and redacted
+ * (`createRedaction`), and unreadable values are marked.
  *
  * With `powertools`, that Logger prints: its level, sampling, buffering, attributes, formatter and
- * destination apply. It receives the message, and context, `msg` and data as attributes, also
- * redacted and bounded. Names that it reserves become `context_<name>` and `data_<name>`. The
- * Logger then reads `LOG_LEVEL` itself, in upper case only. With both `powertools` and `write`, as
- * in tests, keelson writes the records to `write` and uses only the level and the persistent
- * attributes of the Powertools Logger.
+ * destination apply, and it reads `LOG_LEVEL` itself, in upper case only. It receives the message,
+ * and context, `msg` and data as attributes, redacted and bounded. Names that it reserves become
+ * `context_<name>` and `data_<name>`. With both `powertools` and `write`, as in tests, keelson
+ * writes to `write` and uses only the Logger's level and persistent attributes.
  *
  * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
  * malformed.
@@ -129,8 +117,8 @@ function loggerOf(print: Print, context: LogContext): Logger {
 }
 
 /**
- * Logger whose methods are bound functions, so that `onClamp: log.warn` works. Creates its context
- * for the first line, because most requests do not write one.
+ * Logger whose methods are bound functions, so that `onClamp: log.warn` works. The context is
+ * created for the first line, because most requests write no line.
  */
 class ContextLogger implements Logger {
   readonly #print: Print;
@@ -172,7 +160,6 @@ function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
   };
 }
 
-/** Creates a print function that writes every line, regardless of its level. */
 function createLinePrint(
   { env, write, keep, clock }: ServerLoggerOptions,
   rules: RecordRules,
@@ -197,7 +184,7 @@ function createLinePrint(
     try {
       return recordText(level, context, msg, data, timeFields(), rules);
     } catch {
-      // The only known cause is a clock that throws. Keeping the line matters more than its format.
+      // The only known cause is a clock that throws. Writes the line without its fields.
       const text = quoted(typeof msg === "string" ? cut(msg, recordLimits.msgLength) : typeof msg);
       return `{"level":"${level}","msg":${text},${createTimeFields(names)()}}`;
     }
@@ -206,8 +193,7 @@ function createLinePrint(
 
 /**
  * Writes a line to stdout and returns once the operating system has it, before Lambda freezes the
- * process or `process.exit` ends it. Blocks while the reader of a pipe is slow. If the pipe has no
- * reader left, loses only the line. Never throws.
+ * process or `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
  */
 export function writeToStandardOutput(line: string): void {
   const text = `${line}\n`;
@@ -217,19 +203,17 @@ export function writeToStandardOutput(line: string): void {
     if (Object.hasOwn(process.stdout, "write")) process.stdout.write(text);
     else writeAll(text, writeSync);
   } catch {
-    // The pipe has no reader left (EPIPE) or stdout is closed (EBADF). There is no other place to
-    // report it.
+    // The pipe has no reader left (EPIPE) or stdout is closed (EBADF). The line is lost.
   }
 }
 
 const standardOutput = 1;
 
-/** Writes part of the bytes to a descriptor and returns the number of bytes written. */
 type WriteSync = (descriptor: number, bytes: Uint8Array, offset: number, length: number) => number;
 
 /**
- * Buffer for lines that fit. Faster than `writeSync` of a string, which must first compute the
- * length in bytes. A line stays in it only during its call.
+ * Buffer for lines that fit, faster than `writeSync` of a string, which must first compute the
+ * length in bytes. Holds a line only during its call.
  */
 const scratch = Buffer.allocUnsafeSlow(16_384);
 const encoder = new TextEncoder();

@@ -21,19 +21,17 @@ interface BoundedMetricsOptions {
   readonly sinks: readonly MetricSink[];
 }
 
-/** Maximum number of series per metric. The others share one, labelled `other`. */
+/** Maximum number of series per metric. All further series share one, labelled `other`. */
 export const maxSeries = 2_000;
 
-/**
- * The largest value that CloudWatch accepts. Keeps sums finite: no counter recovers from infinity.
- */
+/** CloudWatch's maximum. Keeps sums finite, because no counter recovers from infinity. */
 const maxValue = 2 ** 360;
 
 const maxTold = 100;
 
 /**
- * Checks each value against its declaration. Labels only take declared values, so outside input can
- * neither fill the memory nor identify a user or tenant.
+ * Creates metrics that check each value against its declaration. Labels only have declared values,
+ * so outside input can neither fill the memory nor identify a user or tenant.
  */
 export function createMetrics({
   own,
@@ -92,7 +90,7 @@ export function createMetrics({
   };
 }
 
-/** `r.metric` takes a name without the feature, which callers easily forget. */
+/** Says why a name is unknown. Callers easily omit the feature, because `r.metric` omits it. */
 function undeclared(known: Iterable<string>, name: unknown): string {
   const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
   return whole === undefined
@@ -139,7 +137,7 @@ class Series {
   of(labels: MetricLabels): SeriesLabels {
     let given = "";
     for (const [name] of this.#labels) given += part(labelOf(labels, name));
-    // Safe before the check: the map only contains allowed labels.
+    // The map only contains allowed labels, so a label found there needs no check.
     return this.#known.get(given) ?? this.#bounded(labels);
   }
 
@@ -165,7 +163,7 @@ class Series {
   }
 }
 
-/** An application's own reader may throw anything. */
+/** An application's own reader may throw any value. */
 function textOf(error: unknown): string {
   return error instanceof Error
     ? `${error.name}: ${error.message}`

@@ -4,7 +4,7 @@ import type { MetricDeclaration } from "./metric-list.ts";
 export interface MetricOptions {
   /** A `counter` sums values, a `histogram` counts them per bucket. Default `counter`. */
   readonly kind?: "counter" | "histogram";
-  /** UCUM unit: `s`, `ms`, `By`, `%` or a thing, such as `{order}`. Default `1`. */
+  /** UCUM unit: `s`, `ms`, `By`, `%` or a counted thing, such as `{order}`. Default `1`. */
   readonly unit?: string;
   /**
    * Up to four labels of letters, digits and `_`, each with up to 50 allowed ASCII values. Any
@@ -13,7 +13,7 @@ export interface MetricOptions {
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of buckets. Default: from 5 ms to 10 s. */
   readonly buckets?: readonly number[];
-  /** One sentence. */
+  /** Description of the metric in one sentence. Default: none. */
   readonly text?: string;
 }
 
@@ -21,7 +21,7 @@ export interface OwnMetricDeclaration extends MetricDeclaration {
   readonly feature: string;
 }
 
-/** All faults are one problem, to keep this code small: every cold start loads it. */
+/** Reports all faults as one problem, to keep this code small, because every cold start loads it. */
 export function metric(
   feature: string,
   name: string,
@@ -39,7 +39,7 @@ export function metric(
     /^(counter|histogram)$/.test(String(kind)) &&
     isTexts([unit, text]) &&
     entries.length <= 4 &&
-    // CloudWatch and Prometheus accept these, except for three names.
+    // CloudWatch and Prometheus accept these labels. The three excluded names are reserved.
     entries.every(
       ([label, values]) =>
         /^(?!(?:le|quantile|service)$)[a-z]\w{0,62}$/i.test(label) &&

@@ -13,18 +13,18 @@ export type AlarmSubject =
 interface MetricAlarm {
   readonly name: string;
   readonly metric: MetricName;
-  /** Dimensions: all of the metric's. */
+  /** All dimensions of the metric, because an alarm matches only the exact set. */
   readonly labels: Readonly<Record<string, string>>;
   readonly statistic: "Sum" | "Maximum";
   readonly threshold: number;
-  /** How many of the latest minutes have to exceed the threshold. */
+  /** Number of minutes that must exceed the threshold, out of the latest minutes. */
   readonly minutes: readonly [above: number, of: number];
   readonly of: AlarmSubject;
   readonly says: string;
 }
 
 const once = [1, 1] as const;
-/** One failure among many calls raises no alarm. */
+/** Several minutes, so that one failure among many calls raises no alarm. */
 const lasting = [3, 5] as const;
 
 const counted = (

@@ -1,37 +1,37 @@
 export type MetricKind = "counter" | "histogram" | "gauge";
 
-/** Declarations of a server that give the values of a label. */
+/** Declarations of a server whose names are the values of a label. */
 export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
 
-/** Any other value becomes {@link otherOf}. */
+/** Allowed values of a label. Any other value becomes {@link otherOf}. */
 export type LabelValues = readonly string[] | LabelSource;
 
-/** Exporters, documentation, the dashboard and alarms derive from these declarations. */
+/** Metric, from which exporters, documentation, the dashboard and alarms derive. */
 export interface MetricDeclaration {
   readonly name: string;
   readonly kind: MetricKind;
-  /** UCUM: `s` is seconds, `{claim}` a number of claims. */
+  /** UCUM unit: `s` is seconds, `{claim}` a number of claims. */
   readonly unit: string;
   readonly labels: Readonly<Record<string, LabelValues>>;
   /**
-   * Labels that are dimensions in CloudWatch, where each combination costs money; its log line
-   * carries the others. Default none.
+   * Labels that are dimensions in CloudWatch, where each combination costs money. The log line of a
+   * value contains the other labels. Default none.
    */
   readonly dimensions?: readonly string[];
   /** Labels with integer values. Default none. */
   readonly integers?: readonly string[];
   readonly buckets?: readonly number[];
-  /** The only host that measures it. Default: every host. */
+  /** Only host that measures this metric. Default: every host. */
   readonly host?: "container";
   readonly text: string;
 }
 
-/** Replacement of a label value that is not allowed. OpenTelemetry names it for two labels. */
+/** Replacement of values that are not allowed. OpenTelemetry defines it for two labels. */
 export function otherOf(label: string): string {
   return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
 }
 
-/** Convention of OpenTelemetry for `http.server.request.duration`. */
+/** Buckets that OpenTelemetry defines for `http.server.request.duration`. */
 const seconds = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;
@@ -50,7 +50,7 @@ const storeErrors = words(
     "ValidationException",
 );
 
-/** Labels never identify a tenant, a user, a key or an ID. */
+/** Metrics of keelson. No label identifies a tenant, a user, a key or an ID. */
 export const metricList = [
   {
     name: "http.server.request.duration",
@@ -232,7 +232,7 @@ export const metricList = [
 
 export type MetricName = (typeof metricList)[number]["name"];
 
-/** Labels that take any string from outside. */
+/** Labels for which callers may pass any string. */
 type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
 
 type ValueOf<Label, Values> = Label extends OpenLabel
@@ -245,7 +245,7 @@ type LabelsOf<Labels> = {
   readonly [Label in keyof Labels]: ValueOf<Label, Labels[Label]> | undefined;
 };
 
-/** All labels of a metric: an alarm only matches that exact set. `undefined` leaves one out. */
+/** All labels of a metric, because an alarm matches only the exact set. `undefined` omits a label. */
 export type MetricLabelsOf<Name extends MetricName> = LabelsOf<
   Extract<(typeof metricList)[number], { name: Name }>["labels"]
 >;

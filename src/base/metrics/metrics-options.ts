@@ -7,7 +7,7 @@ export interface MetricsOptions {
   readonly service?: string;
 }
 
-/** Each check returns the accepted form of a wrong value. */
+/** Checks of the options. A check returns the accepted form if the value is wrong. */
 export const metricsChecks = {
   access: (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`"),
   service: (value: unknown) =>

@@ -1,13 +1,11 @@
 import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
 
-/** `undefined` leaves a label out. */
+/** Values by label; `undefined` omits a label. */
 export type MetricLabels = Readonly<Record<string, string | undefined>>;
 
 type GivenLabels<Labels> = keyof Labels extends never ? [] : [labels: Labels];
 
-/**
- * Receives measured values. Absent if nothing reads metrics, so that measuring costs a comparison.
- */
+/** Receives values. Absent if nothing reads metrics, so that measuring costs only a comparison. */
 export interface Metrics {
   /**
    * Increments a counter, samples a histogram or sets a gauge. A label value that is not allowed
@@ -18,7 +16,7 @@ export interface Metrics {
     value: number,
     ...labels: GivenLabels<MetricLabelsOf<Name>>
   ): void;
-  /** Records a value of a feature's metric. Returns why it was rejected, once per name. */
+  /** Records a value of a feature's metric. Returns, once per name, why the value was rejected. */
   add(name: string, value: number, labels?: MetricLabels): string | undefined;
   /** Current values in Prometheus format. Absent if scraping is disabled. */
   readonly page?: (() => Promise<MetricsPage>) | undefined;

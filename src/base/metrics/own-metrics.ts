@@ -4,8 +4,8 @@ import type { Metrics } from "./metrics.ts";
 /** Metrics of the application. */
 export interface MetricsAccessor {
   /**
-   * Adds to a counter declared with `r.metric`, or samples a histogram. Exported with keelson's
-   * metrics. Never throws: a wrong call logs `metrics.ignored` once.
+   * Adds to a counter declared with `r.metric`, or samples a histogram. The metric is exported with
+   * keelson's metrics. Never throws: a wrong call logs `metrics.ignored`, once per name.
    *
    * @param name - the full name, `<feature>.<entity>.<name>`.
    * @param value - from 0 to 2^360.

@@ -7,7 +7,7 @@ const unitEnds = new Map([
   ["%", "_percent"],
 ]);
 
-/** Follows OpenTelemetry's compatibility rules, without repeating a suffix. */
+/** Returns a name by OpenTelemetry's compatibility rules, without repeating a suffix. */
 export function prometheusName({
   name,
   kind,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Source of the time. Tests replace it to control the time. */
+/** Source of the time, which tests replace. */
 export interface Clock {
   /** Returns the current time in milliseconds since the epoch. */
   now(): number;
@@ -8,8 +8,8 @@ export interface Clock {
 
 export const systemClock: Clock = Object.freeze({ now: () => Date.now() });
 
-/** Waits for a number of milliseconds, or until `end` aborts. Does not keep the process running. */
+/** Waits, at most until `end` aborts. Does not keep the process running. */
 export async function pause(ms: number, end: AbortSignal): Promise<void> {
-  // The abort, the only possible failure, ends the wait as well.
+  // Only an abort can fail the wait, and it ends the wait as well.
   await Promise.allSettled([sleep(ms, undefined, { ref: false, signal: end })]);
 }

@@ -5,7 +5,7 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the environment from `NODE_ENV`: production unless it is exactly `development` or `test`,
- * because Lambda and Fargate set nothing and must fail closed.
+ * because Lambda and Fargate do not set the variable and must fail closed.
  */
 export function environmentOf(variables: Variables): Environment {
   const name = variables["NODE_ENV"];
@@ -28,16 +28,16 @@ export function embeddedDirectory(
 }
 
 /**
- * Reports whether a tool restarts the process after each source change. `node --watch` sets a
- * variable for this; for other tools, set `KEELSON_WATCH=1`.
+ * Whether a tool restarts the process after each source change. `node --watch` sets a variable for
+ * this; for other tools, set `KEELSON_WATCH=1`.
  */
 export function isWatched(variables: Variables): boolean {
   return variables["WATCH_REPORT_DEPENDENCIES"] !== undefined || variables["KEELSON_WATCH"] === "1";
 }
 
 /**
- * Reports whether a tool starts the next process as soon as this one ends. Always `false` in
- * production, so that no shutdown is shortened there.
+ * Whether a tool starts the next process as soon as this process ends. `false` in production, so
+ * that no shutdown is shortened there.
  */
 export function isReloaded({ environment, variables }: ReloadedProcess): boolean {
   return environment !== "production" && isWatched(variables);

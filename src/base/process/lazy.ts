@@ -1,6 +1,5 @@
-/** A value that is opened on first use. */
 export interface Lazy<Value> {
-  /** The value, or `undefined` until it is open. Lets frequent callers avoid the promise. */
+  /** The value, `undefined` before it is open. Frequent callers use it instead of the promise. */
   readonly value: Value | undefined;
   /** Promise of the value; `undefined` before the first call and after a failure. */
   readonly opening: Promise<Value> | undefined;

@@ -25,7 +25,6 @@ export type LifecycleAction =
   | "drain"
   /** The listener and idle connections close. */
   | "close-listener"
-  /** The signals of requests in flight abort. */
   | "abort-requests"
   | "cut-requests"
   | "finish-workers"
@@ -33,12 +32,11 @@ export type LifecycleAction =
   | "close-resources"
   | "cut-resources"
   | "flush"
-  /** The process ends with the exit code. */
   | "exit";
 
 export type LifecycleEvent =
   | { readonly type: "started" }
-  /** A signal. The first starts the drain, the second hurries it, the third ends the process. */
+  /** Stop signal. The first starts the drain, the second hurries it, the third ends the process. */
   | { readonly type: "terminate"; readonly skipsLinger?: boolean }
   /** An uncaught error or a failed start. Starts the drain with exit code 1. */
   | { readonly type: "fault" }
@@ -46,18 +44,14 @@ export type LifecycleEvent =
   | { readonly type: "done"; readonly phase: ShutdownPhase; readonly clean?: boolean }
   | { readonly type: "time" };
 
-/** State of a process and its history. */
 export interface Lifecycle {
   readonly state: LifecycleState;
   readonly times: ShutdownTimes;
   /** Deadlines of the phases; `undefined` before the shutdown. */
   readonly deadlines: Deadlines | undefined;
-  /** Number of stop signals received. */
   readonly signals: number;
   readonly exitCode: 0 | 1;
-  /** Phases that missed their deadline. */
   readonly cutOff: readonly ShutdownPhase[];
-  /** Whether the signals of requests in flight have aborted. */
   readonly hasAborted: boolean;
   /** Time at which the process entered each state, in milliseconds since the epoch. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
@@ -79,7 +73,7 @@ export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycl
   };
 }
 
-/** Result of an event: the new lifecycle, and the actions to run, in order. */
+/** Result of an event. The actions run in order. */
 export interface Step {
   readonly lifecycle: Lifecycle;
   readonly actions: readonly LifecycleAction[];
@@ -93,7 +87,6 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-/** Actions of each phase: one on entry, one if it misses its deadline. */
 const actionsOf: Readonly<
   Record<ShutdownPhase, { readonly enter: LifecycleAction; readonly cut?: LifecycleAction }>
 > = {
@@ -105,8 +98,7 @@ const actionsOf: Readonly<
 };
 
 /**
- * Computes the effect of an event on a process. A pure state machine: it takes events with their
- * time and returns actions.
+ * Computes the effect of an event on a process, as a pure state machine.
  *
  * | state | leaves it when | next |
  * |---|---|---|
@@ -117,16 +109,13 @@ const actionsOf: Readonly<
  * | workers-stopped | workers finish, or their deadline passes | resources-closed |
  * | resources-closed | resources are closed, or their deadline passes | flushed |
  * | flushed | the flush is done, or the total time ends | the end |
- *
- * After the second signal, the process only waits briefly for resources to close. The third signal
- * ends the process immediately. A process that stops while it is still starting does not linger.
  */
 export function step(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   if (lifecycle.hasEnded) return { lifecycle, actions: [] };
   return settled(taken(lifecycle, event, nowMs), nowMs);
 }
 
-/** Applies the event, without the deadlines that have passed. */
+/** Applies the event, but not the deadlines that have passed. */
 function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   const { state, signals } = lifecycle;
   const unchanged: Step = { lifecycle, actions: [] };
@@ -153,10 +142,7 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
   }
 }
 
-/**
- * Returns when the next `time` event is due, in milliseconds since the epoch, or `undefined` before
- * the shutdown and after the end.
- */
+/** Time of the next `time` event in epoch milliseconds; `undefined` before and after a shutdown. */
 export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): number | undefined {
   if (deadlines === undefined || hasEnded) return undefined;
   return state === "in-flight-drain" && !hasAborted
@@ -173,7 +159,6 @@ function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step 
   return { lifecycle: entering(draining, "draining", nowMs), actions: [actionsOf.draining.enter] };
 }
 
-/** Applies all deadlines that have passed. */
 function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   const due = nextDue(lifecycle);
   if (due === undefined || due > nowMs) return { lifecycle, actions };
@@ -200,7 +185,6 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   );
 }
 
-/** Enters the next phase, or ends the process. */
 function next(lifecycle: Lifecycle, nowMs: number): Step {
   const phase = phases[phases.indexOf(lifecycle.state as ShutdownPhase) + 1];
   if (phase === undefined)
@@ -230,12 +214,9 @@ function deadlineOf(phase: ShutdownPhase, deadlines: Deadlines): number {
 /** Total time after the second signal, in milliseconds. Closing resources may take 90%. */
 const hurriedMs = 1_000;
 
-/**
- * Computes the deadlines after the second signal: all are due immediately, except closing resources
- * and the total.
- */
+/** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
-  const known = deadlines as Deadlines; // safe: set by the first signal
+  const known = deadlines as Deadlines; // safe: the first signal sets the deadlines
   const soon = (atMs: number) => Math.min(atMs, nowMs);
   const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
   return {
@@ -248,17 +229,15 @@ function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   };
 }
 
-/** State of the process, which `/health/ready` reports. The host updates it. */
+/** State of the process, which the host updates and `/health/ready` reports. */
 export interface ProcessState {
   readonly state: LifecycleState;
   readonly draining: AbortSignal;
-  /** Makes readiness fail from now on, and makes responses close their connections. */
+  /** Makes readiness fail and responses close their connections. */
   drain(): void;
-  /** Sets the state of the process. */
   enter(state: LifecycleState): void;
 }
 
-/** Creates the state of a process that serves. */
 export function createProcessState(): ProcessState {
   const controller = new AbortController();
   // A Lambda function has no lifecycle: it is running whenever it is invoked.

@@ -1,4 +1,3 @@
-/** Time limits of a shutdown, in milliseconds. */
 export interface ShutdownTimes {
   /** Time during which requests are still accepted, so that load balancers notice. */
   readonly lingerMs: number;
@@ -21,19 +20,18 @@ export const leastRestMs = 1_000;
 /** Time after which most platforms kill a process that they have told to stop, in milliseconds. */
 export const platformMs = 30_000;
 
-/** Deadline of each phase, in milliseconds since the epoch. */
+/** Times of the steps of a shutdown, in milliseconds since the epoch. */
 export interface Deadlines {
-  /** The listener closes. */
+  /** When the listener closes. */
   readonly lingerMs: number;
-  /** The signals of requests in flight abort. */
+  /** When the signals of requests in flight abort. */
   readonly abortMs: number;
-  /** Requests in flight are cut off. */
+  /** When requests in flight are cut off. */
   readonly drainMs: number;
-  /** Workers are abandoned. Another process receives their unfinished work again. */
+  /** When workers are abandoned. Another process receives their unfinished work. */
   readonly workersMs: number;
-  /** Resources that are still open stay open. */
+  /** When the shutdown stops waiting for resources to close. */
   readonly resourcesMs: number;
-  /** The process ends. */
   readonly totalMs: number;
 }
 
@@ -41,8 +39,7 @@ export interface Deadlines {
 const abortLeadMs = 1_000;
 
 /**
- * Computes the deadlines of a shutdown that starts at `startMs`. The phases after the drain share
- * the rest of the total time.
+ * Computes the deadlines of a shutdown. The phases after the drain share the rest of the total time.
  */
 export function deadlinesFrom(
   startMs: number,

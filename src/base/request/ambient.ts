@@ -4,33 +4,28 @@ import type { Trace } from "./trace.ts";
 /** Request data available to code without a `ctx` (specification 2.6). */
 export interface AmbientContext {
   readonly requestId: string;
-  /** `undefined` until the caller is identified, and for a caller that is not signed in. */
+  /** Tenant of the caller, `undefined` until it is identified and if it is not signed in. */
   readonly tenantId: string | undefined;
-  /** `undefined` until the caller is identified, and for a caller that is not signed in. */
+  /** ID of the caller, `undefined` until it is identified and if it is not signed in. */
   readonly userId: string | undefined;
-  /**
-   * Aborts when the caller disconnects or the request times out; `undefined` if the request has no
-   * signal.
-   */
+  /** Aborts when the caller disconnects or the request times out. `undefined` without a signal. */
   readonly signal: AbortSignal | undefined;
   /**
-   * The trace of the request. If read before the caller is identified, it is a new trace unless
-   * `trace.incoming` changes that.
+   * Trace of the request. Before the caller is identified, a new trace unless `trace.incoming`
+   * says otherwise.
    */
   readonly trace: Trace;
 }
 
-/** Framework data of one request. Applications only see `context`. */
+/** Framework data of one request, of which applications see only `context`. */
 export interface AmbientStore {
-  /** Frozen. Replaced when the caller is identified. */
+  /** Frozen object, replaced when the caller is identified. */
   readonly context: AmbientContext;
   readonly runtime: {
-    /** Returns the physical name of a declared table. */
     readonly tableName: (name: string) => string;
-    /** Active versions of projections, loaded with the first key of a projection. */
+    /** Active versions of projections, loaded when a projection first needs them. */
     readonly projections: { open(): Promise<ActiveVersions> };
   };
-  /** Name and version of the projection that is being written. */
   projecting?: { readonly name: string; readonly version: number } | undefined;
 }
 
@@ -38,13 +33,13 @@ export interface ActiveVersions {
   version(name: string, tenantId: string | undefined): Promise<number>;
 }
 
-// Not module state: the storage only holds the store of each run.
+// The storage is no module-level state, because it only holds the store of each run.
 const storage = new AsyncLocalStorage<AmbientStore>();
 
 /**
- * Runs `work` with `store` as its ambient store. Concurrent runs never see each other's store. An
- * `AsyncResource` restores the previous store: `storage.run` would also copy the map of all stores,
- * which takes a tenth of a request's time (`wrapped-no-log` in `bench/results.json`).
+ * Runs `work` with `store` as its ambient store. Concurrent runs never see each other's store.
+ * Restores the previous store by an `AsyncResource`, because `storage.run` would also copy the map
+ * of all stores, a tenth of a request's time (`wrapped-no-log` in `bench/results.json`).
  */
 export function runWithStore<Store extends AmbientStore, Result>(
   store: Store,
@@ -67,7 +62,6 @@ function entered<Store extends AmbientStore, Result>(
   return work(store);
 }
 
-/** Returns the store of the current request. For internal use by the framework. */
 export const ambientStore: () => AmbientStore | undefined = storage.getStore.bind(storage);
 
 /**

@@ -1,4 +1,4 @@
-/** Headers that link an outgoing call to the same trace (W3C Trace Context). */
+/** Headers that make an outgoing call part of the same trace (W3C Trace Context). */
 export interface TraceHeaders {
   readonly traceparent: string;
   /** Data added by the callers' tracing systems. Pass it on only to your own services. */
@@ -8,8 +8,8 @@ export interface TraceHeaders {
 /** Trace of a request, an event or a job. */
 export interface Trace {
   /**
-   * 32 hexadecimal digits in lower case. A request shares them with all events and jobs that follow
-   * from it.
+   * ID of 32 hexadecimal digits in lower case, which a request shares with all events and jobs that
+   * follow from it.
    */
   readonly traceId: string;
   /** Whether a caller reports that it records the trace. */
@@ -31,7 +31,6 @@ export type IncomingTrace = "trust" | "link" | "ignore";
 
 /** A span received from another system. */
 export interface SpanContext {
-  /** 32 hexadecimal digits, in lower case. */
   readonly traceId: string;
   /** 16 hexadecimal digits in lower case; `undefined` if the caller sent only a trace ID. */
   readonly spanId: string | undefined;
@@ -40,7 +39,7 @@ export interface SpanContext {
   readonly state: string | undefined;
 }
 
-/** Trace of one run: the parent's, or a new one. */
+/** Trace of one run: the parent's trace, or a new one. */
 export class RunTrace implements Trace {
   readonly traceId: string;
   readonly sampled: boolean;
@@ -50,7 +49,7 @@ export class RunTrace implements Trace {
 
   constructor(newDigits: RandomDigits, parent?: SpanContext) {
     this.traceId = parent?.traceId ?? newDigits(16);
-    // No caller has recorded a trace that starts here (W3C Trace Context, 3.2.2.5).
+    // Not sampled without a parent: no caller has recorded the trace (W3C Trace Context, 3.2.2.5).
     this.sampled = parent?.sampled === true;
     this.#newDigits = newDigits;
     this.#parent = parent;
@@ -74,10 +73,7 @@ export type RandomDigits = (bytes: 8 | 16) => string;
 
 const poolBytes = 4096;
 
-/**
- * Creates {@link RandomDigits}. Draws 4 KiB at a time, because one draw per ID would cost more than
- * everything else.
- */
+/** Draws 4 KiB at a time, because one draw per ID would cost more than everything else. */
 export function createRandomDigits(): RandomDigits {
   const pool = Buffer.alloc(poolBytes);
   let offset = poolBytes;
@@ -98,19 +94,19 @@ const maxLength = 512;
 
 /**
  * Reads the trace of a request: `traceparent` with `tracestate` (W3C) first, then the trace of the
- * Lambda invocation, which names the running segment, then `x-amzn-trace-id`. Malformed values
- * count as absent.
+ * Lambda invocation, which names the running segment, then `x-amzn-trace-id`. Ignores malformed
+ * values.
  *
  * @param headers Header names are in lower case.
- * @param env The process's environment, from which only variables set by Lambda are read.
+ * @param env Variables, of which only those set by Lambda are read.
  */
 export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | undefined {
   return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);
 }
 
 /**
- * Returns the X-Ray trace of the invocation. With several invocations at a time, only Lambda's
- * store distinguishes them; a variable cannot.
+ * Returns the X-Ray trace of the invocation. Among concurrent invocations, only Lambda's store has
+ * the trace of each; the variable does not.
  */
 function invocationTrace(env: Lookup): unknown {
   // Safe: any member of `globalThis` may be read.
@@ -123,10 +119,7 @@ function invocationTrace(env: Lookup): unknown {
   );
 }
 
-/**
- * Reads the trace of a message or of headers, using only W3C Trace Context. Malformed values count
- * as absent.
- */
+/** Reads the W3C trace of a message or of headers. Ignores malformed values. */
 export function w3cSpan(given: unknown): SpanContext | undefined {
   const { traceparent, tracestate } = Object(given) as Lookup; // safe: any member of an object may be read
   const [, version, traceId, spanId, flags, more] = match(traceparent, traceparentForm);
@@ -135,16 +128,13 @@ export function w3cSpan(given: unknown): SpanContext | undefined {
   return { traceId, spanId, sampled: isOdd(flags), state: stateOf(tracestate) };
 }
 
-/**
- * `<version>-<trace>-<span>-<flags>`. Version ff and IDs of zeros are invalid (W3C Trace Context
- * 3.2 and 4.3).
- */
+/** `<version>-<trace>-<span>-<flags>`, not version ff or IDs of zeros (W3C Trace Context 3.2, 4.3). */
 const traceparentForm =
   /^[ \t]*(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*?)?[ \t]*$/;
 const stateMember = /^([a-z\d][a-z\d_\-*/@]{0,255})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 const maxMembers = 32;
 
-/** Reads `tracestate`. An invalid or duplicate member voids the list (W3C Trace Context 3.3). */
+/** Reads `tracestate`. Any invalid or duplicate member voids the list (W3C Trace Context 3.3). */
 function stateOf(given: unknown): string | undefined {
   if (typeof given !== "string" || given.length > maxLength) return undefined;
   const members = given.split(",").flatMap((part) => part.replace(/^[ \t]+|[ \t]+$/g, "") || []);
@@ -183,8 +173,5 @@ function isOdd(flags: string | undefined): boolean {
   return (Number.parseInt(String(flags), 16) & 1) === 1;
 }
 
-/**
- * Form of the IDs of requests and of keelson's own IDs, as part of a regular expression or a
- * document.
- */
+/** Form of request IDs and keelson's own IDs, for a regular expression or a document. */
 export const idForm = "[A-Za-z0-9._:=+/@-]{1,128}";

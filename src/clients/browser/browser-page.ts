@@ -4,7 +4,7 @@ type Listener = (event: {
   readonly reason?: unknown;
 }) => void;
 
-/** Members of a page that the logger uses. A worker lacks some. */
+/** Members of a page's global object that the logger uses. Workers lack some of them. */
 interface Page {
   readonly console?: Record<
     "debug" | "info" | "warn" | "error",
@@ -15,7 +15,7 @@ interface Page {
   removeEventListener?(type: string, listener: Listener): void;
 }
 
-/** Declared here: the browser's own types would also apply to the server's sources. */
+/** Typed by hand, because the browser's types would also apply to the server's sources. */
 export const page = globalThis as unknown as Page; // safe: each member is checked before use
 
 export function listen(type: string, listener: Listener): () => void {

@@ -7,21 +7,19 @@ import { createSendQueue } from "./send-queue.ts";
 
 /** The browser logger (specification 2.5). */
 export interface ClientLogger extends Logger {
-  /**
-   * Sends the queued records and resolves once no request is in flight. Unsent records stay queued.
-   */
+  /** Sends the queued records and waits for the responses. Unsent records stay queued. */
   flush(): Promise<void>;
   /** Sends the queued records and stops listening to the page. */
   close(): Promise<void>;
 }
 
-/** Names that context and data cannot use, as on the server. */
+/** Names that context and data fields cannot have, as on the server. */
 const fixed: readonly string[] = ["level", "msg", "time", "clientTime", ...metricNames];
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /**
- * Creates a page's logger. It sends batches to `POST /log` (specification 4.2), with `keepalive`
- * when the page is hidden. Logging never throws.
+ * Creates a page's logger, which sends batches of records to `POST /log` (specification 4.2), with
+ * `keepalive` when the page is hidden. Logging never throws.
  *
  * @example
  * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });

@@ -4,7 +4,7 @@ import type { LogLevel } from "../../base/log/logger.ts";
 export interface ClientLoggerOptions {
   /** URL of the server's `/log` route, including its `basePath`. */
   readonly url: string;
-  /** The caller's token, or a function for it. Without one, records are not sent. */
+  /** Token of the caller, or a function that returns it. Without a token, records stay queued. */
   readonly token: string | (() => string | undefined | Promise<string | undefined>);
   /** Lowest level to send. Default: `info`, in development `debug`. */
   readonly level?: LogLevel;
@@ -14,8 +14,8 @@ export interface ClientLoggerOptions {
   readonly context?: Record<string, unknown>;
   /** Logs uncaught errors and unhandled rejections as `error`. Default `false`. */
   readonly captureErrors?: boolean;
-  /** Time that a record waits for others, in milliseconds. Default 2,000. */
+  /** Time that a record waits to be sent with others, in milliseconds. Default 2,000. */
   readonly flushAfterMs?: number;
-  /** Maximum number of queued records, beyond which the oldest are dropped. Default 500. */
+  /** Maximum number of queued records. The oldest are dropped. Default 500. */
   readonly maxQueued?: number;
 }

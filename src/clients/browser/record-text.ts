@@ -1,7 +1,6 @@
-/** Limits: string length, members of a list or object, record length, depth. */
 const [maxText, maxMembers, maxRecord, maxDepth] = [2_000, 50, 8_000, 6];
 
-/** Objects around a value, and how many values still fit: each takes two characters or more. */
+/** Objects that enclose a value, and how many values still fit, each of two characters or more. */
 interface Walk {
   readonly within: readonly unknown[];
   readonly budget: { left: number };
@@ -39,7 +38,7 @@ function plainMembers(source: object, walk: Walk): Record<string, unknown> {
   for (const name of Object.keys(source).slice(0, maxMembers)) {
     walk.budget.left -= 1;
     try {
-      // Safe: any object has any name to read.
+      // Safe: any name may be read from any object.
       members[name.slice(0, 100)] = plain((source as Record<string, unknown>)[name], walk);
     } catch {
       members[name.slice(0, 100)] = "[unreadable]"; // keeps the record if a getter throws

@@ -1,14 +1,14 @@
 import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
 
-/** Records per request. The server accepts one more: that about dropped records. */
+/** Records per request. The server accepts one more: the record about dropped records. */
 const maxBatch = 99;
-/** Below 64 KiB, the limit of all `keepalive` requests of a page in flight. */
+/** Less than 64 KiB, a page's limit for all its concurrent `keepalive` requests. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
 const timeoutMs = 30_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
-/** Of a `retry-after`. */
+/** Longest `retry-after` that is respected. */
 const longestWaitMs = 3_600_000;
 
 export function createSendQueue({
@@ -40,7 +40,7 @@ export function createSendQueue({
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
   };
 
-  /** Puts the batch back and returns `false` if it has to be sent again. */
+  /** Sends a batch. If it must be sent again, puts it back and resolves to `false`. */
   const isSent = async (batch: readonly string[]): Promise<boolean> => {
     const pauseMs = await sender.post(batch);
     if (pauseMs === undefined) return true;
@@ -53,7 +53,7 @@ export function createSendQueue({
     if (waiting.size() === 0) return;
     await tokens.refresh();
     while (waiting.size() > 0) {
-      // The server rejects records without a token. A later attempt may get one.
+      // The server rejects records without a token. A later attempt may get a token.
       if (tokens.last() === undefined) return void again(0);
       if (!(await isSent(waiting.take(batchBytes)))) return;
       failures = 0;
@@ -67,13 +67,13 @@ export function createSendQueue({
     return sending;
   };
 
-  /** Sends what fits with the last known token: the page may be about to close. */
+  /** Sends what fits now, with the last known token, because the page may be about to close. */
   const sendNow = () => {
     if (sender.isPaused()) return;
     while (waiting.size() > 0 && tokens.last() !== undefined && sender.room() > 1_000)
       void isSent(waiting.take(Math.min(batchBytes, sender.room())));
   };
-  // The page may close before the first send.
+  // Requests the token now, because the page may close before the first send.
   void tokens.refresh();
   const stops = [
     listen("pagehide", sendNow),
@@ -139,7 +139,7 @@ function createWaiting(maxQueued: number) {
   };
 }
 
-/** Last known token, which `refresh` asks for again. Never rejects. */
+/** Keeps the last known token. `refresh` requests a new one and never rejects. */
 function createTokens(token: ClientLoggerOptions["token"]) {
   let last = typeof token === "string" ? token : undefined;
   const refresh = async (): Promise<void> => {
@@ -168,9 +168,9 @@ function createSender(
   /** End of the pause that the server requested, in epoch milliseconds. */
   let notBeforeMs = 0;
 
-  /** Returns the minimum delay before a retry, in milliseconds, or `undefined`. */
+  /** Resolves to the minimum delay before a retry, in ms, or to `undefined` if none is needed. */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
-    // Only one batch at a time reports the dropped records. If it fails, a later one does.
+    // Only one batch at a time reports the dropped records. If that fails, a later batch does.
     const told = waiting.takeDropped();
     let arrived = false;
     const notice = JSON.stringify({ level: "warn", msg: "client_log.dropped", count: told });
@@ -186,7 +186,7 @@ function createSender(
       const { status } = response;
       arrived = status < 300;
       if (arrived) return undefined;
-      // The server would reject these records again, and block the rest of the queue.
+      // The server would reject these records again, and retries would block the queue.
       if (status < 500 && ![401, 408, 429].includes(status)) {
         waiting.drop(batch.length);
         return undefined;

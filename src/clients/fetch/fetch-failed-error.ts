@@ -1,13 +1,13 @@
 /**
- * Thrown if no attempt of a call gets a response. A `TypeError`, like network errors of `fetch`.
- * `cause` is the last attempt's error, or a `TimeoutError`.
+ * Thrown if no attempt of a call gets a response. It is a `TypeError`, like network errors of
+ * `fetch`. Its `cause` is the last attempt's error, or a `TimeoutError`.
  *
  * @example
  * if (error instanceof FetchFailedError) show(`The server cannot be reached (${error.requestId})`);
  */
 export class FetchFailedError extends TypeError {
   static override readonly name: string = "FetchFailedError";
-  /** `X-Request-ID` of all attempts, by which to find the server's log lines. */
+  /** `X-Request-ID` of all attempts, which the server's log lines contain. */
   readonly requestId: string;
   readonly attempts: number;
 

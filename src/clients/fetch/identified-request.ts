@@ -5,9 +5,9 @@ type Input = Parameters<typeof globalThis.fetch>;
 
 interface IdentifiedRequest {
   readonly request: Request;
-  /** Whether another attempt has the same effect, and its body can be sent again. */
+  /** Whether a second attempt has no further effect and the body can be sent again. */
   readonly repeatable: boolean;
-  /** Properties of the call that a `Request` drops, such as options of a runtime. */
+  /** Properties of the call that a `Request` drops, such as a runtime's own options. */
   readonly more: RequestInit;
 }
 
@@ -25,8 +25,8 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}): Identif
   return {
     request,
     repeatable: (reads.includes(method) || headers.has("idempotency-key")) && isRepeatable(body),
-    // With any option, `fetch` ignores the request's referrer and its policy. Clients set options
-    // of frameworks on their own `Request`.
+    // If given any option, `fetch` ignores the request's referrer and policy, so both are repeated.
+    // Clients set options of frameworks as properties of their `Request`, which are copied.
     more: {
       referrer,
       referrerPolicy,
@@ -36,7 +36,7 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}): Identif
   };
 }
 
-/** A stream can be sent once. The body of a `Request` is cloned. */
+/** Whether a body can be sent again, unlike a stream. The body of a `Request` is cloned. */
 function isRepeatable(body: unknown): boolean {
   return !(
     typeof body === "object" &&
@@ -45,7 +45,7 @@ function isRepeatable(body: unknown): boolean {
   );
 }
 
-/** 128 random bits. Pages without TLS lack `crypto.randomUUID`. */
+/** Returns 128 random bits. Pages without TLS lack `crypto.randomUUID`. */
 function randomId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))

@@ -1,15 +1,15 @@
-/** Maximum jitter of the first pause. Doubles with each attempt. */
+/** Maximum jitter of the first pause. The maximum doubles with each attempt. */
 const firstMs = 250;
 const longestMs = 10_000;
 
-/** `Retry-After` plus exponential backoff with full jitter, in milliseconds. */
+/** Returns `Retry-After` plus exponential backoff with full jitter, in milliseconds. */
 export function pauseAfter(attempt: number, retryAfterMs: number, random: () => number): number {
   return Math.round(retryAfterMs + random() * Math.min(longestMs, firstMs * 2 ** (attempt - 1)));
 }
 
 /**
- * In milliseconds; 0 without a valid one. Compares a date with the response's `Date`, by the same
- * clock. A cross-origin page cannot read that header and uses its own.
+ * Returns `Retry-After` in milliseconds, 0 if it is absent or invalid. A date is relative to the
+ * response's `Date`, or to `nowMs` on a cross-origin page, which cannot read `Date`.
  */
 export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): number {
   const value = headers.get("retry-after")?.trim() ?? "";
@@ -19,7 +19,7 @@ export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): numb
   return Math.max(0, until - (httpDate(headers.get("date") ?? "") ?? nowMs));
 }
 
-/** Rejects with the signal's reason as soon as it aborts. */
+/** Waits. Rejects with the signal's reason as soon as the signal aborts. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {

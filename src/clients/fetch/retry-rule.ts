@@ -1,6 +1,6 @@
 import type { errorCodes } from "../../base/errors/codes.ts";
 
-/** Codes that a later attempt may avoid. `unknown_outcome` may hide completed work. */
+/** Codes of temporary failures, without `unknown_outcome`, which may hide completed work. */
 const passing: ReadonlyMap<string, number> = new Map(
   Object.entries({
     request_in_progress: 409,
@@ -12,10 +12,10 @@ const passing: ReadonlyMap<string, number> = new Map(
   } satisfies Partial<typeof errorCodes>),
 );
 
-/** Statuses of a load balancer or gateway if the server is unreachable or too slow. */
+/** Statuses of a gateway or load balancer whose server is unreachable or too slow. */
 const ofGateways: readonly number[] = [429, 502, 503, 504];
 
-/** Whether the body's code decides about a retry. */
+/** Whether a response may be retried, depending on the code in its body. */
 export function mayBeRetried(status: number): boolean {
   return status === 409 || ofGateways.includes(status);
 }

@@ -10,13 +10,13 @@ export interface RetryingFetchOptions {
   /** Maximum number of attempts. Default 5; 1 disables retries. */
   readonly attempts?: number;
   /**
-   * Timeout until an attempt's response starts, in milliseconds. Default 30,000: gateways give up
-   * after 29 s.
+   * Timeout until an attempt's response starts, in milliseconds. Default 30,000, because gateways
+   * give up after 29 s.
    */
   readonly attemptMs?: number;
   /**
    * Timeout until the call's response starts, in milliseconds. Default 60,000. Keep it below 300 s,
-   * for which a server remembers an idempotency key.
+   * after which a server forgets an idempotency key.
    */
   readonly totalMs?: number;
   /** Called before the pause of each retry. */
@@ -24,17 +24,17 @@ export interface RetryingFetchOptions {
 }
 
 export interface Retry {
-  /** Failed attempt, from 1. */
+  /** Number of the failed attempt, from 1. */
   readonly attempt: number;
-  /** Pause, in milliseconds. */
+  /** Pause before the next attempt, in milliseconds. */
   readonly waitMs: number;
   /** `X-Request-ID` of all attempts. */
   readonly requestId: string;
-  /** Absent without a response. */
+  /** Status of the response. Absent if there was none. */
   readonly status?: number;
   /** Code in the response body, such as `overloaded`. */
   readonly code?: string;
-  /** Error without a response. */
+  /** Error of an attempt without a response. */
   readonly error?: unknown;
 }
 
@@ -50,12 +50,12 @@ interface Machine {
 
 /**
  * Creates a `fetch` that retries calls where it is safe, for `openapi-fetch` or any client that
- * takes a `fetch`. The attempts of a call share one `X-Request-ID`, those of a write also one
+ * takes a `fetch`. All attempts of a call have the same `X-Request-ID`, and of a write also the same
  * `Idempotency-Key`, so keelson runs the write once (specification 6.6). Retries network errors and
  * temporary failures, such as 503 `overloaded`; see `docs/client.md`.
  *
- * It throws the reason of the call's `signal` as soon as it aborts, and `FetchFailedError` if no
- * attempt gets a response.
+ * The returned function throws the reason of the call's `signal` as soon as the signal aborts, and
+ * `FetchFailedError` if no attempt gets a response.
  *
  * @example
  * const client = createClient<paths>({ baseUrl: "https://api.example.com", fetch: retryingFetch()
@@ -87,7 +87,7 @@ export function createRetryingFetch(
       if (response === undefined && !retried) throw outcome.error;
       const askedMs = response === undefined ? 0 : retryAfterMs(response.headers, machine.now());
       const waitMs = pauseAfter(attempt, askedMs, machine.random);
-      // With a requested delay beyond the remaining time, the caller gets the response.
+      // If the pause would exceed the remaining time, the caller gets the response.
       if (isLast || machine.now() + waitMs >= untilMs) {
         if (response !== undefined) return response;
         throw new FetchFailedError(request, attempt, outcome.error);

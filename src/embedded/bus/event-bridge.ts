@@ -28,8 +28,8 @@ const ruleName = /^[\w.-]{1,64}$/;
 export type EventBridge = ReturnType<typeof openEventBridge>;
 
 /**
- * Targets have the events when PutEvents returns. `reportFault` receives those that a target did
- * not accept. @throws Error if the file is corrupt.
+ * Opens an EventBridge service. PutEvents returns after the delivery to all targets and passes each
+ * failed delivery to `reportFault`. @throws Error if the file is corrupt.
  */
 export function openEventBridge({
   path,
@@ -129,7 +129,7 @@ async function route(
   event: BusEvent,
   context: CallContext,
 ): Promise<RefusedEntry | { readonly EventId: string }> {
-  // AWS accepts and drops such an event. This reports the wrong name instead.
+  // AWS accepts and drops events for an unknown bus. A refusal shows the wrong name.
   if (store.bus(bus) === undefined)
     return refused("ResourceNotFoundException", `Event bus ${bus} does not exist.`);
   for (const { enabled, fits, targets } of store.rules(bus)) {

@@ -6,7 +6,7 @@ export interface RuleTarget {
   readonly id: string;
   readonly arn: string;
   readonly messageGroupId?: string | undefined;
-  /** Part of the event to send, for example `$.detail`. Default: all. */
+  /** Part of the event to send, for example `$.detail`. Default: the whole event. */
   readonly inputPath?: string | undefined;
 }
 
@@ -34,7 +34,7 @@ export type EventBusStore = ReturnType<typeof openEventBusStore>;
 
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
-/** The bus `default` always exists. @throws Error if the file is corrupt. */
+/** Opens a store in which the bus `default` always exists. @throws Error if the file is corrupt. */
 export function openEventBusStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);

@@ -5,7 +5,10 @@ export type EventPattern = (event: unknown) => boolean;
 
 type Condition = (values: readonly unknown[]) => boolean;
 
-/** Supports exact values, `prefix`, `anything-but` and `exists`. @throws ServiceError */
+/**
+ * Parses a pattern of exact values, `prefix`, `anything-but` and `exists`.
+ * @throws ServiceError if the pattern is invalid.
+ */
 export function readEventPattern(text: string): EventPattern {
   const pattern = parsed(text);
   if (pattern === undefined) throw invalidPattern("It is not JSON");
@@ -28,7 +31,6 @@ function readFields(pattern: Input, place: string): EventPattern {
   return (event) => fields.every((fits) => fits(event));
 }
 
-/** A list has the accepted values, an object nested fields. One item of a list has to match. */
 function readField(expected: unknown, place: string): EventPattern {
   if (isRecord(expected)) {
     const fits = readFields(expected, place);

@@ -30,7 +30,10 @@ interface EventOrigin extends Pick<BusEvent, "account" | "region"> {
   readonly nowMs: number;
 }
 
-/** An invalid entry does not affect the others. @throws ServiceError for too many entries. */
+/**
+ * Reads the entries of PutEvents; an invalid entry does not affect the others.
+ * @throws ServiceError for more than 10 entries or 256 KiB.
+ */
 export function readEntries(
   entries: unknown,
   origin: EventOrigin,
@@ -80,7 +83,7 @@ function readEntry(
   };
 }
 
-/** EventBridge counts the strings, and 14 bytes for a time. */
+/** Size of an entry by EventBridge's rule: the bytes of its strings, plus 14 for a time. */
 function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input): number {
   const texts = [Source, DetailType, Detail, ...(Array.isArray(Resources) ? Resources : [])];
   return Buffer.byteLength(texts.join("")) + (Time === undefined ? 0 : 14);

@@ -21,7 +21,7 @@ const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/** dynalite with transactions, time to live and the item on a failed condition. Writes are atomic. */
+/** Opens dynalite with atomic writes, transactions, time to live and the item on a failed condition. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
@@ -106,7 +106,7 @@ async function writeAtomically(
   return answer;
 }
 
-/** Deletes expired items and tokens. Holds the write lock for one page of one table at a time. */
+/** Creates a sweep of expired items and tokens that locks one page of one table at a time. */
 function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
   const starts = new Map<string, Item>();
   let tokenCursor = "";

@@ -9,7 +9,10 @@ import {
 } from "../service/dynalite.ts";
 import { forgetTimeToLive } from "./time-to-live.ts";
 
-/** Waits for the new state: dynalite's late writes must not overlap with another operation. */
+/**
+ * Runs an operation and waits until its table is active or gone, because dynalite's late writes
+ * must not overlap with another operation.
+ */
 export async function changeTable(
   dynalite: Dynalite,
   operation: string,
@@ -23,7 +26,7 @@ export async function changeTable(
   return answer;
 }
 
-/** Completes changes of a killed process: activates tables, or removes them with their data. */
+/** Completes table changes that a killed process left: activates tables, or deletes their data. */
 export async function settleTables(dynalite: Dynalite): Promise<void> {
   for (const name of await namesUnder(dynalite.store, "table~")) {
     const table = await tableRecord(dynalite, name);
@@ -36,7 +39,7 @@ export async function settleTables(dynalite: Dynalite): Promise<void> {
 }
 
 async function tableRecord(dynalite: Dynalite, name: string): Promise<Table | undefined> {
-  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // its key in dynalite
+  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // dynalite's key and value
 }
 
 function isChanging(table: Table | undefined): table is Table {

@@ -18,14 +18,14 @@ import {
 import type { Input } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 
-/** dynalite answers such an `UpdateTable` but does not apply it. */
+/** Whether an `UpdateTable` changes indexes, which dynalite accepts but does not apply. */
 export function changesIndexes(input: Input): boolean {
   return indexUpdates(input).some(
     (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
   );
 }
 
-/** The index is complete when the request returns. The caller holds the write lock. */
+/** Completes the index change before it returns. The caller holds the write lock. */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
   const table = await existingTable(dynalite, input);
@@ -63,7 +63,7 @@ async function createIndex(
   if (before.some(({ IndexName }) => IndexName === create["IndexName"])) {
     throw validationError("Attempting to create an index which already exists");
   }
-  // The same rules apply to a new table with the index.
+  // dynalite checks the index as part of a new table, because the same rules apply.
   const whole = dynalite.prepare("CreateTable", {
     TableName,
     KeySchema,
@@ -71,9 +71,9 @@ async function createIndex(
     BillingMode: "PAY_PER_REQUEST",
     ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
     GlobalSecondaryIndexes: [...before.map(described), described(create)],
-  }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
+  }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // prepare returns its input, validated
   const index = {
-    ...(whole.GlobalSecondaryIndexes?.at(-1) as TableIndex), // safe: the new index is last
+    ...(whole.GlobalSecondaryIndexes?.at(-1) as TableIndex), // the list ends with the new index
     IndexArn: `${table.TableArn}/index/${create["IndexName"]}`,
     IndexStatus: "ACTIVE",
     IndexSizeBytes: 0,
@@ -93,12 +93,15 @@ async function createIndex(
   for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
     entries.push(...entriesOf(dynalite, after, index, item as Item));
   }
-  // An interrupted deletion leaves entries.
+  // An interrupted deletion of the same index may have left entries.
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
   return store(dynalite, after, entries);
 }
 
-/** DynamoDB leaves out items whose key has another type; dynalite could not delete them later. */
+/**
+ * Rejects items whose key has another type. DynamoDB leaves such items out of the index; dynalite
+ * could not delete their entries later.
+ */
 function entriesOf(
   dynalite: Dynalite,
   table: Table,
@@ -149,7 +152,7 @@ function described({ IndexName, KeySchema, Projection }: Input | TableIndex): ob
   return { IndexName, KeySchema, Projection };
 }
 
-/** A request need not repeat the table's definitions. */
+/** Adds the definitions of a request, which need not repeat the table's. */
 function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw missingMember("attributeDefinitions");

@@ -16,7 +16,7 @@ import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";
-/** DynamoDB keeps what expired over five years ago. */
+/** DynamoDB keeps items that expired more than five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
 export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
@@ -64,14 +64,17 @@ export function tablesWithTimeToLive(store: Store, limit: number): Promise<reado
   return namesUnder(store, prefix, limit);
 }
 
-/** Returns the next start; `undefined` is the beginning. The caller holds the write lock. */
+/**
+ * Deletes the expired among `limit` items. Returns the `start` of the next page; `undefined` is the
+ * first. The caller holds the write lock.
+ */
 export async function sweepExpired(
   dynalite: Dynalite,
   { table, limit, start }: { table: string; limit: number; start: Item | undefined },
   nowMs: number,
 ): Promise<Item | undefined> {
   const attribute = await timeToLiveOf(dynalite.store, table);
-  if (attribute === undefined) return undefined; // changed since it was listed
+  if (attribute === undefined) return undefined; // disabled since the table was listed
   const scan = {
     TableName: table,
     Limit: limit,

@@ -15,7 +15,7 @@ export async function transactGet(
     if (TableName === undefined) throw missingMember(`${path}.get.tableName`);
     const expression = { ProjectionExpression, ExpressionAttributeNames };
     const prepared = dynalite.prepare("GetItem", { TableName, Key, ...expression });
-    const checked = prepared as { TableName: string; Key: Item }; // checked by prepare
+    const checked = prepared as { TableName: string; Key: Item }; // prepare checked name and key
     return { prepared, table: checked.TableName, of: { key: checked.Key } };
   });
   return lock.read(async () => {

@@ -35,7 +35,7 @@ const kinds = {
   ConditionCheck: "DeleteItem",
 } as const;
 
-/** Expressions that dynalite does not require. */
+/** Expressions that a transaction requires but dynalite does not. */
 const required = [
   ["ConditionCheck", "ConditionExpression"],
   ["Update", "UpdateExpression"],
@@ -46,7 +46,7 @@ interface TransactOperation extends ItemOperation {
   readonly bytes: number;
 }
 
-/** All operations run against one write batch, which is committed with the request's token. */
+/** Runs all operations against one write batch, which commits with the request's token. */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
@@ -90,7 +90,7 @@ function prepareItem(dynalite: Dynalite, item: Input, itemPath: string): Transac
       throw missingMember(`${path}.${lowerFirst(member)}`);
   }
   const operation = prepareMember(dynalite, kinds[kind], request, path);
-  // Checked by prepareOperation.
+  // prepareOperation checked these members.
   const { Item, Key, ExpressionAttributeValues } = operation.prepared as Record<string, Item>;
   const bytes = dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues });
   return { ...operation, kind, bytes };

@@ -16,7 +16,7 @@ export interface CancellationReason {
 
 interface TransactItem {
   readonly item: Input;
-  /** For messages: `transactItems.1.member`. */
+  /** Path in error messages: `transactItems.1.member`. */
   readonly path: string;
 }
 
@@ -47,7 +47,7 @@ export function asStructure(value: unknown, path: string): Input {
   return value;
 }
 
-/** @throws ServiceError for several operations on one item, or with the reasons of those that fail. */
+/** @throws ServiceError if two operations use one item, or with the reasons of all failures. */
 export async function runAll<Prepared extends Operation, Answer>(
   dynalite: Dynalite,
   operations: readonly Prepared[],
@@ -83,7 +83,6 @@ export function refuseLargeTransaction(sizes: readonly number[]): void {
     throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
 }
 
-/** Only the table or the stored item could reveal such an error. */
 export function validationReason(error: unknown): CancellationReason {
   if (!(error instanceof ServiceError) || !error.type.endsWith("#ValidationException")) throw error;
   return { Code: "ValidationError", Message: error.message };
@@ -103,7 +102,7 @@ async function refuseSharedItems(
   }
 }
 
-/** Returns `undefined` for an invalid key, which its operation reports. */
+/** Returns `undefined` for an invalid key, which the operation itself reports. */
 async function placeOf(dynalite: Dynalite, { table, of }: Operation): Promise<string | undefined> {
   const description = await dynalite.table(table);
   try {

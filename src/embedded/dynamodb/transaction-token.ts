@@ -17,7 +17,7 @@ interface StoredToken {
   readonly at: number;
 }
 
-/** The order of members does not affect the hash. */
+/** Hashes a token and the items of its transaction; the order of members has no effect. */
 export function transactionToken(token: string, items: unknown): TransactionToken {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
@@ -37,12 +37,12 @@ export async function isCommitted(
   );
 }
 
-/** Part of the transaction's own batch, so it cannot be lost. */
+/** Change for the transaction's own batch, so the token is stored exactly if the batch is. */
 export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): Change {
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
-/** Looks at `limit` tokens after `cursor`. Returns the next cursor; `""` is the start. */
+/** Checks `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(
   store: Store,
   nowMs: number,

@@ -8,9 +8,9 @@ import {
 } from "../service/dynalite.ts";
 
 /**
- * Makes writes with their index entries atomic: LevelDB logs a batch as one checksummed record.
- * Reads need not see it: no write of DynamoDB has two operations on one item. The caller holds the
- * write lock, in place of locks of items.
+ * Commits writes with their index entries atomically: LevelDB logs a batch as one checksummed
+ * record. Reads need not see uncommitted writes, because no request has two operations on one item.
+ * The caller holds the write lock, which replaces item locks.
  */
 export function openWriteBatch(store: Store) {
   const changes = new Map<string, Change>();

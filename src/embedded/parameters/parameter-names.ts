@@ -4,7 +4,7 @@ import { ServiceError } from "../service/service.ts";
 const longestName = 1011;
 const deepest = 15;
 
-/** Parameter Store's rules for new names. @throws ServiceError */
+/** @throws ServiceError if a new name breaks a rule of Parameter Store. */
 export function checkName(name: string): void {
   const wrong = wrongName(name);
   if (wrong !== undefined) throw validationError(wrong);
@@ -27,7 +27,6 @@ function wrongName(name: string): string | undefined {
     : undefined;
 }
 
-/** Whether a parameter is directly below a path, or at any depth. */
 export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
   const qualified = name.startsWith("/") ? name : `/${name}`;
   const prefix = path.endsWith("/") ? path : `${path}/`;

@@ -15,7 +15,7 @@ export interface StoredParameter {
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/** Each change replaces the file before the call returns. @throws Error if the file is corrupt. */
+/** Opens a store that replaces its file with each change. @throws Error if the file is corrupt. */
 export function openParameterStore(path?: string) {
   const stored = path === undefined ? [] : read(path);
   const parameters = new Map(stored.map((parameter) => [parameter.name, parameter]));

@@ -22,7 +22,7 @@ interface Ssm {
   readonly region: string;
 }
 
-/** A SecureString is sealed on disk, and in responses without `WithDecryption`. */
+/** Opens a service whose SecureStrings are encrypted on disk and without `WithDecryption`. */
 export function openSsm({
   directory,
   clock = systemClock,
@@ -84,7 +84,7 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
       NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
     };
   },
-  /** By name only. The KMS key is stored but not used, to try tools. */
+  /** Filters by name only. The ID of a KMS key is stored and returned, but not used. */
   DescribeParameters({ store }, input) {
     const [filter, ...more] = filtersOf(input);
     const names = filter?.["Values"];
@@ -187,7 +187,7 @@ function shown(
   };
 }
 
-/** A sealed value does not open under another name or version. */
+/** Additional authenticated data: a value decrypts only under its own name and version. */
 function placeOf(name: string, version: number): string {
   return `${name}:${version}`;
 }
@@ -215,7 +215,7 @@ function isType(value: unknown): value is ParameterType {
   return types.includes(value);
 }
 
-/** For development only: the key is never rotated. */
+/** Creates a cipher for development only: its key is never rotated. */
 function createSealer(secret: string) {
   const key = createHash("sha256").update(secret).digest();
   return {

@@ -14,7 +14,7 @@ export function moveDeadLetters(
   now: number,
 ): void {
   for (const message of dead) {
-    // As in SQS: the retention period restarts in a FIFO queue only.
+    // In SQS, the retention period of a moved message restarts in a FIFO queue only.
     const sentAt = to.settings.fifo ? now : message.sentAt;
     to.messages.accept({ ...message, sentAt, deadLetterSource: arnOf(scope, from) }, now);
   }
@@ -22,7 +22,7 @@ export function moveDeadLetters(
 }
 
 export const deadLetterOperations: Operations<SqsScope> = {
-  /** Moves the visible messages to one queue, or to their sources. They get new IDs. */
+  /** Moves the visible messages, with new IDs, to one queue or back to their source queues. */
   StartMessageMoveTask(scope, input, { nowMs }) {
     const sourceArn = requiredText(input, "SourceArn");
     const wanted = optionalText(input, "DestinationArn");
@@ -39,7 +39,7 @@ export const deadLetterOperations: Operations<SqsScope> = {
     );
     for (const message of moved) {
       const { deadLetterSource: _deadLetterSource, ...plain } = message;
-      const target = targetOf(message) as StoredQueue; // only messages with one are moved
+      const target = targetOf(message) as StoredQueue; // every moved message has a target
       target.messages.accept({ ...plain, id: randomUUID(), sentAt: nowMs }, nowMs);
       scope.polls.wake(target.name);
     }

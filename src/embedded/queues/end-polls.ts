@@ -2,7 +2,7 @@ import { request } from "node:http";
 
 export const endPollsOperation = "KeelsonEndPolls";
 
-/** A stopping process must not take a message with its polls. Never fails. */
+/** Ends the long polls of a queue, so that a stopping process receives no message. Never fails. */
 export async function endPolls(queueUrl: string): Promise<void> {
   const headers = {
     "x-amz-target": `AmazonSQS.${endPollsOperation}`,

@@ -7,7 +7,7 @@ const most = 10;
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
-/** As in the protocol, binary values in Base64. */
+/** Attribute as the protocol has it: `BinaryValue` is in Base64. */
 interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
@@ -35,7 +35,7 @@ export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   return bytes;
 }
 
-/** A receiver asks by name, by prefix (`trace.*`), or for `All`. */
+/** Returns the attributes that a receiver wants, by name, by prefix (`trace.*`) or as `All`. */
 export function chooseAttributes(
   attributes: MessageAttributes = {},
   wanted: readonly string[],

@@ -17,12 +17,12 @@ export const longestVisibilitySeconds = 43_200;
 
 interface AttributeRule {
   readonly range?: readonly [least: number, most: number];
-  /** Values of an attribute that only FIFO queues have. */
+  /** Accepted values of an attribute that only FIFO queues have. */
   readonly ofFifo?: readonly string[];
   readonly otherwise?: string;
 }
 
-/** Those after `RedrivePolicy` have no effect here. */
+/** Attributes that a queue accepts. The entries after `RedrivePolicy` have no effect. */
 const rules: Readonly<Record<string, AttributeRule>> = {
   DelaySeconds: { range: [0, 900], otherwise: "0" },
   MaximumMessageSize: { range: [1024, longestMessageBytes], otherwise: `${longestMessageBytes}` },
@@ -70,7 +70,7 @@ export function settingsOf(attributes: QueueAttributes) {
     waitSeconds: Number(all["ReceiveMessageWaitTimeSeconds"]),
     retentionMs: Number(all["MessageRetentionPeriod"]) * 1000,
     maximumBytes: Number(all["MaximumMessageSize"]),
-    redrive: redrive === undefined ? undefined : (JSON.parse(redrive) as RedrivePolicy), // redrivePolicy below wrote it
+    redrive: redrive === undefined ? undefined : (JSON.parse(redrive) as RedrivePolicy), // redrivePolicy() wrote the text
   };
 }
 

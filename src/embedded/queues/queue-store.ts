@@ -20,7 +20,7 @@ export interface StoredQueue extends QueueRecord {
 
 export type QueueStore = ReturnType<typeof openQueueStore>;
 
-/** A queue, or a message or a remembered send of a queue. */
+/** Either a queue, or a message or remembered send of the queue `of`. */
 interface JournalEntry {
   readonly queue?: QueueRecord;
   readonly of?: string;
@@ -28,7 +28,7 @@ interface JournalEntry {
   readonly send?: RememberedSend;
 }
 
-/** Flushed changes survive a restart. @throws Error if the file is corrupt. */
+/** @throws Error if the file is corrupt. */
 export function openQueueStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const queues = new Map<string, StoredQueue>();

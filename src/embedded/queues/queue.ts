@@ -1,7 +1,6 @@
 import type { MessageAttributes } from "./message-attributes.ts";
 import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
-/** A FIFO queue deduplicates for this time after the first send. */
 const deduplicationMs = 5 * 60 * 1000;
 
 export interface NewMessage {
@@ -21,7 +20,7 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
   readonly receipt?: string;
-  /** ARN of the queue that it comes from as a dead letter. */
+  /** ARN of the queue from which this dead letter was moved. */
   readonly deadLetterSource?: string;
 }
 
@@ -29,7 +28,7 @@ export interface RememberedSend extends Pick<QueueMessage, "id" | "sequence" | "
   readonly deduplicationId: string;
 }
 
-/** Receives each change; without a value, a deletion. */
+/** Receives each change; a call without `value` is a deletion. */
 type Recorder<Value> = (id: string, value?: Value) => void;
 
 interface QueueOptions {
@@ -44,13 +43,13 @@ interface QueueOptions {
 export interface Receive {
   readonly max: number;
   readonly visibilityMs: number;
-  /** After this number of receives, a message is dead. Default: never. */
+  /** Number of receives after which a message is a dead letter. Default: unlimited. */
   readonly maxReceiveCount?: number | undefined;
 }
 
 export type Queue = ReturnType<typeof createQueue>;
 
-/** In a FIFO queue, a hidden message blocks the later ones of its group. */
+/** Creates a queue. In a FIFO queue, a hidden message blocks later messages of its group. */
 export function createQueue({
   fifo,
   messages: stored,
@@ -70,7 +69,7 @@ export function createQueue({
   };
 
   return {
-    /** Returns the earlier message for a remembered deduplication ID. */
+    /** Adds a message, or returns the earlier message with the same deduplication ID. */
     send({ delayMs, ...message }: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence"> {
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
@@ -108,7 +107,7 @@ export function createQueue({
       }
       return { taken, dead };
     },
-    /** Needs the handle of the latest receive; in a FIFO queue, of a message in flight. */
+    /** Deletes a message by its latest receipt, which in a FIFO queue must not have expired. */
     delete(receipt: string, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
@@ -147,7 +146,7 @@ export function createQueue({
   };
 }
 
-/** Keeps values in the order of their sequence numbers, which is that of their insertion. */
+/** Creates a map in the order of sequence numbers that passes each change to `record`. */
 function recordedMap<Value extends { readonly sequence: number }>(
   stored: readonly Value[],
   idOf: (value: Value) => string,
@@ -169,7 +168,7 @@ function recordedMap<Value extends { readonly sequence: number }>(
   };
 }
 
-/** 0 is visible even to a caller whose clock is behind the sender's. */
+/** Returns 0 without a delay, so that a caller whose clock is behind sees the message as well. */
 function hiddenUntil(now: number, ms: number): number {
   return ms === 0 ? 0 : now + ms;
 }
@@ -189,7 +188,7 @@ function* unblocked(
 
 function countFrom(before: readonly { readonly sequence: number }[]): (now: number) => number {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
-  // By the clock, because after a restart an empty queue has forgotten the last one.
+  // Uses the clock, because an empty queue does not know its last number after a restart.
   return (now) => {
     last = Math.max(last + 1, now * 1000);
     return last;

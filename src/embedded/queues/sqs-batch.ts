@@ -14,12 +14,10 @@ export type EntryOperation = (
   nowMs: number,
 ) => object;
 
-/** Operation whose input is its only entry. */
 export function forOne(run: EntryOperation): Operation<SqsScope> {
   return (scope, input, { nowMs }) => run(scope, queueOf(scope, input), input, nowMs);
 }
 
-/** The same operation for a batch. */
 export function forEach(run: EntryOperation): Operation<SqsScope> {
   return (scope, input, { nowMs }) => {
     const queue = queueOf(scope, input);
@@ -63,7 +61,7 @@ function batchEntries({ Entries: entries }: Input): readonly Input[] {
   return entries;
 }
 
-/** A failed entry does not affect the others. */
+/** Runs all entries of a batch; a failed entry does not affect the others. */
 export function answerBatch(entries: readonly Input[], run: (entry: Input) => object): object {
   const Successful: object[] = [];
   const Failed: object[] = [];

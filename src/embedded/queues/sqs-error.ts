@@ -2,7 +2,7 @@ import { ServiceError } from "../service/service.ts";
 
 const legacy = "AWS.SimpleQueueService.";
 
-/** Codes of the errors in the query protocol. The SDK reads the JSON protocol as well. */
+/** Error codes of SQS's older query protocol, for the header `x-amzn-query-error`. */
 const codes = {
   BatchEntryIdsNotDistinct: `${legacy}BatchEntryIdsNotDistinct`,
   BatchRequestTooLong: `${legacy}BatchRequestTooLong`,
@@ -21,7 +21,7 @@ const codes = {
   TooManyEntriesInBatchRequest: `${legacy}TooManyEntriesInBatchRequest`,
 };
 
-/** Types that do not contain the SDK's name of the error. */
+/** Types of errors that do not contain the error's name in the SDK. */
 const types: Readonly<Record<string, string>> = {
   InvalidParameterValue: "com.amazon.coral.service#InvalidParameterValueException",
   MissingParameter: "com.amazon.coral.service#MissingRequiredParameterException",

@@ -16,7 +16,7 @@ import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
 import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
 
-/** SQS rejects characters that XML cannot contain. */
+/** Characters that XML cannot contain, which SQS therefore rejects. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
 

@@ -9,7 +9,7 @@ export const deleteMessage: EntryOperation = ({ polls }, { name, messages }, inp
   const receipt = receiptIn(input);
   if (messages.delete(receipt, now) === "expired")
     throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
-  polls.wake(name); // the next message of its group is now receivable
+  polls.wake(name); // the next message of the same group can now be received
   return {};
 };
 

@@ -31,7 +31,10 @@ const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;
 
 export type Sqs = ReturnType<typeof openSqs>;
 
-/** A long poll continues from its call's time by the system clock. @throws Error for a corrupt file. */
+/**
+ * Opens an SQS service. A long poll starts at the time of its call, which a test may shift, and
+ * measures its wait by the system clock. @throws Error if the file is corrupt.
+ */
 export function openSqs({
   path,
   region = "us-east-1",
@@ -135,7 +138,7 @@ const operations: Operations<SqsScope> = {
   ChangeMessageVisibility: forOne(changeVisibility),
   ChangeMessageVisibilityBatch: forEach(changeVisibility),
   ...deadLetterOperations,
-  /** The ended polls return no messages. AWS lacks this operation. */
+  /** Ends the long polls of a queue, without messages. AWS has no such operation. */
   [endPollsOperation](scope, input) {
     scope.polls.end(queueOf(scope, input).name);
     return {};
@@ -156,7 +159,6 @@ function readQueue(input: Input) {
   return { name, attributes: checkQueueAttributes(given, fifo), fifo };
 }
 
-/** The dead-letter queue has to exist, and be of the same type. */
 function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;

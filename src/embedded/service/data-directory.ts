@@ -14,12 +14,12 @@ import { systemCode } from "../../base/errors/system-code.ts";
 
 interface DirectoryHolder {
   readonly pid: number;
-  /** Process that started it, which users know. */
+  /** Process that started the holder, which users know. */
   readonly parentPid: number;
   readonly shared?: SharedHolder;
-  /** Will share its stack soon. */
+  /** Set while the holder has yet to share its stack. */
   readonly isStarting?: true;
-  /** Will release the directory soon. */
+  /** Set when the holder is about to release the directory. */
   readonly isEnding?: true;
 }
 
@@ -32,7 +32,8 @@ interface SharedHolder {
 
 /**
  * Creates a directory that only its owner can read and that git ignores, or restricts an existing
- * one. @throws Error if that has another owner, or files whose permissions keelson must not change.
+ * directory. @throws Error if the directory or a file in it belongs to another user, or if others
+ * can read the directory and it holds files, but none of keelson's.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -47,7 +48,7 @@ export function createDataDirectory(directory: string): void {
 function closeToOthers(directory: string): void {
   const { uid, mode } = statSync(directory);
   const self = process.getuid?.();
-  if (self === undefined) return; // Windows has neither such owners nor such modes
+  if (self === undefined) return; // Windows has no user IDs and modes
   const refuse = (why: string) =>
     new Error(
       `The data directory ${resolve(directory)} ${why}: it keeps secrets; name another by KEELSON_DIRECTORY`,
@@ -61,7 +62,7 @@ function closeToOthers(directory: string): void {
     }
     chmodSync(directory, 0o700);
   }
-  // Another user may have planted a known secret. Now that no more can be added:
+  // Another user may have planted a known secret. Checked last, when no one else can add a file.
   const isForeign = (name: string) => lstatSync(join(directory, name)).uid !== self;
   const foreign = readdirSync(directory).find(isForeign);
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
@@ -69,13 +70,14 @@ function closeToOthers(directory: string): void {
 
 const ownNames = ["development-secret", "holder.json"];
 
-/** The stack of another process, which shares it. */
+/** Result of {@link openExclusively} if another process shares its stack. */
 export const shared = Symbol("shared");
 
 /**
  * Opens a directory's database exclusively, by LevelDB's lock, which ends with its process. Returns
- * {@link shared} if the holder shares a stack of `region`, or of any for `undefined`.
- * @throws Error with the holder. One that starts, ends or has lost its parent is waited for.
+ * {@link shared} if the holder shares a stack of `region`; `undefined` is any region. Waits up to
+ * `patienceMs` for a holder that starts, ends or has lost its parent.
+ * @throws Error that names the holder.
  */
 export async function openExclusively<Opened>(
   directory: string,
@@ -114,7 +116,7 @@ function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHo
   return !isStarting && !isEnding && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
 }
 
-/** Atomic, because other processes read the file at any time. */
+/** Replaces the file atomically, because other processes read it at any time. */
 export function writeHolder(directory: string, holder: DirectoryHolder): void {
   const draft = join(directory, `holder.json.${process.pid}`);
   writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });

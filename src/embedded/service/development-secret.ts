@@ -18,7 +18,7 @@ export function developmentSecret(directory: string, env: Variables): string {
   return secretInFile(join(directory, "development-secret"));
 }
 
-/** Creates the file if it does not exist. @throws Error if it has less than 32 bytes. */
+/** Creates a missing file. @throws Error if the file has less than 32 bytes. */
 export function secretInFile(path: string): string {
   const secret = readIfPresent(path)?.trim() ?? create(path);
   if (Buffer.byteLength(secret) < 32)

@@ -120,7 +120,7 @@ export async function openDynalite(
   return {
     store,
     kindOf,
-    /** Validates input and parses its expressions, for one run. */
+    /** Validates an input and parses its expressions. The result is for a single run. */
     prepare(operation: string, input: object): object {
       const rules = part(`validations/${lowerFirst(operation)}`) as Rules;
       try {
@@ -128,7 +128,7 @@ export async function openDynalite(
         validations.checkValidations(checked, rules.types, rules.custom, store);
         return checked;
       } catch (error) {
-        // Such as a null in place of a structure, on which dynalite fails.
+        // dynalite fails, for example, if a structure is null.
         const translated = translate(error);
         throw translated instanceof ServiceError
           ? translated
@@ -161,7 +161,7 @@ export async function openDynalite(
       new Promise<Item | undefined>((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
-    /** Entry in a global index; none if the item lacks one of its keys. */
+    /** Entry of an item in a global index; none if the item lacks a key of the index. */
     indexEntries: (table: Table, index: object, item: Item): readonly Change[] =>
       database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
         type: "put",
@@ -169,7 +169,7 @@ export async function openDynalite(
         value: put.item,
       })),
     sizeOf: (item: Item) => database.itemSize(item),
-    /** Rejects all operations in flight, after an exception that does not name its request. */
+    /** Rejects all running operations, after an exception that does not name its request. */
     abandon(error: unknown) {
       for (const fail of running) fail(error);
       running.clear();
@@ -189,7 +189,6 @@ export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
-/** Names after a prefix, in their order. */
 export async function namesUnder(
   { db }: Store,
   prefix: string,
@@ -222,7 +221,7 @@ export function lowerFirst(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-/** An error of dynalite has a status and an AWS error body. Any other stays unchanged. */
+/** Converts dynalite's errors with a status and an AWS body. Other errors stay unchanged. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
   const { __type, message, Message } = error.body as Record<string, unknown>; // set together with statusCode

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readIfPresent } from "./data-directory.ts";
 
-/** A file is compacted from this size, after this growth since the last time. */
+/** A file is compacted if it exceeds this size and `growth` times its last compacted size. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
 const growth = 4;
 

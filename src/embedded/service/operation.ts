@@ -9,7 +9,7 @@ export interface ItemOperation {
   readonly prepared: object;
 }
 
-/** Includes `ReturnValuesOnConditionCheckFailure`, which dynalite lacks. */
+/** Prepares a write and reads `ReturnValuesOnConditionCheckFailure`, which dynalite lacks. */
 export function prepareOperation(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
@@ -24,7 +24,7 @@ export function prepareOperation(
     );
   }
   const prepared = dynalite.prepare(operation, input);
-  // prepare has checked these: a table name, and an item for a put or a key for the other writes
+  // prepare has checked the table name, and the item of a put or the key of other writes.
   const { TableName, Item, Key } = prepared as { TableName: string; Item: Item; Key: Item };
   const of = operation === "PutItem" ? { item: Item } : { key: Key };
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
@@ -40,7 +40,7 @@ export async function itemOnFailure(
 }
 
 export async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<Table> {
-  const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // checked by prepare
+  const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // prepare checks the name
   return dynalite.table(checked.TableName);
 }
 

@@ -1,6 +1,6 @@
 import { environmentOf, type Variables } from "../../base/process/environment.ts";
 
-/** Development features fail closed in production and in Lambda. @throws Error with what to set. */
+/** @throws Error in production and in Lambda, where development features must not start. */
 export function refuseInProduction(what: string, env: Variables): void {
   if (env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
     throw new Error(

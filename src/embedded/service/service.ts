@@ -1,6 +1,6 @@
-/** AWS service. The JSON protocol names it and the operation in `X-Amz-Target`. */
+/** AWS service of the JSON protocol, whose `X-Amz-Target` names the service and the operation. */
 export interface AwsJsonService {
-  /** Prefix of `X-Amz-Target` with the dot: `DynamoDB_20120810.`. */
+  /** Prefix of `X-Amz-Target` including the dot: `DynamoDB_20120810.`. */
   readonly targetPrefix: string;
   /** @throws ServiceError where AWS rejects a request. */
   call(operation: string, input: Input, context: CallContext): Promise<object>;
@@ -11,7 +11,7 @@ export type Input = Readonly<Record<string, unknown>>;
 export interface CallContext {
   /** Epoch milliseconds of the caller's clock, which a test may shift. */
   readonly nowMs: number;
-  /** As the caller used it: `http://127.0.0.1:4566`. */
+  /** URL that the caller used: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
   readonly signal: AbortSignal;
 }
@@ -30,7 +30,7 @@ export function operationOf<Run>(operations: Readonly<Record<string, Run>>, name
   return operation;
 }
 
-/** Reads texts of an input. `refuse` makes the error for a wrong one, or for a missing one. */
+/** Creates readers of texts. `refuse` creates the error for a `wrong` value or a missing text. */
 export function textReader(refuse: (member: string, wrong?: unknown) => ServiceError) {
   const optionalText = (input: Input, member: string): string | undefined => {
     const value = input[member] ?? undefined;
@@ -48,7 +48,7 @@ export function textReader(refuse: (member: string, wrong?: unknown) => ServiceE
 export class ServiceError extends Error {
   readonly type: string;
   readonly status: number;
-  /** Further members, for example `CancellationReasons`. */
+  /** Other members of the response, for example `CancellationReasons`. */
   readonly members: Input;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -89,7 +89,6 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** For lists of what has a unique name. */
 export function byName(one: { readonly name: string }, other: { readonly name: string }): number {
   return one.name < other.name ? -1 : 1;
 }

@@ -7,7 +7,7 @@ const answerMs = 2_000;
 
 export type Attachment = NonNullable<Awaited<ReturnType<typeof attach>>>;
 
-/** Returns `undefined` without a usable stack of `region`. `write` receives the stack's errors. */
+/** Returns `undefined` if there is no usable stack. `write` receives the stack's errors. */
 export async function attach(
   directory: string,
   region: string | undefined,

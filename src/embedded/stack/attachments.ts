@@ -1,13 +1,16 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** A client keeps its upgraded connection open while it uses the stack. */
+/** Protocol of the upgraded connection that a client keeps open while it uses the stack. */
 export const attachmentProtocol = "keelson-stack";
 export const attachmentKeyHeader = "x-keelson-key";
 
 export type Attachments = ReturnType<typeof acceptAttachments>;
 
-/** Calls `onIdle` after `idleMs` without users. With 0, the last client waits for the end. */
+/**
+ * Counts the users and calls `onIdle` after `idleMs` without a user. With 0, the connection of the
+ * last client stays open until the process ends.
+ */
 export function acceptAttachments(
   server: Server,
   {
@@ -19,7 +22,7 @@ export function acceptAttachments(
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
-  /** Adds a user. The returned function removes it and returns how many are left. */
+  /** Adds a user. The returned function removes the user and returns the number of others. */
   const enter = () => {
     clearTimeout(idle);
     users += 1;
@@ -28,7 +31,7 @@ export function acceptAttachments(
       if (hasLeft) return users;
       hasLeft = true;
       users -= 1;
-      // Without a timer for 0: a client that attached in between would lose its stack.
+      // No timer for 0, because a client that attached before it ran would lose its stack.
       if (users === 0 && idleMs === 0) onIdle();
       else if (users === 0) idle = setTimeout(onIdle, idleMs);
       return users;

@@ -4,7 +4,6 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-/** Limits of each file, and of pending records. */
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
 const delayMs = 50;
 
@@ -36,7 +35,7 @@ export function openDevelopmentLog(
     waiting = "";
     if (text === "") return;
     try {
-      // Opened for each write: another process may have rotated it.
+      // Opened for each write, because another process may have rotated the file.
       appendFileSync(current, text, { mode: 0o600 });
       if (statSync(current).size >= limitBytes) renameSync(current, before);
     } catch {

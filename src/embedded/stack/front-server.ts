@@ -12,13 +12,13 @@ import {
   unknownOperation,
 } from "../service/service.ts";
 
-/** DynamoDB accepts 16 MB; the rest allows for data that its limit does not count. */
+/** DynamoDB's limit is 16 MB; the rest allows for data that the limit does not include. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
 const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
-/** Other names indicate DNS rebinding. */
+/** Accepted values of `Host`. Other names indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
 export function createFrontServer(
@@ -34,7 +34,7 @@ export function createFrontServer(
       send(request, response, status, { __type, message, ...members });
     });
   });
-  // Longer than the SDK's agents keep an idle socket, so they never write to a closing one.
+  // Longer than the SDK keeps an idle socket, so the SDK never writes to a closing socket.
   server.keepAliveTimeout = 65_000;
   return server;
 }
@@ -61,7 +61,7 @@ async function answer(
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // An open socket gets the response to a body that is too large.
+  // Keeps the socket open for the response to a body that is too large.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     const tooLarge = `Request is larger than ${maxBodyBytes} bytes`;
@@ -109,7 +109,7 @@ function send(
   body: object,
 ): void {
   const text = JSON.stringify(body);
-  // An early error response closes the connection: the rest of the body is not a request.
+  // A response before the end of the body closes the connection: the rest is not a request.
   if (!request.complete) response.setHeader("connection", "close");
   const json = "application/x-amz-json-1.";
   response.writeHead(status, {

@@ -6,13 +6,16 @@ import type { StackProcessMessage, StackProcessOptions } from "./stack-process.t
 
 const stopMs = 5000;
 
-/** Waits until the stack listens. The child does not keep this process alive. */
+/**
+ * Starts the stack in a child process, which does not keep this process alive, and waits until the
+ * stack listens or another process shares its own.
+ */
 export async function startStackChild(options: StackProcessOptions, ownRegion: string) {
   // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
   const parameters = [entry, JSON.stringify(options)];
-  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain it
+  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain the region
   const child =
     options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
   const told = await messageOf(child);
@@ -21,11 +24,11 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
     throw new Error(`The embedded stack did not start: ${told.failure}`);
   }
   child.unref();
-  child.channel?.unref?.(); // Bun's channel has no such method and does not keep the process alive
+  child.channel?.unref?.(); // Bun's channel has no `unref` and does not keep the process alive
   return { child, told };
 }
 
-/** The process exits, or continues detached if others use it. */
+/** Leaves the stack: the child process exits, or continues detached if others use it. */
 export async function leaveStackChild(child: ChildProcess): Promise<void> {
   if (!child.connected) return stopStackChild(child);
   child.ref();
@@ -37,9 +40,9 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
   releaseStackChild(child);
 }
 
-/** For a process that does not count its parent as a user. */
+/** Disconnects from a process that does not count its parent as a user. */
 export function releaseStackChild(child: ChildProcess): void {
-  /* v8 ignore next -- a process that has exited since is already disconnected */
+  /* v8 ignore next -- the process may have exited and disconnected in the meantime */
   if (child.connected) child.disconnect();
   child.unref();
 }
@@ -60,14 +63,17 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
   });
 }
 
-/** Without a parent: tools that restart a process signal its descendants and wait for them. */
+/**
+ * Starts the stack without a parent process, because tools that restart a process signal its
+ * descendants and wait for them.
+ */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   const options: SpawnOptions = {
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     env,
     detached: true,
   };
-  /* v8 ignore next -- Windows has no such shell, and Bun's channel ends with the shell */
+  /* v8 ignore next -- Windows has no /bin/sh, and Bun's channel ends with the shell */
   if (process.platform === "win32" || process.versions["bun"] !== undefined)
     return spawn(process.execPath, parameters, options);
   return spawn("/bin/sh", ["-c", '"$0" "$@" &', process.execPath, ...parameters], options);
@@ -78,8 +84,8 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   const { signal } = stopped;
   try {
     return await Promise.race([
-      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // all that it sends
-      // The disconnect is for a process that is not the direct child.
+      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // the process sends no other messages
+      // If the direct child is the shell, only the disconnect shows that the stack has ended.
       Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
         ([[code, killedBy]]) => ({
           failure: `its process ended with ${killedBy ?? code} before it listened`,
@@ -98,8 +104,9 @@ const needed = new Set([
 ]);
 
 /**
- * Excludes variables of watchers, debuggers and loaders: under `node --watch`, the process would
- * report its imports instead of its port. Plug'n'Play needs its loader in `NODE_OPTIONS`.
+ * Returns the variables for the child process, without those of watchers, debuggers and loaders:
+ * under `node --watch`, the process would report its imports instead of its port. Only Plug'n'Play
+ * keeps `NODE_OPTIONS`, which names its loader.
  */
 export function stackVariables(
   variables: Variables,

@@ -18,11 +18,11 @@ export interface StackProcessOptions {
   readonly directory?: string | undefined;
   readonly port: number;
   readonly region?: string | undefined;
-  /** Time without users until the process exits. If set, the parent has to attach to be one. */
+  /** Time without users until the process exits. If set, the parent must attach to be a user. */
   readonly idleMs?: number | undefined;
 }
 
-/** The port of a stack that the parent uses directly, or whether that to attach to is its own. */
+/** Port of a stack that needs no attachment, or whether this process has the stack to attach to. */
 export type StackProcessMessage =
   | { readonly port: number }
   | { readonly isOwn: boolean }
@@ -31,11 +31,11 @@ export type StackProcessMessage =
 /** Response to a parent that leaves while others use the stack. */
 const othersUse = { isStaying: true } as const;
 
-// A terminal signals the whole group, but the parent needs its store while it drains.
+// A terminal signals the whole process group, but the parent needs the stack while it drains.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
-  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // only stack.ts writes it
+  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // startStackChild passes the options
 } catch (error) {
   process.once("disconnect", () => process.exit(1));
   tell({ failure: messageOf(error) });
@@ -78,7 +78,7 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
     await dynamoDb.close();
     process.exit(0);
   };
-  const key = randomBytes(16).toString("base64url"); // never shared for a stack in memory
+  const key = randomBytes(16).toString("base64url"); // a stack in memory never shares its key
   attachments = acceptAttachments(server, { key, idleMs: idleMs ?? 0, onIdle: close });
   if (idleMs === undefined) useUntilParentLeaves(attachments);
 
@@ -92,7 +92,6 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 
-/** The parent is a user until it sends a message or exits. */
 function useUntilParentLeaves({ enter }: Attachments): void {
   const leave = enter();
   process.once("disconnect", leave);

@@ -17,18 +17,18 @@ const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
 export interface EmbeddedStackOptions {
-  /** Data directory, such as `.keelson`. Default: none, in memory. */
+  /** Data directory, such as `.keelson`. Default: none; the data stays in memory. */
   readonly directory?: string;
-  /** Port on 127.0.0.1. Default 0: that of the stack that runs on the directory, or a free one. */
+  /** Port on 127.0.0.1. Default 0: the port of the directory's running stack, or a free port. */
   readonly port?: number;
-  /** Logs an error if the stack stops unexpectedly, and an info if it was running already. */
+  /** Receives an error if the stack stops unexpectedly, and an info if it was already running. */
   readonly log?: Logger;
-  /** Variables for the environment and the region. Default `process.env`. */
+  /** Variables that determine the environment and the region. Default `process.env`. */
   readonly env?: Variables;
 }
 
 export interface EmbeddedStack {
-  /** `http://127.0.0.1:PORT` */
+  /** URL of the stack: `http://127.0.0.1:PORT`. */
   readonly endpoint: string;
   /** Endpoint, region and dummy credentials for the AWS clients of any process. */
   readonly env: Readonly<Record<string, string>>;
@@ -40,8 +40,9 @@ export interface EmbeddedStack {
  * Starts local DynamoDB, SSM, SQS and EventBridge for development and tests, in a child process on
  * 127.0.0.1 that exits with this process, even if this process is killed.
  *
- * Processes with the same directory share a stack, which stops after its last user. A process that
- * restarts on each change (`node --watch`, `KEELSON_WATCH=1`) leaves it for 5 s to the next one.
+ * Processes with the same directory share a stack, which stops when the last of them leaves. If a
+ * process restarts on each change (`node --watch`, `KEELSON_WATCH=1`), the stack waits 5 s for the
+ * next process.
  *
  * @throws Error in production and in Lambda; if dynalite is not installed, the port is taken, or
  * the directory has a stack of another region or port.
@@ -85,7 +86,7 @@ interface OpenedStack extends Pick<Attachment, "port" | "region"> {
   close(): Promise<void>;
 }
 
-/** To attach to a stack that may be about to stop: others can take and leave the directory. */
+/** Retries of attaching: a stack may be about to stop, and others may take and leave the directory. */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
 async function openStack(options: StackProcessOptions): Promise<OpenedStack> {
