@@ -20,10 +20,9 @@ import {
   twoWords,
 } from "./requirements.ts";
 
-// Each cast of an option is safe: wrong types are already reported, and a server with problems is
-// never built.
+// Every cast of an option in this file is safe: wrong types are reported, and a server with
+// problems is never built.
 
-/** Channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 export function event(
@@ -46,7 +45,7 @@ export function event(
   };
 }
 
-/** Longest retention of an event, in days. `keep: true` keeps events longer. */
+/** Maximum of `keepDays`. With `keep: true`, events are kept forever. */
 const mostKeptDays = 3_650;
 
 function keptDaysOf(key: string, options: unknown, report: Report): number | undefined {
@@ -60,7 +59,7 @@ function keptDaysOf(key: string, options: unknown, report: Report): number | und
   return undefined;
 }
 
-/** Registers a consumer. Boot checks that its event is declared. */
+/** Declares a consumer. Boot checks that its event is declared. */
 export function consumer(
   feature: string,
   type: string,

@@ -26,12 +26,12 @@ export const answerHeaders: Schemas = Object.freeze({
   "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
 });
 
-/** References to some of {@link answerHeaders}. */
+/** Returns references to some of {@link answerHeaders}. */
 export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** By status, if the operation completes. */
+/** Returns the responses of an operation that completes, by status. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
@@ -68,12 +68,12 @@ export function answersOf(
   );
 }
 
-/** Redirects have no body either. */
+/** Whether responses with a status have no body. Redirects have none either. */
 function isBodiless(status: number): boolean {
   return status === 204 || status === 205 || status >= 300;
 }
 
-/** `undefined` if the response has no body. */
+/** Returns the content of a response, or `undefined` for no body. */
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
   if (output === undefined)
     return { "*/*": { schema: { description: "The operation declares no output." } } };
@@ -87,7 +87,10 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 
 type Kind = "text" | "json";
 
-/** Strings are sent unchanged, all other values as JSON. A schema without a type counts as JSON. */
+/**
+ * Returns how the values of a schema are sent: strings unchanged as text, all other values as JSON.
+ * A schema without a type counts as JSON.
+ */
 function kindsOf(
   given: JsonSchema,
   components: Components,
@@ -118,7 +121,10 @@ export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/** Validation may throw, for example because it calls another service. */
+/**
+ * Whether `output` accepts `undefined`. Its validation may throw, for example because it calls
+ * another service.
+ */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

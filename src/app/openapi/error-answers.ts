@@ -47,13 +47,16 @@ export const errorSchemas: Schemas = Object.freeze({
   },
 });
 
-/** Errors that keelson's own handlers do not throw. A handler that does throw one declares it. */
+/** Errors that keelson's own handlers throw only if they declare them. */
 const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
-/** Errors of any status: parser errors of a container, and errors thrown with only a status. */
+/** Codes of any status: parser errors of a container, and errors thrown with only a status. */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/** The error responses, by status. `default` covers errors without a fixed status. */
+/**
+ * Returns the error responses of an operation by status. `default` covers errors without a fixed
+ * status.
+ */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
@@ -82,7 +85,7 @@ function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,
 ): ReadonlyMap<string, number> {
-  // Safe: a server does not boot with a route without an access rule.
+  // Safe cast: boot refuses a route without an access rule.
   const asksWho = needsIdentity(handler.access as AccessRule);
   const isGiven = (code: string) =>
     own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
@@ -92,14 +95,14 @@ function codesOf(
   return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
-/** A response without a name has the application's own errors: it belongs to one operation. */
+/** Shares a response by its name. A response without a name stays in its operation. */
 function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
   if (name === undefined) return answer;
   shared.set(name, answer);
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Framework codes in the order of their table, before the application's in that of declaration. */
+/** Sorts framework codes in the order of their table, before the application's codes. */
 function placeOf(code: string): number {
   const at = table.indexOf(code);
   return at === -1 ? table.length : at;
@@ -108,8 +111,9 @@ function placeOf(code: string): number {
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
- * Name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own operations, which
- * never throw errors with only a status.
+ * Returns the name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own
+ * operations, which never throw errors with only a status. A response with an application's codes
+ * has none.
  */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
@@ -119,7 +123,10 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/** `also` is the body that one of keelson's own operations returns with the same status. */
+/**
+ * Returns a response with error codes. `also` is another body that one of keelson's own operations
+ * returns with this status.
+ */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

@@ -1,13 +1,14 @@
 import type { Components } from "./components.ts";
 import { asSchema, defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
 
-/** Members of an object that a schema describes. */
 export interface Fields {
   readonly properties: ReadonlyMap<string, JsonSchema>;
   readonly required: ReadonlySet<string>;
 }
 
-/** Follows references, `allOf` and alternatives. */
+/**
+ * Returns the members of objects that match a schema. Follows references, `allOf` and alternatives.
+ */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;
@@ -25,7 +26,7 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
   return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
 }
 
-/** Expands references. */
+/** Removes members from a schema, in which it expands references. */
 export function withoutFields(
   given: JsonSchema,
   names: ReadonlySet<string>,

@@ -1,6 +1,6 @@
 /**
- * A pattern for JSON Schema, or `undefined` if there is no equivalent. Validators compile patterns
- * in Unicode mode, which rejects some escapes, for example `\-`.
+ * Returns an equivalent pattern for JSON Schema, or `undefined` if there is none. Validators
+ * compile patterns in Unicode mode, which rejects some escapes, for example `\-`.
  */
 export function portablePattern(source: string): string | undefined {
   return [source, rewritten(source)].find(isOfUnicodeMode);
@@ -21,7 +21,10 @@ function rewritten(source: string): string {
   });
 }
 
-/** Characters whose escapes have, or may have, a meaning. A comma is part of a quantifier. */
+/**
+ * Characters that stay escaped, because their escapes have, or may have, a meaning. A comma is part
+ * of a quantifier.
+ */
 const kept = /[A-Za-z0-9^$\\.*+?()[\]{}|/,]/;
 
 function isOfUnicodeMode(source: string): boolean {

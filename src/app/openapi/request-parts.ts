@@ -14,7 +14,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   const { route, pathNames, handler, input } = operation;
   const fields = input === undefined ? noFields : fieldsOf(input, components);
   const named = namesOf(route.segments);
-  // Safe: both lists have the same length.
+  // Safe cast: `named` has the same length as `pathNames`.
   const path = pathNames.map((shown, index) =>
     pathParameter(shown, fields.properties.get(named[index] as string)),
   );
@@ -28,7 +28,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
   const whole = wholeBody(kind, fields.properties.get("body"), components);
-  // The body is taken, so other fields can only be in the query.
+  // The field `body` is the whole body, so other fields can only be in the query.
   if (whole !== undefined) {
     const isRequired = fields.required.has("body");
     return {
@@ -44,7 +44,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** The schema of a body that arrives as the field `body`: text, bytes, or a JSON list. */
+/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -68,7 +68,10 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/** A form repeats the name of a list for each value. Otherwise, clients join values with commas. */
+/**
+ * Returns the encoding of a form's lists, which repeats the name for each value. Without it,
+ * clients join values with commas.
+ */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -82,7 +85,7 @@ function mayBeList(given: JsonSchema, components: Components): boolean {
   );
 }
 
-/** Whether all fields are in the path. */
+/** Whether no field is left for the body. */
 function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
   const isOpen = additionalProperties !== undefined && additionalProperties !== false;
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
@@ -124,7 +127,7 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** Requires at least one character. An empty path segment or body counts as missing. */
+/** Requires a character in a string, because an empty path segment or body counts as missing. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -140,7 +143,9 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/** In a query or a form, a name that occurs once arrives as a string, not as a list. */
+/**
+ * Requires two items in a list: in a query or form, a name that occurs once arrives as a string.
+ */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const resolved = components.resolve(schema);
   return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2
@@ -155,7 +160,7 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
     : schema;
 }
 
-/** The handler reads the body directly, so its contents are unknown. */
+/** Describes a body that the handler reads directly, so its contents are unknown. */
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   const schemas = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } };
   const description = "The operation declares no input, so that nothing is said of its body.";
@@ -177,7 +182,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Requests send fields only as strings in a path, a query or a form. */
+/** Returns whether a field is sent only as a string: in a path, a query or a form. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
@@ -190,7 +195,7 @@ export function namesOf(segments: readonly Segment[]): readonly string[] {
   return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
 }
 
-/** A route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
+/** Returns a route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
 export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
   const left = [...names];
   return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;

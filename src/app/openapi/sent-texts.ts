@@ -2,8 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
- * Marks each field of an input that is sent as a string, but whose schema rejects numbers or
- * booleans as strings. JSON Schema describes it like a schema that converts strings.
+ * Marks each field that is sent as a string, but whose schema rejects numbers or booleans as
+ * strings. Its JSON Schema is the same as for a schema that converts strings.
  */
 export async function withRefusedTexts(
   schema: StandardSchemaV1,
@@ -22,7 +22,7 @@ export async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/** `false` only if the field accepts a value that it rejects as a string. */
+/** Whether a field accepts its values as strings, as far as the tried values show. */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,
@@ -35,7 +35,10 @@ async function takesText(
   return true;
 }
 
-/** Values to try; the schema may reject some. None if the schema accepts strings anyway. */
+/**
+ * Returns values to try, which the schema may reject. Returns none if the schema accepts strings
+ * anyway.
+ */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
@@ -67,7 +70,10 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/** Issues of other fields do not count, and an exception counts as rejection. */
+/**
+ * Whether a schema accepts a field's value. Ignores issues of other fields; an exception is a
+ * rejection.
+ */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

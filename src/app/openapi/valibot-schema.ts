@@ -19,7 +19,6 @@ interface ActionContext extends Context {
   };
 }
 
-/** Uses `@valibot/to-json-schema`. */
 export async function valibotSchema(
   schema: StandardSchemaV1,
   { side, load }: ReadOptions,
@@ -29,7 +28,7 @@ export async function valibotSchema(
     const { type, default: given } = valibotSchema;
     if (type === "date") return dateOf(side);
     if (type === "undefined" || type === "void") return { not: {} };
-    // The result of a function may change, so it is not part of a contract.
+    // A default that a function computes may change, so it is not part of the contract.
     if (typeof given === "function") delete jsonSchema["default"];
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
@@ -40,7 +39,7 @@ export async function valibotSchema(
       return portable({ ...said, pattern: requirement.source });
     }
     if (errors === undefined) return portable(jsonSchema);
-    // Omitting a check leaves the rest correct. A pattern without its flags would be wrong.
+    // Without this check, the rest stays correct. A pattern without its flags would be wrong.
     if (type === "regex") delete jsonSchema["pattern"];
     if (kind !== "transformation" || keepsType.includes(type) || side === "input")
       return jsonSchema;

@@ -3,10 +3,10 @@ import { runningKinds } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/** Access to a table, ascending: reads, also condition checks in a commit, also writes. */
+/** Access to a table, in ascending order: reads; also condition checks in a commit; also writes. */
 export type Reach = "query" | "check" | "write";
 
-/** Feature whose code runs: its queries, or code that may write. */
+/** Feature whose code runs, as a query or as code that may write. */
 export interface Runner {
   readonly feature: string;
   readonly isQuery: boolean;
@@ -18,7 +18,7 @@ export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
 
-/** The handler's feature, and those with hooks on it. */
+/** Returns the handler's feature, and the features with hooks on the handler. */
 export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,
@@ -26,7 +26,10 @@ export function handlerRunners(
   return [{ feature, isQuery: kind === "query" }, ...(hooks.get(name) ?? []).map(writing)];
 }
 
-/** By the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
+/**
+ * Returns the features whose code runs under the full name of a handler, consumer, job or schedule;
+ * `undefined` for any other name.
+ */
 export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
@@ -42,7 +45,9 @@ function writing({ feature }: Pick<Runner, "feature">): Runner {
   return { feature, isQuery: false };
 }
 
-/** Returns the runners' access to the tables of each feature: their own and those they use. */
+/**
+ * Returns the access of runners to tables, by feature: the runners' features and those they use.
+ */
 export function reachOf(
   registry: Registry,
   runners: readonly Runner[],

@@ -6,7 +6,7 @@ export interface RoutedHandler<Handler = HandlerDeclaration> {
   readonly target: Handler;
 }
 
-/** Omits handlers without a well-formed route. */
+/** Returns the handlers that have a well-formed route. */
 export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
   handlers: Iterable<Handler>,
 ): RoutedHandler<Handler>[] {
