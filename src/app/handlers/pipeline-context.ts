@@ -165,8 +165,8 @@ export interface PipelineContext<Caller extends User = User> {
    * stores its result. Later runs of the same write, event or job receive that result without
    * calling again. `call` receives a key that is the same in all these runs.
    *
-   * A typed error of `call` means that nothing was done, so the next run calls again. After any other
-   * end (another error, a timeout, a crash) the outcome is unknown, and `options.ifUnknown`
+   * A typed error of `call` means that nothing was done, so the next run calls again. After any
+   * other end (another error, a timeout, a crash) the outcome is unknown, and `options.ifUnknown`
    * decides.
    * @param name - 1 to 64 letters, digits, `.`, `_`, `:` and `-`, unique within the handler.
    * @returns the result after a JSON round trip, up to 1 MB.

@@ -14,8 +14,8 @@ export interface TenantTable<
   Sort extends string = never,
 > extends TableHandle<Index> {
   /**
-   * Makes the key of a row of the caller's tenant. Without `sort`, the result has only the partition
-   * key, for queries.
+   * Makes the key of a row of the caller's tenant. Without `sort`, the result has only the
+   * partition key, for queries.
    * @throws TypeError for keys that are not strings, a sort key that the table lacks, and without a
    * tenant; RangeError beyond DynamoDB's 2,048 bytes for a partition key and 1,024 for a sort key.
    * @example

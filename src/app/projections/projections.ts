@@ -13,11 +13,13 @@ type ProjectingScope = Pick<AmbientStore, "projecting">;
 /** Writes projections, and caches their active versions. */
 export interface Projections extends ActiveVersions {
   /**
-   * Returns the active version, which events are written to besides the declared one. The first
-   * event of a projection activates the declared one.
+   * Returns the active version, into which events are written besides the declared version. The
+   * first event of a projection activates the declared version.
    */
   written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
-  /** Writes an event into a version, once. @returns whether it counts. */
+  /**
+   * Writes an event into a version. @returns `false` if that version has already counted the event.
+   */
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
@@ -27,7 +29,7 @@ interface ProjectionsOptions {
   readonly clock: Clock;
 }
 
-/** How long an active version is cached, and a switch may go unnoticed, in milliseconds. */
+/** Time during which an active version is cached, so a switch may go unnoticed, in milliseconds. */
 const heldMs = 5_000;
 const mostHeld = 10_000;
 
@@ -37,7 +39,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
 
-  /** `undefined` before the first activation. */
+  /** Returns the active version, or `undefined` before the first activation. */
   const active = (name: string, tenantId: string | undefined): Promise<number | undefined> => {
     const key = JSON.stringify([name, tenantId]);
     const known = held.get(key);
@@ -52,7 +54,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const written: Projections["written"] = async ({ name, version }, tenantId) => {
     const current = await active(name, tenantId);
     if (current !== undefined) return current;
-    // The first event fixes the version that is read until a rebuild switches to another.
+    // The first event fixes the version that is read until a rebuild switches to another version.
     held.clear();
     const first = { version, revision: crypto.randomUUID() };
     if (await (await store()).activate(name, undefined, first, undefined)) return version;
@@ -72,7 +74,10 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   };
 }
 
-/** A tenant's own version is valid until the version of all tenants changes. */
+/**
+ * Returns the version that a tenant's readers use. Its own version is valid until the version of
+ * all tenants changes.
+ */
 export function effectiveVersion({ all, own }: TenantVersions): ActiveVersion | undefined {
   return own !== undefined && own.over === all?.revision ? own : all;
 }
@@ -85,7 +90,8 @@ export interface Projecting {
 }
 
 /**
- * Commits the projection's items with the mark of the event.
+ * Commits the projection's items with the mark of the event. Returns `false` if the event was
+ * marked before.
  * @throws any error of the projection or of its commit.
  */
 async function project(
@@ -116,7 +122,7 @@ async function project(
     scope.projecting = undefined;
   }
   try {
-    // Safe: a mark is one action.
+    // Safe cast: a mark is one action.
     await ctx.commit(
       [...items, store.mark(projection.name, version, event, keptDays) as CommitItem],
       undefined,

@@ -6,7 +6,7 @@ export interface RunOptions {
   readonly tenantId?: string;
   /** ID of a user of the tenant. Default: none. */
   readonly userId?: string;
-  /** Default: none. */
+  /** Roles of the user. Default: none. */
   readonly roles?: readonly string[];
   /**
    * ID that deduplicates the run: for 5 minutes, a run with the same ID, tenant and user does

@@ -36,7 +36,7 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   };
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
     const found = runtime.lifecycle.state === "running" ? await results(log) : {};
-    // Read again: a drain that started during the checks has aborted them.
+    // Reads the state again, because a drain that started during the checks has aborted them.
     const { state } = runtime.lifecycle;
     const isReady = state === "running" && !Object.values(found).includes("failing");
     const body = {

@@ -6,8 +6,8 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { openApiRoute } from "./own-query.ts";
 
 /**
- * Creates `GET /openapi.json` if the server serves it: in development to every caller, elsewhere to
- * the callers that `openapi.access` admits. The first request loads the generator, which runs once.
+ * Creates `GET /openapi.json` for the callers that `openapi.access` admits; without that rule, for
+ * every caller in development only. The first request loads the generator, which runs once.
  */
 export function openApiHandlers(
   server: DeclaredServer,
