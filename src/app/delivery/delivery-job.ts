@@ -3,7 +3,6 @@ import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 
-/** Creates the job that sends a delivery's message through its channel. */
 export function createDeliveryJob(
   channels: ReadonlyMap<string, ChannelDeclaration>,
 ): JobDeclaration {

@@ -165,7 +165,7 @@ async function addressesOf({ request, url, place }: Sending): Promise<readonly L
   }
 }
 
-/** Node writes nothing before `end` is called. */
+/** The request is not written before `end`. */
 function clientRequest(
   { request, url, place, signal }: Sending,
   addresses: readonly LookupAddress[],
@@ -177,8 +177,8 @@ function clientRequest(
       method: "POST",
       headers: headersOf(request),
       signal,
-      // A new agent, so that no connection is shared or kept alive, and no proxy of the environment
-      // is used.
+      // A new agent, so that no connection is shared or kept, and no proxy of the environment is
+      // used.
       agent: false,
       // Makes Node ask `lookup` for all addresses, regardless of the process's settings.
       autoSelectFamily: true,

@@ -17,7 +17,6 @@ export interface FeatureOptions {
   readonly uses?: Readonly<Record<string, TableUse>>;
 }
 
-/** Returns the `uses` of a feature by name. Boot checks that these features exist. */
 export function featureUses(options: unknown, report: Report): ReadonlyMap<string, TableUse> {
   if (options === undefined) return new Map();
   const key = "defineFeature";
@@ -41,7 +40,6 @@ export function featureUses(options: unknown, report: Report): ReadonlyMap<strin
   return new Map(Object.entries(uses) as [string, TableUse][]); // safe: other values are reported, and a server with problems is never built
 }
 
-/** Reports each use of the feature itself, or of a feature that the server does not have. */
 export function useProblems(
   features: readonly { readonly name: string; readonly uses: ReadonlyMap<string, TableUse> }[],
 ): BootProblem[] {

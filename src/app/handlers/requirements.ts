@@ -76,7 +76,6 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   );
 }
 
-/** Requires a name of two kebab-case words, joined by a dot. */
 export function twoWords(rule: string, form: string, example: string): Requirement {
   const wrong = (name: unknown) => `${quoted(name)} is not <entity>.<${form}>`;
   const fix = `use two kebab-case words, for example "${example}"`;

@@ -90,8 +90,8 @@ export function emfSink(
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
       const { metrics, properties } = line;
-      // Added with the first value of a line, because Powertools publishes a line at 100 values of
-      // a metric, and then drops its properties.
+      // Properties are added with a line's first value, because Powertools publishes a line at 100
+      // values of a metric, and then drops its properties.
       if (!metrics.hasStoredMetrics())
         for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);

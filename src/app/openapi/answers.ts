@@ -26,12 +26,10 @@ export const answerHeaders: Schemas = Object.freeze({
   "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
 });
 
-/** Returns references to some of {@link answerHeaders}. */
 export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Returns the responses of an operation that completes, by status. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
@@ -68,12 +66,11 @@ export function answersOf(
   );
 }
 
-/** Whether responses with a status have no body. Redirects have none either. */
+/** Redirects have no body either. */
 function isBodiless(status: number): boolean {
   return status === 204 || status === 205 || status >= 300;
 }
 
-/** Returns the content of a response, or `undefined` for no body. */
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
   if (output === undefined)
     return { "*/*": { schema: { description: "The operation declares no output." } } };
@@ -88,8 +85,7 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 type Kind = "text" | "json";
 
 /**
- * Returns how the values of a schema are sent: strings unchanged as text, all other values as JSON.
- * A schema without a type counts as JSON.
+ * Strings are sent unchanged, all other values as JSON. A schema without a type is sent as JSON.
  */
 function kindsOf(
   given: JsonSchema,
@@ -121,10 +117,7 @@ export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/**
- * Whether `output` accepts `undefined`. Its validation may throw, for example because it calls
- * another service.
- */
+/** The schema may throw, for example because it calls another service. */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

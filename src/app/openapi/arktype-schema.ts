@@ -20,7 +20,6 @@ interface ArkType extends StandardSchemaV1 {
   ): readonly { readonly inner: { readonly rule: string; readonly flags?: string } }[];
 }
 
-/** Argument of ArkType's fallback functions, with the schema generated so far. */
 interface Said {
   readonly code: string;
   readonly base: JsonSchema;
@@ -64,8 +63,8 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
 const mark = "x-keelson-converted";
 
 /**
- * Marks the results of conversions. ArkType describes them as `unknown`, like a declared `unknown`;
- * only `converted` shows which parts are conversions.
+ * Marks the results of conversions. In `out` they look like a declared `unknown`; only `converted`
+ * shows which parts are conversions.
  */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
@@ -79,7 +78,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined;
 }
 
-/** Replaces each pattern with its portable form, or removes it if there is none. */
+/** Replaces patterns by portable ones, and removes patterns that have no portable form. */
 function withPatterns(
   schema: JsonSchema,
   patterns: ReadonlyMap<unknown, string | undefined>,

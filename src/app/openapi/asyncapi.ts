@@ -153,10 +153,7 @@ function objectOf(properties: Schemas): JsonSchema {
   return { type: "object", properties, required: Object.keys(properties) };
 }
 
-/**
- * Adds the request ID to an event's payload, which has it on the bus, although the event's schema
- * does not declare it.
- */
+/** Adds the request ID, which payloads on the bus contain, but event schemas do not declare. */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
@@ -172,10 +169,7 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   });
 }
 
-/**
- * Converts a schema to draft-07, which writes tuples differently and ignores keywords beside a
- * reference.
- */
+/** Draft-07 writes tuples differently, and ignores keywords beside a reference. */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)

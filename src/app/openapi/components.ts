@@ -9,9 +9,9 @@ import {
 } from "./schema.ts";
 
 export interface Components {
-  /** Adds a schema's definitions as components, and returns the schema with references to them. */
+  /** Adds a schema's definitions, and returns the schema with references to them. */
   embed(schema: JsonSchema, name: string): JsonSchema;
-  /** Returns the schema that a reference points to, and any other schema unchanged. */
+  /** Follows a reference. Returns other schemas unchanged. */
   resolve(schema: JsonSchema): JsonSchema;
   /** Returns the schemas that `used` refers to, directly or indirectly, sorted by name. */
   reachedFrom(used: unknown): Schemas;
@@ -69,7 +69,6 @@ export function createComponents(own: Schemas): Components {
       return name;
     };
     const whole = rewritten(root);
-    // A schema that refers to its root is the same component wherever it is used.
     const name = renamed.get("");
     return name === undefined ? whole : componentRef(name);
   };
@@ -93,8 +92,7 @@ export function createComponents(own: Schemas): Components {
 }
 
 /**
- * Whether a library generated the name. Its number has no meaning, and may depend on the order in
- * which modules load.
+ * Names that a library numbers have no meaning, and may depend on the order in which modules load.
  */
 function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);

@@ -7,10 +7,7 @@ export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
 
 export interface DeclaredOperation {
   readonly route: ParsedRoute;
-  /**
-   * Names of the path parameters, in order. Routes with the same path use the names of the first
-   * such route.
-   */
+  /** Path parameters in order. Routes with the same path use the names of the first route. */
   readonly pathNames: readonly string[];
   readonly handler: DeclaredHandler;
   readonly own: OwnOperation | undefined;

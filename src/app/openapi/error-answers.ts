@@ -6,7 +6,6 @@ import { headersOf } from "./answers.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** Error responses that operations share, by name. */
 export type ErrorAnswers = Map<string, JsonSchema>;
 
 export const errorSchemas: Schemas = Object.freeze({
@@ -53,10 +52,7 @@ const ofApplications: readonly string[] = ["not_found", "validation_error", "unk
 /** Codes of any status: parser errors of a container, and errors thrown with only a status. */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/**
- * Returns the error responses of an operation by status. `default` covers errors without a fixed
- * status.
- */
+/** Error responses by status. `default` covers errors without a fixed status. */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
@@ -95,14 +91,13 @@ function codesOf(
   return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
-/** Shares a response by its name. A response without a name stays in its operation. */
 function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
   if (name === undefined) return answer;
   shared.set(name, answer);
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Sorts framework codes in the order of their table, before the application's codes. */
+/** Framework codes have the position of their table, the application's codes follow. */
 function placeOf(code: string): number {
   const at = table.indexOf(code);
   return at === -1 ? table.length : at;
@@ -111,9 +106,8 @@ function placeOf(code: string): number {
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
- * Returns the name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own
- * operations, which never throw errors with only a status. A response with an application's codes
- * has none.
+ * `NotFound`, or `Own.NotFound` for keelson's own operations, which never throw errors with only a
+ * status. `undefined` for codes of an application, whose response is not shared.
  */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
@@ -123,10 +117,7 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/**
- * Returns a response with error codes. `also` is another body that one of keelson's own operations
- * returns with this status.
- */
+/** `also` is the body that one of keelson's own operations returns with the same status. */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

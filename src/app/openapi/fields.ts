@@ -6,9 +6,7 @@ export interface Fields {
   readonly required: ReadonlySet<string>;
 }
 
-/**
- * Returns the members of objects that match a schema. Follows references, `allOf` and alternatives.
- */
+/** Follows references, `allOf` and alternatives. */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;
@@ -26,7 +24,6 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
   return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
 }
 
-/** Removes members from a schema, in which it expands references. */
 export function withoutFields(
   given: JsonSchema,
   names: ReadonlySet<string>,

@@ -22,14 +22,12 @@ export interface UnsaidSchema {
   /** Owner and part of the schema: `files.file.create input: size`. */
   readonly where: string;
   readonly vendor: string;
-  /** Reason and fix. */
   readonly why: string;
 }
 
 export interface ServerDocument {
   /** The document, byte-identical for the same declarations. */
   readonly document: JsonSchema;
-  /** Schemas, or parts of them, that JSON Schema cannot express. */
   readonly unsaid: readonly UnsaidSchema[];
 }
 
@@ -96,10 +94,10 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
-/** Keywords that `where` omits. */
+/** Keywords that the path in `where` omits. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
-/** Removes empty `prefixItems`, which JSON Schema does not allow. */
+/** JSON Schema does not allow empty `prefixItems`. */
 function withoutEmptyTuples(given: JsonSchema): JsonSchema {
   const schema = mapParts(given, withoutEmptyTuples);
   const { prefixItems, ...rest } = schema;
@@ -108,7 +106,8 @@ function withoutEmptyTuples(given: JsonSchema): JsonSchema {
 
 async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise<JsonSchema> {
   const standard = schema["~standard"];
-  // For zod and ArkType, Standard JSON Schema silently omits dates and conversions.
+  // keelson converts zod and ArkType itself: their Standard JSON Schema omits dates and
+  // conversions.
   if (isZod(schema)) return zodSchema(schema, options);
   if (isArkType(schema)) return arktypeSchema(schema, options);
   if ("jsonSchema" in standard)

@@ -10,7 +10,7 @@ export function withMissingMembers(given: JsonSchema): JsonSchema {
   return sent.length === 0 ? rest : { ...schema, required: sent };
 }
 
-/** Whether a member may be `undefined`, which converters write as a schema that nothing matches. */
+/** Converters write `undefined` as a schema that nothing matches. */
 function mayBeMissing(schema: unknown): boolean {
   if (!isObject(schema)) return false;
   const { not, anyOf } = schema;

@@ -34,7 +34,7 @@ export function operationOf(
   };
 }
 
-/** Converts `files.file.download-url` to `File: download url`. */
+/** `files.file.download-url` becomes `File: download url`. */
 function summaryOf(name: string): string {
   const words = name
     .slice(name.indexOf(".") + 1)

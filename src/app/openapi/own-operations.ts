@@ -9,7 +9,6 @@ export interface OwnOperation {
   readonly summary?: string;
   readonly description: string;
   readonly input?: JsonSchema;
-  /** Body of each response by status, or `undefined` for no body. */
   readonly answers: Readonly<Record<number, JsonSchema | undefined>>;
   readonly errors?: Readonly<Record<string, number>>;
 }
@@ -27,7 +26,7 @@ const id: JsonSchema = {
   maxLength: maxNameLength,
 };
 
-/** Describes an object. Members whose names end with `?` are optional. */
+/** Members whose names end with `?` are optional. */
 function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
   const names = Object.keys(members);
   return {
@@ -38,7 +37,7 @@ function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
   };
 }
 
-/** Makes members nullable, because `null` in a body means that the member is absent. */
+/** In a body, `null` means that the member is absent. */
 function orNull(members: Schemas): Schemas {
   return Object.fromEntries(
     Object.entries(members).map(([name, { type, enum: values, ...rest }]) => {
@@ -128,7 +127,6 @@ const key = { key: { type: "string", minLength: 1 } };
 const ofKey = { not_found: 404, validation_error: 422 };
 const ofChange = { ...ofKey, version_conflict: 409 };
 
-/** Operations by full name. */
 export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.freeze({
   "keelson.health.live": {
     description: "Whether the process answers.",

@@ -44,7 +44,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON array. */
+/** A body that arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -68,10 +68,7 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/**
- * Returns the encoding of a form's lists, which repeats the name for each value. Without it,
- * clients join values with commas.
- */
+/** Encodes lists by repeating their name. Otherwise, clients join the values with commas. */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -85,7 +82,6 @@ function mayBeList(given: JsonSchema, components: Components): boolean {
   );
 }
 
-/** Whether no field is left for the body. */
 function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
   const isOpen = additionalProperties !== undefined && additionalProperties !== false;
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
@@ -127,7 +123,7 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** Requires a character in a string, because an empty path segment or body counts as missing. */
+/** An empty path segment or body counts as missing, so strings need at least one character. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -143,9 +139,7 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/**
- * Requires two items in a list: in a query or form, a name that occurs once arrives as a string.
- */
+/** In a query or form, a name that occurs once arrives as a string, not as a list. */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const resolved = components.resolve(schema);
   return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2
@@ -160,7 +154,7 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
     : schema;
 }
 
-/** Describes a body that the handler reads directly, so its contents are unknown. */
+/** The handler reads the body directly, so its contents are unknown. */
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   const schemas = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } };
   const description = "The operation declares no input, so that nothing is said of its body.";
@@ -182,7 +176,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Returns whether a field is sent only as a string: in a path, a query or a form. */
+/** Whether requests send a field only as a string: in a path, a query or a form. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
@@ -195,7 +189,7 @@ export function namesOf(segments: readonly Segment[]): readonly string[] {
   return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
 }
 
-/** Returns a route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
+/** A route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
 export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
   const left = [...names];
   return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;

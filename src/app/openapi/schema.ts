@@ -25,12 +25,12 @@ const annotations: ReadonlySet<string> = new Set(
   "$schema $defs title description default examples deprecated readOnly writeOnly id".split(" "),
 );
 
-/** Whether a schema has only annotations, so that it accepts any value. */
+/** A schema with only annotations accepts any value. */
 export function saysNothing(schema: JsonSchema): boolean {
   return Object.keys(schema).every((name) => annotations.has(name));
 }
 
-/** Returns a placeholder for a part that JSON Schema cannot express. It accepts any value. */
+/** A placeholder for a part that JSON Schema cannot express, which accepts any value. */
 export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };
 }
@@ -43,16 +43,11 @@ export function dateOf(side: Side): JsonSchema {
   return side === "output" ? dateTime() : unsaid(noDateArrives);
 }
 
-/** Reason why an input cannot contain a `Date`. */
 export const noDateArrives = "no Date arrives in JSON; take a date-time text, and convert it";
 
-/**
- * Whether a pattern depends on flags, which JSON Schema lacks. Without them, it would reject valid
- * values.
- */
+/** JSON Schema has no flags, without which these patterns would reject valid values. */
 export const hasFlags = (flags = "") => /[imsv]/.test(flags);
 
-/** Returns the list of schemas at a keyword such as `anyOf`. */
 export function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
   const parts = schema[word];
   return Array.isArray(parts) ? parts.map(asSchema) : [];
@@ -64,7 +59,6 @@ export function asSchema(value: unknown): JsonSchema {
   return value === false ? { not: {} } : {};
 }
 
-/** Decodes a part of a JSON pointer in a URI. */
 export function decodePointer(part: string): string {
   return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
 }

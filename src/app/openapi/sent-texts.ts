@@ -2,8 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
- * Marks each field that is sent as a string, but whose schema rejects numbers or booleans as
- * strings. Its JSON Schema is the same as for a schema that converts strings.
+ * Marks fields that requests send as strings, but whose schema rejects numbers or booleans as
+ * strings, because their JSON Schema does not show this.
  */
 export async function withRefusedTexts(
   schema: StandardSchemaV1,
@@ -22,7 +22,7 @@ export async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/** Whether a field accepts its values as strings, as far as the tried values show. */
+/** `false` only if the field accepts a value, but rejects the same value as a string. */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,
@@ -36,8 +36,7 @@ async function takesText(
 }
 
 /**
- * Returns values to try, which the schema may reject. Returns none if the schema accepts strings
- * anyway.
+ * Values to try, some of which the schema may reject. None if the schema accepts strings anyway.
  */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
@@ -70,10 +69,7 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/**
- * Whether a schema accepts a field's value. Ignores issues of other fields; an exception is a
- * rejection.
- */
+/** Ignores issues of other fields, and treats an exception as a rejection. */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

@@ -39,7 +39,7 @@ export async function valibotSchema(
       return portable({ ...said, pattern: requirement.source });
     }
     if (errors === undefined) return portable(jsonSchema);
-    // Without this check, the rest stays correct. A pattern without its flags would be wrong.
+    // A schema without this check stays correct, but a pattern without its flags would be wrong.
     if (type === "regex") delete jsonSchema["pattern"];
     if (kind !== "transformation" || keepsType.includes(type) || side === "input")
       return jsonSchema;

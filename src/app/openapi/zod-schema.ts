@@ -44,7 +44,7 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** Converts a zod schema. A part with a type in `.meta()` gets that type. */
+/** If `.meta()` gives a part a type, that type is used. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -57,7 +57,7 @@ export async function zodSchema(
     sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
-    // Zod writes a different value in place of one that JSON cannot represent.
+    // zod writes another value in place of one that JSON cannot represent.
     if (typeof said === "string" && def.type === "literal")
       for (const name of ["const", "enum", "type"]) delete jsonSchema[name];
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
@@ -87,8 +87,8 @@ function named(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
- * represent it. `undefined` for all other types.
+ * The JSON form of a type that zod does not describe, or the reason why JSON cannot represent it.
+ * `undefined` for all other types.
  */
 function inJson(
   { type, coerce, values }: Definition,
@@ -130,8 +130,8 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
 }
 
 /**
- * Returns patterns that would reject valid values: those with flags, and zod's IPv6 pattern, which
- * lacks `::ffff:192.0.2.1`.
+ * Patterns that would reject valid values: patterns with flags, and zod's IPv6 pattern, which lacks
+ * `::ffff:192.0.2.1`.
  */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];

@@ -28,7 +28,7 @@ export function configHandlers({ configKeys }: Registry): readonly HandlerDeclar
     declare("explain", "GET /config/:key"),
     {
       ...declare("set", "PUT /config/:key"),
-      // For encrypted keys, because a fingerprint would reveal a secret with few possible values.
+      // Not for encrypted keys: a fingerprint would reveal a secret with few possible values.
       isClaimable: (input) =>
         configKeys.get(String((input as ConfigInput).key))?.definition.encrypted !== true,
     },

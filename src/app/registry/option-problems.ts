@@ -187,7 +187,6 @@ function authenticationProblems(
   return [{ key: "auth", rule: "foreign-tokens", message, fix }];
 }
 
-/** Reports a `messages.proof` that needs a key ring, if the server has none. */
 export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
   const proof = options?.messages?.proof;
   if (hasRing || (proof !== "sign" && proof !== "require")) return [];
@@ -206,7 +205,6 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-/** Reports a `totalMs` that leaves no time for workers and resources after linger and drain. */
 function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];

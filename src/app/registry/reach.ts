@@ -3,7 +3,10 @@ import { runningKinds } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/** Access to a table, in ascending order: reads; also condition checks in a commit; also writes. */
+/**
+ * Access to a table, ascending: `query` reads, `check` also checks conditions in commits, `write`
+ * also writes.
+ */
 export type Reach = "query" | "check" | "write";
 
 /** Feature whose code runs, as a query or as code that may write. */
@@ -18,7 +21,6 @@ export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
 
-/** Returns the handler's feature, and the features with hooks on the handler. */
 export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,

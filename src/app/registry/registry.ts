@@ -111,7 +111,6 @@ function declaredFeatures(
   });
 }
 
-/** Returns the declarations of one kind by name, and reports duplicates. */
 function collected<Item>(
   features: readonly FeatureDeclarations[],
   { what, nameOf }: Kind<Item>,
@@ -138,10 +137,6 @@ function collected<Item>(
   return found;
 }
 
-/**
- * Reports consumers of undeclared events, projections of events that are not kept, and full names
- * in use twice.
- */
 export function messageProblems(registry: Registry): BootProblem[] {
   const { events, consumers, jobs, schedules } = registry;
   const consuming = [...consumers.values()];
@@ -184,7 +179,6 @@ export function usesMessages(registry: Registry): boolean {
   return hasWebhooks || [events, consumers, jobs, channels].some(({ size }) => size > 0);
 }
 
-/** Returns all tables of a server, keelson's own first. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
   const keepsEvents = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined);
   return [

@@ -53,7 +53,6 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
   };
 }
 
-/** Route of {@link clientLogHandler}. */
 export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   kind: "write",
   feature: "keelson",

@@ -53,7 +53,6 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   ];
 }
 
-/** Routes of {@link healthHandlers}. */
 export const healthRoutes = [
   ownQuery("health.ready", "GET /health/ready", access.everyone),
   ownQuery("health.live", "GET /health/live", access.everyone),

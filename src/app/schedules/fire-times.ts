@@ -43,7 +43,6 @@ export function forCroner(cron: string): string {
   return [numbersOf(minutes, 60).join(","), listed.join(","), ...days].join(" ");
 }
 
-/** Returns the numbers below `end` that a field matches, ascending. */
 function numbersOf(field: string, end: number): readonly number[] {
   const numbers = new Set<number>();
   for (const part of field.split(",")) {

@@ -7,7 +7,6 @@ export interface ScheduleRecord {
 
 export interface BegunFire {
   readonly atMs: number;
-  /** Number of started attempts. */
   readonly attempts: number;
   /** Earliest start of the next attempt. */
   readonly retryMs: number;

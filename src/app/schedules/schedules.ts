@@ -46,7 +46,6 @@ export interface Looked {
 /** Delay of the next check after a failure, in milliseconds. */
 const failureMs = 1_000;
 
-/** The parts of a server's runtime that schedules use. */
 interface ScheduleRuntime {
   readonly server: {
     readonly registry: { readonly schedules: ReadonlyMap<string, ScheduleDeclaration> };

@@ -3,7 +3,6 @@ import { firstState, maxDeletes, type Walk, type WalkState, walkTables } from ".
 
 interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
   readonly begun?: WalkState | undefined;
-  /** Whether rows are only counted. */
   readonly isDryRun: boolean;
 }
 
@@ -25,8 +24,8 @@ const concurrentCalls = 4;
 export async function eraseTenant(erasure: Erasure): Promise<Erased> {
   const { sources, rows, keep, begun, isDryRun } = erasure;
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // A resumed traversal reads an interrupted page again. A dry run has not deleted its rows, so
-    // it saves the count only with the complete page.
+    // A resumed traversal reads an interrupted page again. A dry run leaves the page's rows in
+    // place, so it saves their count only with the complete page.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {
       await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));

@@ -3,7 +3,6 @@ import { firstState, type Walk, type WalkState, walkTables } from "./walk.ts";
 
 export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
   readonly begun?: WalkState | undefined;
-  /** Writes lines, and resolves once they are written. */
   readonly write: (lines: string) => Promise<void>;
 }
 
@@ -12,7 +11,6 @@ interface ExportHeader {
   readonly tenant: string;
   /** Start of the export, in ISO 8601. */
   readonly exportedAt: string;
-  /** Declared names of the searched tables. */
   readonly tables: readonly string[];
   readonly notCovered: readonly string[];
 }

@@ -8,7 +8,6 @@ export interface TenantReceipt {
   readonly at: string;
   readonly tables: readonly TableReceipt[];
   readonly rows: number;
-  /** Number of passes over all tables. */
   readonly passes: number;
   /**
    * Whether the action is complete: after an erasure, no rows of the tenant are left, as far as
@@ -25,9 +24,8 @@ interface TableReceipt {
   /** Declared name of the table. */
   readonly table: string;
   readonly tableName: string;
-  /** Number of rows read, of all tenants and in all passes. */
+  /** Rows of all tenants, in all passes. */
   readonly scanned: number;
-  /** Number of the tenant's rows. */
   readonly rows: number;
 }
 

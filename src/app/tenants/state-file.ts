@@ -3,7 +3,7 @@ import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 import type { TenantAction } from "./receipt.ts";
 import type { WalkState } from "./walk.ts";
 
-/** A traversal can resume another if all of these members match. */
+/** Only a traversal with the same identity can resume another. */
 export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
@@ -13,13 +13,11 @@ export interface WalkIdentity {
 
 interface KeptState {
   readonly state: WalkState;
-  /** Number of bytes that an export has written. */
   readonly bytes?: number;
 }
 
 export type StateFile = ReturnType<typeof stateFile>;
 
-/** Creates functions for the file with the progress of a traversal. */
 export function stateFile(path: string, { action, tenant, tables }: WalkIdentity) {
   const identity = { keelson: "tenant-state", format: 1, action, tenant, tables };
   return {

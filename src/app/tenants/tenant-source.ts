@@ -27,11 +27,9 @@ export interface TenantSource {
     readonly names: Readonly<Record<string, string>>;
     readonly values: StoredItem;
   };
-  /** Attributes that `verdict` reads besides the key. */
   readonly looksAt: readonly string[];
   /** Returns the owner of a row, `untold` if the row does not show it. */
   readonly verdict: (item: StoredItem) => Verdict;
-  /** Returns a row as an export contains it. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
@@ -96,7 +94,7 @@ const outOfReach: readonly string[] = [
   "everything outside of these tables: buckets, caches, other services",
 ];
 
-/** Members of a source that depend on where its rows have the tenant. */
+/** Parts of a source that depend on how its rows name their tenant. */
 type TenantRowsIn = Pick<TenantSource, "filter" | "verdict"> &
   Partial<Pick<TenantSource, "looksAt" | "exported">>;
 

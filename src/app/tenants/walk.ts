@@ -12,13 +12,12 @@ export interface TenantRows {
   remove(source: TenantSource, rows: readonly StoredItem[]): Promise<void>;
 }
 
-/** DynamoDB's limit for one call of `remove`. */
 export const maxDeletes = 25;
 
 export interface RowPage {
   readonly items: readonly StoredItem[];
   readonly scanned: number;
-  /** Start of the next page. Absent on the last page. */
+  /** Absent on the last page. */
   readonly next?: StoredItem | undefined;
 }
 
