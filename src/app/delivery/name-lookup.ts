@@ -60,10 +60,7 @@ function machineHostsFile(): string {
     : "/etc/hosts";
 }
 
-/**
- * Reads the hosts file on each lookup, as the machine does, because running containers receive new
- * lines.
- */
+/** Reads the file on each lookup, like the machine: running containers receive new lines. */
 async function hostsAddresses(path: string, name: string): Promise<LookupAddress[]> {
   const text = await process
     .getBuiltinModule("node:fs/promises")
@@ -129,10 +126,7 @@ function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[]
     .filter((address) => address !== undefined);
 }
 
-/**
- * Returns the most specific failure, or `ENOTFOUND`, like `dns.lookup`, if only the addresses are
- * missing.
- */
+/** The most specific failure, or `ENOTFOUND`, like `dns.lookup`, if there are just no addresses. */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>
     answer.status === "rejected" ? [answer.reason] : [],

@@ -53,9 +53,9 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a connection of its own, signed according to Standard Webhooks. A URL from
- * an untrusted party cannot reach internal targets: keelson follows no redirects, uses
- * no proxy, and connects to the addresses it checked without a second lookup.
+ * Posts a webhook over a new connection, signed according to Standard Webhooks. A URL from an
+ * untrusted party cannot reach internal targets: keelson follows no redirects, uses no proxy, and
+ * connects to the addresses it checked without a second lookup.
  *
  * | event | outcome |
  * |---|---|
@@ -177,8 +177,7 @@ function clientRequest(
       method: "POST",
       headers: headersOf(request),
       signal,
-      // A new agent, so that no connection is shared or kept, and no proxy of the environment is
-      // used.
+      // A new agent: no connection is shared or kept, and no proxy of the environment is used.
       agent: false,
       // Makes Node ask `lookup` for all addresses, regardless of the process's settings.
       autoSelectFamily: true,

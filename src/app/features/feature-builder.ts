@@ -106,8 +106,8 @@ export interface FeatureBuilder<Name extends string = string> {
     options: JobOptions<Input, `${Name}.${Operation}`>,
   ): void;
   /**
-   * Declares a scheduled handler named `<entity>.<operation>`. At each scheduled time, it runs in
-   * only one process.
+   * Declares a scheduled handler named `<entity>.<operation>`. Only one process runs it at each
+   * time.
    */
   schedule(name: string, options: ScheduleOptions): void;
   /**

@@ -34,7 +34,7 @@ export interface FeatureDeclarations {
   readonly channels: readonly ChannelDeclaration[];
   readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
-  /** Other features whose tables this feature uses. */
+  /** Access to the tables of other features, by the feature's name. */
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
@@ -82,10 +82,7 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/**
- * All features without exports share one type, so an array inferred from one such feature accepts
- * the others.
- */
+/** Features without exports share one type, so an array inferred from one accepts the others. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**

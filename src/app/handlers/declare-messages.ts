@@ -20,8 +20,8 @@ import {
   twoWords,
 } from "./requirements.ts";
 
-// Every cast of an option in this file is safe: wrong types are reported, and a server with
-// problems is never built.
+// The casts of options are safe: wrong types are reported, and a server with problems is never
+// built.
 
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 

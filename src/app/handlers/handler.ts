@@ -73,8 +73,8 @@ interface HandlerOptions<
   Sent,
 > {
   /**
-   * Any Standard Schema. The handler receives the schema's output, or without a schema the raw
-   * input as `unknown`.
+   * Any Standard Schema. The handler receives its output, or the raw input as `unknown` if there is
+   * no schema.
    */
   readonly input?: DeclaredInput<Input, Name>;
   /**
@@ -97,10 +97,7 @@ interface HandlerOptions<
    * for `undefined`.
    */
   readonly status?: number | readonly number[];
-  /**
-   * Handles a call. Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are
-   * strings.
-   */
+  /** Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are strings. */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
     input: StandardSchemaV1.InferOutput<Input>,
@@ -161,13 +158,13 @@ interface Repeats {
   /** Encrypts the stored answer with the key ring. Default: the answer is stored unencrypted. */
   readonly replay?: "encrypted";
   /**
-   * Names of the answer's headers that a retry receives, besides `content-type`, `location`,
-   * `etag`, `link` and `cache-control`.
+   * Headers that a retry receives besides `content-type`, `location`, `etag`, `link` and
+   * `cache-control`.
    */
   readonly replayHeaders?: readonly string[];
 }
 
-/** A declared query or write, after the compiler has checked its types. */
+/** A declared query or write, with its types erased. */
 export interface HandlerDeclaration {
   readonly kind: "query" | "write";
   readonly feature: string;

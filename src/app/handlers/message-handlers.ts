@@ -36,8 +36,8 @@ type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name ex
 /** Options of a job. `Name` is its full name, as in {@link Jobs}. */
 export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /**
-   * Any Standard Schema. It validates the payload when the job is enqueued and again when the job
-   * runs. The handler receives the schema's output.
+   * Any Standard Schema, applied when the job is enqueued and when it runs. The handler receives
+   * its output.
    */
   readonly input: JobInput<Input, Name>;
   readonly handler: (
@@ -45,8 +45,8 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
     payload: StandardSchemaV1.InferOutput<Input>,
   ) => Awaitable<unknown>;
   /**
-   * Returns the deduplication key of a payload. Jobs of a tenant with equal keys are duplicates.
-   * Default: the whole payload is the key.
+   * Returns the deduplication key. Jobs of a tenant with equal keys are duplicates. Default: the
+   * whole payload.
    */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
   /**
@@ -55,8 +55,8 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
    */
   readonly dedupScope?: "tenant" | "user";
   /**
-   * Returns the ordering key of a payload. Jobs with equal keys run one after another, in the order
-   * they were enqueued. Default: no order.
+   * Returns the ordering key. Jobs with equal keys run one after another, in the order they were
+   * enqueued. Default: no order.
    */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
@@ -64,8 +64,8 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
 /** Options of a delivery channel. */
 export interface ChannelOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /**
-   * Any Standard Schema. It validates the message when it is enqueued and again when it is sent.
-   * `send` receives the schema's output.
+   * Any Standard Schema, applied when the message is enqueued and when it is sent. `send` receives
+   * its output.
    */
   readonly input: ChannelInput<Input, Name>;
   /**
@@ -99,6 +99,7 @@ export interface ConsumerDeclaration {
 
 export interface JobDeclaration {
   readonly feature: string;
+  /** Full name, `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1;
   readonly run: (

@@ -64,10 +64,7 @@ export type StepResult<Result> = Result extends string | number | boolean | null
  * without a route, it is `User`.
  */
 export interface PipelineContext<Caller extends User = User> {
-  /**
-   * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the
-   * caller's tenant.
-   */
+  /** DynamoDB document client. Reaches only the caller's rows in tables with `tenant: true`. */
   readonly db: Database;
   /**
    * Returns a database that reaches the rows of every tenant, and logs `tenant.crossed` with the

@@ -24,9 +24,7 @@ export interface IndexOptions {
   readonly partitionKey: string;
   /** Default: none. */
   readonly sortKey?: string;
-  /**
-   * Attributes in the index besides all keys, `[]` for none. Default: all attributes of the item.
-   */
+  /** Attributes in the index besides all keys, `[]` for none. Default: all of the item. */
   readonly project?: readonly string[];
 }
 

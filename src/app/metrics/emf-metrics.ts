@@ -14,8 +14,8 @@ import { createRunMetrics } from "./run-metrics.ts";
 const wanted = "@aws-lambda-powertools/metrics";
 
 /**
- * Opens the metrics of a Lambda function, which are written in CloudWatch's Embedded Metric Format
- * at the end of each invocation.
+ * Opens a Lambda function's metrics, written in CloudWatch's Embedded Metric Format after each
+ * invocation.
  */
 export async function openLambdaMetrics(
   server: DeclaredServer,

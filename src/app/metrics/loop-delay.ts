@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 
-/** Interval between measurements, and period of each measurement, in milliseconds. */
+/** Length of each measurement, in milliseconds. */
 const everyMs = 10_000;
 
 /** Measures the delay of the event loop, until the returned function is called. */

@@ -1,9 +1,7 @@
 import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 
-/**
- * The parts of OpenTelemetry's meter that keelson uses, so that it needs no OpenTelemetry package.
- */
+/** The parts of OpenTelemetry's meter that keelson uses. It needs no OpenTelemetry package. */
 interface Meter {
   createCounter(name: string, options: InstrumentOptions): { add: Take<Attributes> };
   createHistogram(name: string, options: InstrumentOptions): { record: Take<Attributes> };
@@ -39,9 +37,7 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
-/**
- * Creates a sink that forwards values to a meter. A metric's first value creates its instrument.
- */
+/** Forwards values to a meter. A metric's first value creates its instrument. */
 export function otelSink(meter: Meter): MetricSink & { close(): void } {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, Take>();

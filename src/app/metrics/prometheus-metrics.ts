@@ -12,10 +12,7 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
   }
 }
 
-/**
- * Creates a sink with its own registry, separate from those of the application and of other
- * servers.
- */
+/** Creates a sink with its own registry, separate from the application's and other servers'. */
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
@@ -69,10 +66,7 @@ export function prometheusSink(
 /** Maximum number of series that a counter starts at 0. */
 const maxZeros = 50;
 
-/**
- * Returns every label combination of a metric. Returns none if a label has open values, or for more
- * than `maxZeros`.
- */
+/** Every combination of labels; none if a label has open values, or for more than `maxZeros`. */
 function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string>[] {
   let series: Record<string, string>[] = [{}];
   for (const [name, values] of Object.entries(labels)) {

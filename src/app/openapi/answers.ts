@@ -84,9 +84,7 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 
 type Kind = "text" | "json";
 
-/**
- * Strings are sent unchanged, all other values as JSON. A schema without a type is sent as JSON.
- */
+/** Strings are sent unchanged, other values as JSON. A schema without a type counts as JSON. */
 function kindsOf(
   given: JsonSchema,
   components: Components,
@@ -117,7 +115,7 @@ export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/** The schema may throw, for example because it calls another service. */
+/** Whether `output` accepts `undefined`. It may throw, for example because it calls a service. */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

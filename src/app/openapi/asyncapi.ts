@@ -169,7 +169,9 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   });
 }
 
-/** Draft-07 writes tuples differently, and ignores keywords beside a reference. */
+/**
+ * Converts to draft-07, which writes tuples differently and ignores keywords beside a reference.
+ */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)

@@ -91,9 +91,7 @@ export function createComponents(own: Schemas): Components {
   };
 }
 
-/**
- * Names that a library numbers have no meaning, and may depend on the order in which modules load.
- */
+/** Libraries generate numbered names, which may depend on the order in which modules load. */
 function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }

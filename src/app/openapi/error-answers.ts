@@ -49,10 +49,13 @@ export const errorSchemas: Schemas = Object.freeze({
 /** Errors that keelson's own handlers throw only if they declare them. */
 const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
-/** Codes of any status: parser errors of a container, and errors thrown with only a status. */
+/**
+ * Codes that any status can have: parser errors of a container, and errors thrown with only a
+ * status.
+ */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/** Error responses by status. `default` covers errors without a fixed status. */
+/** Returns the error responses by status. `default` covers errors without a fixed status. */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
@@ -97,7 +100,7 @@ function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchem
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Framework codes have the position of their table, the application's codes follow. */
+/** Position of a code: framework codes in the order of their table, then the application's. */
 function placeOf(code: string): number {
   const at = table.indexOf(code);
   return at === -1 ? table.length : at;
@@ -106,8 +109,9 @@ function placeOf(code: string): number {
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
- * `NotFound`, or `Own.NotFound` for keelson's own operations, which never throw errors with only a
- * status. `undefined` for codes of an application, whose response is not shared.
+ * Returns the name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own
+ * operations, which never throw errors with only a status. `undefined` if any code is an
+ * application's.
  */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
@@ -117,7 +121,10 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/** `also` is the body that one of keelson's own operations returns with the same status. */
+/**
+ * Returns a response with error codes. `also` is the body that one of keelson's own operations
+ * returns with the same status.
+ */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

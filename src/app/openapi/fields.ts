@@ -6,7 +6,7 @@ export interface Fields {
   readonly required: ReadonlySet<string>;
 }
 
-/** Follows references, `allOf` and alternatives. */
+/** Returns the members that a schema describes, also in references, `allOf` and alternatives. */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;
@@ -24,6 +24,7 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
   return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
 }
 
+/** Removes members from a schema, and expands its references. */
 export function withoutFields(
   given: JsonSchema,
   names: ReadonlySet<string>,

@@ -19,8 +19,7 @@ export async function importFrom(
     const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<
       Record<string, unknown>
     >; // safe: a module is an object
-    // Safe cast: the member is a function, and callers pass the arguments that the package
-    // documents.
+    // Safe cast: it is a function, and callers pass the arguments that the package documents.
     if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
     throw new Error(
       `the ${name} beside the application has no ${member}; install its latest version`,

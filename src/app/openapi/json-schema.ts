@@ -94,7 +94,7 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
-/** Keywords that the path in `where` omits. */
+/** Keywords that the path of a part omits. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */

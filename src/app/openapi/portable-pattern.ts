@@ -21,10 +21,7 @@ function rewritten(source: string): string {
   });
 }
 
-/**
- * Characters that stay escaped, because their escapes have, or may have, a meaning. A comma is part
- * of a quantifier.
- */
+/** Characters whose escapes have, or may have, a meaning. A comma is part of a quantifier. */
 const kept = /[A-Za-z0-9^$\\.*+?()[\]{}|/,]/;
 
 function isOfUnicodeMode(source: string): boolean {

@@ -44,7 +44,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** A body that arrives as the field `body`: text, bytes, or a JSON array. */
+/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -68,7 +68,10 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/** Encodes lists by repeating their name. Otherwise, clients join the values with commas. */
+/**
+ * Returns an encoding that repeats the name of a list for each value. By default, clients join the
+ * values with commas.
+ */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -123,7 +126,7 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** An empty path segment or body counts as missing, so strings need at least one character. */
+/** Requires at least one character, because an empty path segment or body counts as missing. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -139,7 +142,7 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/** In a query or form, a name that occurs once arrives as a string, not as a list. */
+/** Requires two items, because in a query or form a name that occurs once arrives as a string. */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const resolved = components.resolve(schema);
   return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2

@@ -22,7 +22,7 @@ export async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/** `false` only if the field accepts a value, but rejects the same value as a string. */
+/** Whether a field also accepts its values as strings, as far as the tried values show. */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,
@@ -35,9 +35,7 @@ async function takesText(
   return true;
 }
 
-/**
- * Values to try, some of which the schema may reject. None if the schema accepts strings anyway.
- */
+/** Values to try; the schema may reject some. None if the schema accepts strings anyway. */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
@@ -69,7 +67,7 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/** Ignores issues of other fields, and treats an exception as a rejection. */
+/** Whether a value is valid. Ignores issues of other fields. An exception counts as a rejection. */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

@@ -44,7 +44,7 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** If `.meta()` gives a part a type, that type is used. */
+/** Converts a zod schema. A part with a type in `.meta()` gets that type. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -87,8 +87,8 @@ function named(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * The JSON form of a type that zod does not describe, or the reason why JSON cannot represent it.
- * `undefined` for all other types.
+ * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
+ * represent it. `undefined` for all other types.
  */
 function inJson(
   { type, coerce, values }: Definition,
@@ -130,8 +130,8 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
 }
 
 /**
- * Patterns that would reject valid values: patterns with flags, and zod's IPv6 pattern, which lacks
- * `::ffff:192.0.2.1`.
+ * Returns the patterns that would reject valid values: those with flags, and zod's IPv6 pattern,
+ * which lacks `::ffff:192.0.2.1`.
  */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];

@@ -2,7 +2,7 @@ import { ValidationError } from "../../base/errors/errors.ts";
 import type { SetConfigOptions, UndoConfigOptions } from "../../parts/config/operate/change.ts";
 import type { ConfigHistoryOptions } from "../../parts/config/operate/config-history.ts";
 
-/** Input of all routes, whose values are checked by the functions that receive it. */
+/** Input of the configuration routes. The functions that receive it check its values. */
 export type ConfigInput = SetConfigOptions &
   UndoConfigOptions &
   ConfigHistoryOptions & { readonly value?: unknown; readonly key?: string };

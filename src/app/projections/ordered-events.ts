@@ -8,7 +8,7 @@ import {
 } from "../../parts/messages/kept-events.ts";
 
 /**
- * Allowance for clock skew between processes, in milliseconds. Events published later than this
+ * Allowance for clock skew between processes, in milliseconds. Events published more than this
  * after the rebuild's start reach the new version without a replay.
  */
 const marginMs = 60_000;

@@ -5,10 +5,7 @@ export interface ActiveVersion {
   readonly version: number;
   /** Random ID, new each time readers are switched to another version of the projection. */
   readonly revision: string;
-  /**
-   * Only for a tenant's own version: it is valid while the version of all tenants has this
-   * revision.
-   */
+  /** For a tenant's own version: valid while the version of all tenants has this revision. */
   readonly over?: string | undefined;
 }
 

@@ -6,7 +6,7 @@ import { effectiveVersion } from "./projections.ts";
 interface Switching {
   readonly store: ProjectionStore;
   readonly projection: Pick<ProjectionDeclaration, "name" | "version">;
-  /** Tenants with events that could not be counted, without `""`. */
+  /** Tenants with events that could not be counted, except `""`, which is no tenant. */
   readonly lost: readonly string[];
   readonly whole: readonly string[];
 }
@@ -29,7 +29,7 @@ export async function switchTo(
       for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
-  // Before the first activation, every tenant reads the declared version.
+  // Before the first activation, every tenant reads the declared version, so all tenants switch.
   if (before.all === undefined && tenantId !== undefined)
     return switchTo(switching, undefined, before);
   const revision = randomUUID();

@@ -10,7 +10,6 @@ import type { ActiveVersion, ProjectionStore, TenantVersions } from "./projectio
 
 type ProjectingScope = Pick<AmbientStore, "projecting">;
 
-/** Writes projections, and caches their active versions. */
 export interface Projections extends ActiveVersions {
   /**
    * Returns the active version, into which events are written besides the declared version. The
@@ -29,7 +28,7 @@ interface ProjectionsOptions {
   readonly clock: Clock;
 }
 
-/** Time during which an active version is cached, so a switch may go unnoticed, in milliseconds. */
+/** Lifetime of a cached active version, in milliseconds. A switch may go unnoticed as long. */
 const heldMs = 5_000;
 const mostHeld = 10_000;
 
@@ -74,10 +73,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   };
 }
 
-/**
- * Returns the version that a tenant's readers use. Its own version is valid until the version of
- * all tenants changes.
- */
+/** A tenant's own version is valid until the version of all tenants changes. */
 export function effectiveVersion({ all, own }: TenantVersions): ActiveVersion | undefined {
   return own !== undefined && own.over === all?.revision ? own : all;
 }
@@ -122,7 +118,7 @@ async function project(
     scope.projecting = undefined;
   }
   try {
-    // Safe cast: a mark is one action.
+    // Safe cast: a mark has one action, like each `CommitItem`.
     await ctx.commit(
       [...items, store.mark(projection.name, version, event, keptDays) as CommitItem],
       undefined,

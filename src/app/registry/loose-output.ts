@@ -85,8 +85,8 @@ const zodPlaces: ReadonlyMap<unknown, Places> = new Map<unknown, Places>([
 ]);
 
 /**
- * Reads zod 4 and zod/mini. Of zod 3, reads only the outermost object, because functions hide its
- * members.
+ * Supports zod 4 and zod/mini. Of zod 3, reads only the outermost object, because functions hide
+ * its members.
  */
 function zodParts(schema: unknown): Parts {
   const def = own(schema, "_zod", "def");
@@ -125,8 +125,7 @@ function valibotParts(schema: unknown): Parts {
       .slice(last)
       .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
-    // A later schema of the pipe determines the output. The pipe's first item is this schema
-    // itself.
+    // A later schema of the pipe determines the output. The first item is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
@@ -136,9 +135,7 @@ function valibotParts(schema: unknown): Parts {
   return { isLoose, parts: [...named(own(schema, "entries")), ...inner(schema, valibotPlaces)] };
 }
 
-/**
- * Reads the JSON form of a type. A type with an index signature is a record, so it is not loose.
- */
+/** Reads the JSON form of a type. A type with an index signature is a record, so not loose. */
 function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");

@@ -19,7 +19,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: OverridesOf<Features>;
   /**
-   * App-boot overrides from SSM Parameter Store, read at startup, ahead of `config`. Default: none.
+   * App-boot overrides from SSM Parameter Store, read at startup. They take precedence over
+   * `config`. Default: none.
    */
   readonly ssm?: {
     /** Path of the parameters: `/app` for `/app/<feature>/<key name>`. */
@@ -70,9 +71,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      * milliseconds. Default 10,000.
      */
     readonly waitMs?: number;
-    /**
-     * Header that deduplicates a write's retries, unless the write sets `once`. Default `either`.
-     */
+    /** Header that deduplicates retries, unless the write sets `once`. Default `either`. */
     readonly key?: OnceBy;
   };
   /** A container's shutdown phases (specification 3.1). */

@@ -3,10 +3,7 @@ import { runningKinds } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/**
- * Access to a table, ascending: `query` reads, `check` also checks conditions in commits, `write`
- * also writes.
- */
+/** Table access: `query` reads, `check` also checks conditions in commits, `write` also writes. */
 export type Reach = "query" | "check" | "write";
 
 /** Feature whose code runs, as a query or as code that may write. */
@@ -28,10 +25,7 @@ export function handlerRunners(
   return [{ feature, isQuery: kind === "query" }, ...(hooks.get(name) ?? []).map(writing)];
 }
 
-/**
- * Returns the features whose code runs under the full name of a handler, consumer, job or schedule;
- * `undefined` for any other name.
- */
+/** Returns the features whose code runs under a full name; `undefined` for an unknown name. */
 export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
@@ -47,9 +41,7 @@ function writing({ feature }: Pick<Runner, "feature">): Runner {
   return { feature, isQuery: false };
 }
 
-/**
- * Returns the access of runners to tables, by feature: the runners' features and those they use.
- */
+/** Returns the runners' access to the tables of each feature: their own and those they use. */
 export function reachOf(
   registry: Registry,
   runners: readonly Runner[],

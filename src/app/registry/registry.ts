@@ -30,10 +30,7 @@ import {
 import type { ScheduleDeclaration } from "../schedules/schedule.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 
-/**
- * All declarations of a set of features. Maps are by full name, such as `files.file.create`, unless
- * stated.
- */
+/** All declarations of some features. Maps are by full name (`files.file.create`) unless stated. */
 export interface Registry {
   readonly features: readonly FeatureDeclarations[];
   /** Configuration keys by identifier: `files:config:max-upload-size-mb`. */

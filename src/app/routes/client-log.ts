@@ -62,8 +62,7 @@ export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   route: "POST /log",
   access: access.authenticated,
   body: "json",
-  // Not deduplicated: a duplicate only writes a second line, and a claim per request would cost
-  // more.
+  // A duplicate only writes a second line, and a claim for each request would cost more.
   once: false,
 };
 

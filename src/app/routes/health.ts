@@ -58,7 +58,6 @@ export const healthRoutes = [
   ownQuery("health.live", "GET /health/live", access.everyone),
 ] as const;
 
-/** Reason of a failed check, for the log. */
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
 
 type Told = (name: string, failure: Failure | undefined) => void;

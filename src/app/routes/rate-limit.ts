@@ -1,6 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
 
-/** Limits the rate of each key, within this process. */
 export interface RateLimit {
   /**
    * Takes `count` tokens and returns 0. If too few are left, takes none and returns the seconds

@@ -1,4 +1,3 @@
-/** A field of a cron expression, and the names that can replace its numbers. */
 interface Field {
   readonly name: string;
   readonly least: number;

@@ -23,9 +23,7 @@ export interface FireTask {
 
 export type FireOutcome =
   | { readonly kind: "processed" }
-  /** The run was already done. */
   | { readonly kind: "skipped" }
   /** A duplicate is running, for at most `afterMs` milliseconds. */
   | { readonly kind: "handed-back"; readonly afterMs: number }
-  /** The run failed, and its error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };

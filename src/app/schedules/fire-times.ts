@@ -3,7 +3,7 @@ import { Cron } from "croner";
 export type FireTimes = ReturnType<typeof fireTimes>;
 
 /**
- * Creates functions that return the times of a schedule, in milliseconds since the epoch. Its hour
+ * Creates functions that return the times of a schedule, in milliseconds since the epoch. The hour
  * field determines the effect of a daylight saving change:
  *
  * | hours | examples | the clock skips a time | the clock repeats a time |
@@ -21,11 +21,10 @@ export function fireTimes(cron: string, timeZone: string) {
     fixedTimeRule: "no-wildcard",
   });
   return {
-    // Adds 1 ms, because `previousRuns` excludes a time equal to its argument, but not others in
-    // the same second.
+    // `previousRuns` excludes a time equal to its argument, but not others in the same second. So
+    // the argument is 1 ms later.
     /** Returns the last time up to and including `atMs`. */
     last: (atMs: number) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
-    /** Returns the first time after `atMs`. */
     next: (atMs: number) => times.nextRun(new Date(atMs))?.getTime(),
   };
 }

@@ -5,9 +5,7 @@ import type { Schedule } from "./schedules.ts";
 /** Minimum and maximum delay until the next check, in milliseconds. */
 const [leastMs, mostMs] = [20, 60_000];
 
-/**
- * Runs schedules when they are due. Resolves once `stop` has aborted and no schedule is running.
- */
+/** Runs schedules when they are due. Resolves once `stop` has aborted and no run is left. */
 export async function keepSchedules(
   schedules: readonly Schedule[],
   clock: Clock,
@@ -16,9 +14,7 @@ export async function keepSchedules(
   await Promise.all(schedules.map((schedule) => keep(schedule, clock, stop)));
 }
 
-/**
- * Checks a schedule at least once a minute, because another process may not have finished a run.
- */
+/** Checks at least once a minute, because another process may have left a run unfinished. */
 async function keep(schedule: Schedule, clock: Clock, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const { nextMs } = await schedule.look();

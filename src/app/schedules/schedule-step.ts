@@ -50,10 +50,7 @@ export function scheduleStep(
   return { kind: missed === "skip" && nowMs - atMs > graceMs ? "pass" : "fire", atMs };
 }
 
-/**
- * Returns the start of the next attempt, in milliseconds since the epoch; `undefined` if none is
- * left.
- */
+/** Start of the next attempt, in milliseconds since the epoch; `undefined` if none is left. */
 export function retryOf(attempts: number, nowMs: number): number | undefined {
   const afterMs = retriesMs[attempts - 1];
   return afterMs === undefined ? undefined : nowMs + afterMs;

@@ -4,7 +4,7 @@ import type { BegunFire, ScheduleRecord } from "./schedule-step.ts";
 
 /** Stores the last run of each schedule. Every method is atomic. */
 export interface ScheduleStore {
-  /** Reads a record, including every earlier write. */
+  /** Reads a record with strong consistency. */
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   /** Adds a record, unless one exists. */
   add(key: ClaimKey, lastMs: number): Promise<void>;
@@ -20,10 +20,8 @@ export interface ScheduleStore {
   /** Skips runs due up to `atMs`. Returns `false` if the record has changed since `lastMs`. */
   pass(key: ClaimKey, lastMs: number, atMs: number): Promise<boolean>;
   /**
-   * Records a run that another process has completed, unless a later run is done, or another run
-   * has begun.
+   * Marks a run of another process as done, unless a later run is done, or another run has begun.
    */
   skip(key: ClaimKey, atMs: number): Promise<void>;
-  /** Returns the item of a transaction that marks a run as done. */
   done(key: ClaimKey, atMs: number): TransactionItem;
 }

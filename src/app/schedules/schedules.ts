@@ -33,7 +33,7 @@ export interface Looked {
     | "fired"
     /** Another process is doing this run, or has done it. */
     | "elsewhere"
-    /** The run will be retried. Its error is logged. */
+    /** The run, or the check, failed and will be retried. The error is logged. */
     | "failed"
     /** The run will not be retried. */
     | "gave-up";

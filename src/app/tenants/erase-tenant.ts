@@ -2,6 +2,7 @@ import type { StoredItem } from "./stored-item.ts";
 import { firstState, maxDeletes, type Walk, type WalkState, walkTables } from "./walk.ts";
 
 interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
+  /** State of an interrupted erasure to resume. */
   readonly begun?: WalkState | undefined;
   readonly isDryRun: boolean;
 }

@@ -2,6 +2,7 @@ import { dynamoJson } from "./stored-item.ts";
 import { firstState, type Walk, type WalkState, walkTables } from "./walk.ts";
 
 export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
+  /** State of an interrupted export to resume. */
   readonly begun?: WalkState | undefined;
   readonly write: (lines: string) => Promise<void>;
 }

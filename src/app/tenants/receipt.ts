@@ -24,7 +24,7 @@ interface TableReceipt {
   /** Declared name of the table. */
   readonly table: string;
   readonly tableName: string;
-  /** Rows of all tenants, in all passes. */
+  /** Rows read, of all tenants and in all passes. */
   readonly scanned: number;
   readonly rows: number;
 }

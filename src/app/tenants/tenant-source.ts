@@ -27,9 +27,14 @@ export interface TenantSource {
     readonly names: Readonly<Record<string, string>>;
     readonly values: StoredItem;
   };
+  /** Attributes that `verdict` reads besides the key. */
   readonly looksAt: readonly string[];
-  /** Returns the owner of a row, `untold` if the row does not show it. */
+  /**
+   * Returns the owner of a row: this tenant, another tenant, or `untold` if the row does not show
+   * it.
+   */
   readonly verdict: (item: StoredItem) => Verdict;
+  /** Returns a row as it is exported, without secrets and proofs. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 

@@ -12,6 +12,7 @@ export interface TenantRows {
   remove(source: TenantSource, rows: readonly StoredItem[]): Promise<void>;
 }
 
+/** DynamoDB's limit for one call of `remove`. */
 export const maxDeletes = 25;
 
 export interface RowPage {
