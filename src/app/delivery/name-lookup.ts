@@ -119,7 +119,6 @@ function addressesIn(answer: PromiseSettledResult<string[]>, family: 4 | 6): Loo
   return answer.value.slice(0, mostOfFamily).map((address) => ({ address, family }));
 }
 
-/** Alternates between the families, like Node. */
 function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[] {
   return Array.from({ length: mostOfFamily }, (_, index) => [one[index], other[index]])
     .flat()

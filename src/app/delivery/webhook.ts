@@ -92,7 +92,6 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
 interface Sending {
   readonly request: WebhookRequest;
   readonly url: URL;
-  /** The URL as error messages show it. */
   readonly place: string;
   readonly signal: AbortSignal;
 }

@@ -92,9 +92,9 @@ interface HandlerOptions<
    */
   readonly errors?: Readonly<Record<string, number>>;
   /**
-   * Status of a plain result, from 200 to 399. In a list such as `[200, 304]`, the first is the
-   * status of a plain result, and the handler sets the others in a `reply`. Default: 200, and 204
-   * for `undefined`.
+   * Status of a plain result, from 200 to 399. In a list such as `[200, 304]`, the first is for
+   * plain results, and the handler sets the others in a `reply`. Default: 200, and 204 for
+   * `undefined`.
    */
   readonly status?: number | readonly number[];
   /** Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are strings. */

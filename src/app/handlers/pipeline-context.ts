@@ -59,12 +59,15 @@ export type StepResult<Result> = Result extends string | number | boolean | null
         : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
- * The `ctx` of every handler (specification 2.6). `Caller` depends on the access rule: `User` for
- * `access.everyone`, `AuthenticatedUser` for the stricter rules. In consumers, jobs and handlers
- * without a route, it is `User`.
+ * The `ctx` of every handler (specification 2.6). `Caller` follows the access rule: `User` for
+ * `access.everyone`, `AuthenticatedUser` for stricter rules. Without a route, and in consumers and
+ * jobs, it is `User`.
  */
 export interface PipelineContext<Caller extends User = User> {
-  /** DynamoDB document client. Reaches only the caller's rows in tables with `tenant: true`. */
+  /**
+   * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the
+   * caller's tenant.
+   */
   readonly db: Database;
   /**
    * Returns a database that reaches the rows of every tenant, and logs `tenant.crossed` with the

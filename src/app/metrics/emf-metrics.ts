@@ -69,7 +69,6 @@ export function emfSink(
   const lines = new Map<string, Line>();
   /** Lines by labels. A series always passes the same labels object. */
   let known = new WeakMap<SeriesLabels, Line>();
-  /** Lines that have values. */
   const filled = new Set<Line>();
   const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
     const entries = Object.entries(labels);

@@ -9,6 +9,5 @@ export interface Measuring {
    * `metrics`, if there is no exporter.
    */
   readonly observer: ((clock: Clock) => RunObserver) | undefined;
-  /** Name of a required package that is not installed. */
   readonly missing: string | undefined;
 }

@@ -115,7 +115,9 @@ export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/** Whether `output` accepts `undefined`. It may throw, for example because it calls a service. */
+/**
+ * Whether `output` accepts `undefined`. Its validation may throw, because it may call a service.
+ */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

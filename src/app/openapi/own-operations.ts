@@ -5,7 +5,6 @@ import type { JsonSchema, Schemas } from "./schema.ts";
 
 /** Parts of one of keelson's own operations that its handler does not declare. */
 export interface OwnOperation {
-  /** Default: derived from the name. */
   readonly summary?: string;
   readonly description: string;
   readonly input?: JsonSchema;

@@ -170,7 +170,6 @@ export function messageProblems(registry: Registry): BootProblem[] {
   ];
 }
 
-/** Whether a server sends anything over the bus or the queues. */
 export function usesMessages(registry: Registry): boolean {
   const { events, consumers, jobs, channels, hasWebhooks } = registry;
   return hasWebhooks || [events, consumers, jobs, channels].some(({ size }) => size > 0);

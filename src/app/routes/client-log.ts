@@ -8,7 +8,6 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRateLimit } from "./rate-limit.ts";
 
-/** Maximum number of records per request. */
 const maxRecords = 100;
 /** Rate limit of records per user: the burst, and the refill per second. */
 const rate = { burst: 500, perSecond: 10 };

@@ -5,7 +5,6 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
 /** One scheduled run, under the claim of its time. */
 export interface FireTask {
-  /** Namespace and ID of the claim's key. */
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;

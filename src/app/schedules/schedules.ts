@@ -35,7 +35,6 @@ export interface Looked {
     | "elsewhere"
     /** The run, or the check, failed and will be retried. The error is logged. */
     | "failed"
-    /** The run will not be retried. */
     | "gave-up";
   /** Time of the next check, in milliseconds since the epoch. */
   readonly nextMs: number;

@@ -21,7 +21,6 @@ export interface TenantReceipt {
 export type TenantAction = "export" | "erase" | "count";
 
 interface TableReceipt {
-  /** Declared name of the table. */
   readonly table: string;
   readonly tableName: string;
   /** Rows read, of all tenants and in all passes. */

@@ -7,7 +7,6 @@ import type { WalkState } from "./walk.ts";
 export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
-  /** Physical table names, in order. */
   readonly tables: readonly string[];
 }
 
