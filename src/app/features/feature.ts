@@ -81,7 +81,7 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/** Features without exports share one type, so an array inferred from one accepts the others. */
+/** Features without exports share one type, so an array inferred from one accepts all of them. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**

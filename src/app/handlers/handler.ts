@@ -73,8 +73,8 @@ interface HandlerOptions<
   Sent,
 > {
   /**
-   * Any Standard Schema. The handler receives its output, or the raw input as `unknown` if there is
-   * no schema.
+   * Any Standard Schema. The handler receives the schema's output, or without a schema the raw
+   * input as `unknown`.
    */
   readonly input?: DeclaredInput<Input, Name>;
   /**

@@ -82,7 +82,7 @@ export function twoWords(rule: string, form: string, example: string): Requireme
   return { accepts: isTwoWords, rule, wrong, fix, isRequired: true };
 }
 
-/** Returns the name, or for a value that is not a string its quoted form. */
+/** Returns the name, or the quoted form of a value that is not a string. */
 export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }

@@ -8,7 +8,7 @@ interface Meter {
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
-/** Labels of OpenTelemetry, which defines some labels as numbers. */
+/** Labels as OpenTelemetry has them: it defines some labels as numbers. */
 type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {
@@ -89,8 +89,8 @@ function takerOf(
 }
 
 /**
- * Creates a function that converts labels to attributes, `integers` to numbers. It caches the
- * result, because a series always passes the same labels object.
+ * Creates a function that converts labels to attributes, and those in `integers` to numbers. It
+ * caches the result, because a series always passes the same labels object.
  */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;

@@ -63,7 +63,7 @@ export async function zodSchema(
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
   };
   const options = { unrepresentable: "any", override };
-  // Safe cast: it only makes the member optional.
+  // Safe cast: it only makes `jsonSchema` optional.
   const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>;
   if (jsonSchema !== undefined)
     return openIntersections(named(jsonSchema[side]({ target, libraryOptions: options })));

@@ -48,7 +48,7 @@ export interface ProjectionOptions {
 export interface Projection {
   /**
    * Makes a string for the keys of the projection's rows from its name, its version and the parts.
-   * In the projection's own handlers, this is the version being written; elsewhere, it is the
+   * In the projection's own handlers, the version is the one being written; elsewhere, it is the
    * active version, up to five seconds stale.
    * @throws Error if no handler is running, because the version depends on the server; TypeError
    * for parts that are not strings.

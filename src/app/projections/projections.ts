@@ -28,7 +28,7 @@ interface ProjectionsOptions {
   readonly clock: Clock;
 }
 
-/** Lifetime of a cached active version, in milliseconds. A switch may go unnoticed as long. */
+/** Lifetime of a cached active version, in milliseconds. A switch may go unnoticed that long. */
 const heldMs = 5_000;
 const mostHeld = 10_000;
 

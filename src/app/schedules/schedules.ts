@@ -89,7 +89,7 @@ class OneSchedule implements Schedule {
   readonly #times: FireTimes;
   /**
    * Key of the schedule's record. It contains `cron` and `timeZone`: if these change, a schedule
-   * starts a new record, and no run of the old one is missed.
+   * starts a new record, and no run of the old record counts as missed.
    */
   readonly #key: ClaimKey;
 

@@ -18,7 +18,7 @@ export const maxDeletes = 25;
 export interface RowPage {
   readonly items: readonly StoredItem[];
   readonly scanned: number;
-  /** Absent on the last page. */
+  /** Start of the next page. Absent on the last page. */
   readonly next?: StoredItem | undefined;
 }
 
