@@ -12,7 +12,6 @@ interface Webhook {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Lookups of host names, limited per tenant and shared by all webhooks of a runtime. */
 type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
 
 export function builtInChannels(

@@ -8,7 +8,6 @@ const mostOfTenant = 4;
 const [attemptMs, attempts] = [1_000, 3];
 /** Wait for the other address family once one family has responded, in milliseconds. */
 const otherFamilyMs = 250;
-/** Maximum number of addresses used per family. */
 const mostOfFamily = 16;
 
 const loopback: readonly LookupAddress[] = [

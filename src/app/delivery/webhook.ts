@@ -18,7 +18,6 @@ const reservedHeader =
 export interface WebhookRequest {
   /** Target: https, at most 2,048 characters, without credentials. */
   readonly url: string;
-  /** ID of the delivery, the same in each attempt. */
   readonly id: string;
   /** Body, sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;

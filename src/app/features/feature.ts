@@ -45,9 +45,7 @@ type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
 export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
-/** A kind of declaration, whose names are unique in a server. */
 export interface Kind<Item> {
-  /** Word for such a declaration in problems: `table`. */
   readonly what: string;
   readonly nameOf: (item: Item) => string;
 }

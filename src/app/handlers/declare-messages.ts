@@ -45,7 +45,6 @@ export function event(
   };
 }
 
-/** Maximum of `keepDays`. With `keep: true`, events are kept forever. */
 const mostKeptDays = 3_650;
 
 function keptDaysOf(key: string, options: unknown, report: Report): number | undefined {

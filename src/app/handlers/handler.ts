@@ -79,10 +79,9 @@ interface HandlerOptions<
   readonly input?: DeclaredInput<Input, Name>;
   /**
    * Any Standard Schema. keelson validates the result before it commits or stores anything, and
-   * sends the schema's output, with its defaults and transforms and without the members that it
-   * removes. A result that does not match is a 500 `response_mismatch`. If the handler returns a
-   * `Response`, keelson validates only the JSON body of a 2xx, not streams, bytes, redirects or
-   * errors.
+   * sends the schema's output, with its defaults and transforms and without removed members. A
+   * result that does not match is a 500 `response_mismatch`. Of a `Response`, only the JSON body of
+   * a 2xx is validated, not streams, bytes, redirects or errors.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**

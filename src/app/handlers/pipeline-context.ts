@@ -60,8 +60,8 @@ export type StepResult<Result> = Result extends string | number | boolean | null
 
 /**
  * The `ctx` of every handler (specification 2.6). `Caller` follows the access rule: `User` for
- * `access.everyone`, `AuthenticatedUser` for stricter rules. Without a route, and in consumers and
- * jobs, it is `User`.
+ * `access.everyone`, and in consumers, jobs and handlers without a route, otherwise
+ * `AuthenticatedUser`.
  */
 export interface PipelineContext<Caller extends User = User> {
   /**
@@ -106,8 +106,7 @@ export interface PipelineContext<Caller extends User = User> {
    * @param result - a value, a `reply`, or a `Response`.
    * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError
    * beyond the limits and TypeError for an invalid item, both before anything is sent. Error for a
-   * second commit in a run, and in queries. The error of an effect that the run started earlier and
-   * that fails.
+   * second commit in a run, and in queries. The error of an earlier effect of the run that fails.
    * @example
    * return ctx.commit([{ Put: { TableName: table.name, Item: row } }], reply(file, { status: 201 }));
    */

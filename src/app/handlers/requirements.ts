@@ -12,7 +12,6 @@ export type Problem = (rule: string, message: string, fix: string) => void;
 export interface Requirement {
   readonly accepts: (value: unknown) => boolean;
   readonly rule: string;
-  /** End of the problem's message. Default: `is` and the value. */
   readonly wrong?: string | ((value: unknown) => string);
   readonly fix: string;
   readonly isRequired?: boolean;
@@ -82,7 +81,6 @@ export function twoWords(rule: string, form: string, example: string): Requireme
   return { accepts: isTwoWords, rule, wrong, fix, isRequired: true };
 }
 
-/** Returns the name, or the quoted form of a value that is not a string. */
 export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }

@@ -78,7 +78,6 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined;
 }
 
-/** Replaces patterns by portable ones, and removes patterns that have no portable form. */
 function withPatterns(
   schema: JsonSchema,
   patterns: ReadonlyMap<unknown, string | undefined>,

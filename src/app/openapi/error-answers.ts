@@ -100,7 +100,6 @@ function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchem
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Position of a code: framework codes in the order of their table, then the application's. */
 function placeOf(code: string): number {
   const at = table.indexOf(code);
   return at === -1 ? table.length : at;

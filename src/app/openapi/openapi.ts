@@ -16,7 +16,6 @@ export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
 export interface OpenApiOptions {
   readonly own: readonly DeclaredHandler[];
-  /** Directory from which the application's packages are resolved. */
   readonly from?: string;
 }
 

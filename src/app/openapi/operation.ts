@@ -34,7 +34,6 @@ export function operationOf(
   };
 }
 
-/** `files.file.download-url` becomes `File: download url`. */
 function summaryOf(name: string): string {
   const words = name
     .slice(name.indexOf(".") + 1)

@@ -3,7 +3,6 @@ import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** Parts of one of keelson's own operations that its handler does not declare. */
 export interface OwnOperation {
   readonly summary?: string;
   readonly description: string;

@@ -164,7 +164,6 @@ function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   return { description, ...bodyOf(body, schemas[body], false) };
 }
 
-/** Whether every field can be written as a string, as in a query. */
 function isOfTexts({ properties }: Fields, components: Components): boolean {
   return [...properties.values()].every((given) => {
     const schema = components.resolve(given);

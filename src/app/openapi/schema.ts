@@ -53,7 +53,6 @@ export function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
   return Array.isArray(parts) ? parts.map(asSchema) : [];
 }
 
-/** Converts the boolean schemas `true` and `false` to objects. */
 export function asSchema(value: unknown): JsonSchema {
   if (isObject(value)) return value;
   return value === false ? { not: {} } : {};

@@ -34,7 +34,6 @@ interface Definition {
   }[];
 }
 
-/** Argument of zod's `override`, which changes the JSON Schema in place. */
 interface Said {
   readonly zodSchema: ZodSchema;
   readonly jsonSchema: Record<string, unknown>;

@@ -9,7 +9,6 @@ export interface ActiveVersion {
   readonly over?: string | undefined;
 }
 
-/** Active version of all tenants, and the tenant's own version if it has one. */
 export interface TenantVersions {
   readonly all?: ActiveVersion;
   readonly own?: ActiveVersion;
@@ -26,7 +25,6 @@ export interface RebuildState {
   readonly tenant: string;
   readonly after: string;
   readonly replayed: number;
-  /** Tenants with events that could not be counted. */
   readonly lost?: readonly string[];
 }
 

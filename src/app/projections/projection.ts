@@ -26,8 +26,8 @@ import type { TenantOf } from "../handlers/tenant-table.ts";
 /** Options of a projection. */
 export interface ProjectionOptions {
   /**
-   * Version of the projection, a whole number from 1. `keelson projection rebuild` builds a new
-   * version while readers keep using the active version.
+   * Whole number from 1. `keelson projection rebuild` builds a new version while readers keep using
+   * the active version.
    */
   readonly version: number;
   /**

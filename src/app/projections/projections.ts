@@ -38,7 +38,6 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
 
-  /** Returns the active version, or `undefined` before the first activation. */
   const active = (name: string, tenantId: string | undefined): Promise<number | undefined> => {
     const key = JSON.stringify([name, tenantId]);
     const known = held.get(key);

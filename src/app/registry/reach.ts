@@ -6,7 +6,6 @@ import type { Registry } from "./registry.ts";
 /** Table access: `query` reads, `check` also checks conditions in commits, `write` also writes. */
 export type Reach = "query" | "check" | "write";
 
-/** Feature whose code runs, as a query or as code that may write. */
 export interface Runner {
   readonly feature: string;
   readonly isQuery: boolean;

@@ -6,7 +6,6 @@ export interface RoutedHandler<Handler = HandlerDeclaration> {
   readonly target: Handler;
 }
 
-/** Returns the handlers that have a well-formed route. */
 export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
   handlers: Iterable<Handler>,
 ): RoutedHandler<Handler>[] {

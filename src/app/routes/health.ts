@@ -76,7 +76,6 @@ async function runChecks(
   return Object.fromEntries(await Promise.all([...checks].map(run)));
 }
 
-/** Runs a check until its timeout, or until the process drains. */
 async function runCheck(check: ReadyCheck, draining: AbortSignal): Promise<Failure | undefined> {
   const ended = Promise.withResolvers<typeof tooLate>();
   const end = () => ended.resolve(tooLate);

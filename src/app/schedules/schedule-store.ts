@@ -6,7 +6,6 @@ import type { BegunFire, ScheduleRecord } from "./schedule-step.ts";
 export interface ScheduleStore {
   /** Reads a record with strong consistency. */
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
-  /** Adds a record, unless one exists. */
   add(key: ClaimKey, lastMs: number): Promise<void>;
   /**
    * Records an attempt and returns the number of attempts of this run. `undefined` if this or a

@@ -38,7 +38,6 @@ export interface Looked {
     | "gave-up";
   /** Time of the next check, in milliseconds since the epoch. */
   readonly nextMs: number;
-  /** Error of the last attempt, if the schedule gave up. */
   readonly reason?: string;
 }
 

@@ -7,7 +7,6 @@ export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
   readonly write: (lines: string) => Promise<void>;
 }
 
-/** Content of an export's first line. */
 interface ExportHeader {
   readonly tenant: string;
   /** Start of the export, in ISO 8601. */

@@ -7,7 +7,6 @@ export function textOf(item: StoredItem, attribute: string): string | undefined 
   return item[attribute]?.S;
 }
 
-/** Returns an item as JSON in DynamoDB's format, with bytes as Base64. */
 export function dynamoJson(item: StoredItem): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, jsonOf(value)]));
 }

@@ -103,7 +103,6 @@ const outOfReach: readonly string[] = [
 type TenantRowsIn = Pick<TenantSource, "filter" | "verdict"> &
   Partial<Pick<TenantSource, "looksAt" | "exported">>;
 
-/** A partition key, or the prefix of several keys. */
 type Partition = { readonly is: string } | { readonly begins: string };
 
 function configPartitions(tenantId: string): readonly Partition[] {
@@ -118,7 +117,6 @@ function configPartitions(tenantId: string): readonly Partition[] {
   ];
 }
 
-/** Finds rows by their partition keys, which contain the tenant. */
 function byPartition(
   { partitionKey }: TableDeclaration,
   partitions: readonly Partition[],
@@ -146,7 +144,6 @@ function byPartition(
   };
 }
 
-/** Finds rows of a keelson table by their `tenantId`. */
 function byTenantId(tenantId: string): TenantRowsIn {
   return {
     filter: {

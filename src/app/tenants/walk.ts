@@ -35,9 +35,7 @@ export interface WalkState {
 }
 
 export interface TableCount {
-  /** Rows scanned, in all passes. */
   readonly scanned: number;
-  /** Rows of the tenant, in all passes. */
   readonly rows: number;
   /** Rows without a known owner, in the last pass. */
   readonly untold: number;
