@@ -23,6 +23,7 @@ import {
 // The casts of options are safe: wrong types are reported, and a server with problems is never
 // built.
 
+/** Names of the channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 export function event(

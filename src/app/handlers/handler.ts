@@ -96,7 +96,10 @@ interface HandlerOptions<
    * `undefined`.
    */
   readonly status?: number | readonly number[];
-  /** Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are strings. */
+  /**
+   * Handles calls. Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are
+   * strings.
+   */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
     input: StandardSchemaV1.InferOutput<Input>,

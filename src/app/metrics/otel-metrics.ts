@@ -8,7 +8,6 @@ interface Meter {
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
-/** Labels as OpenTelemetry has them: it defines some labels as numbers. */
 type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {

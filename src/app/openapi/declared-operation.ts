@@ -13,6 +13,5 @@ export interface DeclaredOperation {
   readonly own: OwnOperation | undefined;
   readonly input: JsonSchema | undefined;
   readonly output: JsonSchema | undefined;
-  /** Whether `output` accepts `undefined`, which means an empty response. */
   readonly mayBeNothing: boolean;
 }

@@ -48,7 +48,7 @@ export interface SchemaReader {
 }
 
 /**
- * Creates a reader that loads a library's converter with the first schema of that library.
+ * Creates a reader that loads a library's converter with its first schema.
  *
  * @param from - directory in which packages are looked up before keelson's own location, usually
  * the application's. Default: the working directory of the process.
@@ -94,7 +94,7 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
-/** Keywords that the path of a part omits. */
+/** Keywords that the path in `where` omits. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */

@@ -3,7 +3,7 @@ import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
  * Marks fields that requests send as strings, but whose schema rejects numbers or booleans as
- * strings, because their JSON Schema does not show this.
+ * strings: their JSON Schema does not show this.
  */
 export async function withRefusedTexts(
   schema: StandardSchemaV1,

@@ -61,7 +61,6 @@ function portable({ pattern, ...rest }: Said): JsonSchema {
 /** Validations of times without seconds or a time zone, which the formats of RFC 3339 require. */
 const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
-/** Transformations from string to string, and transformations that only affect types. */
 const keepsType: readonly string[] = [
   ...["brand", "flavor", "readonly", "normalize"],
   ...["trim", "trim_start", "trim_end", "to_lower_case", "to_upper_case"],

@@ -6,8 +6,8 @@ export const isolationVariable = "KEELSON_ISOLATION_ROLE";
 /**
  * Returns the ARN of the role whose sessions reach only the rows of one tenant, or `undefined` if
  * AWS does not enforce isolation.
- * @param isDeployed - whether the server runs in production in an AWS account. Elsewhere, only the
- * environment variable can name a role, because the embedded stack has none.
+ * @param isDeployed - production in an AWS account. Elsewhere, only the environment variable can
+ * name a role, because the embedded stack has none.
  * @throws Error if a deployed server requests isolation without a role.
  */
 export function isolationRole(

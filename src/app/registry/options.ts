@@ -55,7 +55,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   };
   readonly log?: LogOptions;
   /**
-   * Metrics, see `docs/observe.md`. In Lambda, setting it enables CloudWatch metrics, which incur
+   * Metrics, see `docs/observe.md`. In Lambda, this option enables CloudWatch metrics, which incur
    * costs. Default: none.
    */
   readonly metrics?: MetricsOptions;

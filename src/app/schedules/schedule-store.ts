@@ -4,7 +4,6 @@ import type { BegunFire, ScheduleRecord } from "./schedule-step.ts";
 
 /** Stores the last run of each schedule. Every method is atomic. */
 export interface ScheduleStore {
-  /** Reads a record with strong consistency. */
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   add(key: ClaimKey, lastMs: number): Promise<void>;
   /**
