@@ -38,6 +38,7 @@ export interface FeatureDeclarations {
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
+  /** Invalid declarations, which `buildServer` reports together. */
   readonly problems: readonly BootProblem[];
 }
 
