@@ -12,7 +12,6 @@ interface Webhook {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Lookups limited per tenant, shared by all webhooks of a runtime. */
 type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
 
 export function builtInChannels(
@@ -72,7 +71,7 @@ async function sendWebhook(
       body: JSON.stringify(body),
       secret,
       nowMs: Date.now(),
-      // Without `tracestate`: data of other systems must not reach third parties.
+      // Omits `tracestate`, because data of other systems must not reach third parties.
       headers: { "x-request-id": ctx.requestId, traceparent: ctx.trace.headers().traceparent },
       allowHttp,
       allowPrivate,

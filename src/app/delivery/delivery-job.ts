@@ -3,7 +3,6 @@ import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 
-/** Creates the job that every delivery is: it sends the message through its channel. */
 export function createDeliveryJob(
   channels: ReadonlyMap<string, ChannelDeclaration>,
 ): JobDeclaration {
@@ -13,13 +12,13 @@ export function createDeliveryJob(
     input: { "~standard": { version: 1, vendor: "keelson", validate: (value) => ({ value }) } },
     dedupScope: "tenant",
     dedupKey: (payload) => {
-      const { channel, key } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: `ctx.delivery` created it
+      const { channel, key } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: `ctx.delivery` created the payload
       return `${channel}:${key}`;
     },
     run: async (ctx, payload, { jobId }) => {
       const { channel, message } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: a job's payload is an object
       const declaration = channels.get(channel);
-      // Not permanent: another version of the application may have the channel.
+      // Not a `PermanentError`, because another version of the application may have the channel.
       if (declaration === undefined) throw new Error(`there is no channel ${channel}`);
       const refuse = (problems: string) =>
         new PermanentError(`the message does not fit the channel (${problems})`);

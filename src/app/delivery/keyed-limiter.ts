@@ -10,7 +10,7 @@ interface Lane {
   readonly waiting: Set<() => void>;
 }
 
-/** Runs up to `most` calls at a time per key. The others wait, first come, first served. */
+/** Creates a limiter that runs up to `most` calls per key at a time, in order of arrival. */
 export function createKeyedLimiter(most: number): KeyedLimiter {
   const lanes = new Map<string, Lane>();
   return async (key, signal, run) => {
@@ -20,7 +20,7 @@ export function createKeyedLimiter(most: number): KeyedLimiter {
     if (lane.running < most) lane.running += 1;
     else await slot(lane, signal);
     try {
-      // It may have aborted while the slot was handed over.
+      // The signal may have aborted while the slot was handed over.
       signal.throwIfAborted();
       return await run();
     } finally {

@@ -2,13 +2,12 @@ import type { LookupAddress } from "node:dns";
 import { systemCode } from "../../base/errors/system-code.ts";
 import { createKeyedLimiter } from "./keyed-limiter.ts";
 
-/** Concurrent lookups per tenant. Further ones wait. */
+/** Maximum number of concurrent lookups per tenant. Other lookups wait. */
 const mostOfTenant = 4;
-/** Initial timeout of a DNS query, in milliseconds, and attempts. */
+/** Timeout of the first attempt of a DNS query, in milliseconds, and number of attempts. */
 const [attemptMs, attempts] = [1_000, 3];
-/** Wait for the other address family once one has responded, in milliseconds. */
+/** Wait for the other address family once one family has responded, in milliseconds. */
 const otherFamilyMs = 250;
-/** Addresses used per family. */
 const mostOfFamily = 16;
 
 const loopback: readonly LookupAddress[] = [
@@ -16,7 +15,7 @@ const loopback: readonly LookupAddress[] = [
   { address: "::1", family: 6 },
 ];
 
-/** Resolves to at least one address. Ends when the signal aborts. */
+/** Resolves a host name to at least one address. Ends when the signal aborts. */
 export type NameLookup = (
   hostname: string,
   signal: AbortSignal,
@@ -25,14 +24,15 @@ export type NameLookup = (
 export interface NameLookupOptions {
   /** IP addresses of DNS servers, with a port if not 53. Default: the machine's. */
   readonly servers?: readonly string[] | undefined;
-  /** Default: the machine's. */
+  /** Path of the hosts file. Default: the machine's. */
   readonly hostsFile?: string;
 }
 
 /**
- * Creates lookups of names that an untrusted party chose, limited per tenant. `dns.lookup` cannot
- * be canceled and shares four threads per process, which names of a dead zone block until the
- * machine's resolver times out. These lookups hold a socket, and end with their signal.
+ * Creates lookups of host names that an untrusted party chose, limited per tenant. `dns.lookup`
+ * cannot be canceled, and it shares four threads per process, which names of an unresponsive zone
+ * block until the machine's resolver times out. These lookups use a socket instead, and end with
+ * their signal.
  *
  * Local names come from the hosts file and `localhost` (RFC 6761), not from search domains or mDNS.
  */
@@ -59,7 +59,7 @@ function machineHostsFile(): string {
     : "/etc/hosts";
 }
 
-/** On each lookup, like the machine: running containers receive new lines. */
+/** Reads the file on each lookup, like the machine: running containers receive new lines. */
 async function hostsAddresses(path: string, name: string): Promise<LookupAddress[]> {
   const text = await process
     .getBuiltinModule("node:fs/promises")
@@ -75,7 +75,7 @@ async function hostsAddresses(path: string, name: string): Promise<LookupAddress
   });
 }
 
-/** A resolver per lookup, because `cancel` ends all queries of one. */
+/** Queries DNS servers with a new resolver, because `cancel` ends all queries of a resolver. */
 async function askServers(
   servers: readonly string[] | undefined,
   name: string,
@@ -118,14 +118,13 @@ function addressesIn(answer: PromiseSettledResult<string[]>, family: 4 | 6): Loo
   return answer.value.slice(0, mostOfFamily).map((address) => ({ address, family }));
 }
 
-/** Alternates between the families, like Node. */
 function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[] {
   return Array.from({ length: mostOfFamily }, (_, index) => [one[index], other[index]])
     .flat()
     .filter((address) => address !== undefined);
 }
 
-/** The most specific failure, or `ENOTFOUND`, like `dns.lookup`, if addresses are only missing. */
+/** The most specific failure, or `ENOTFOUND`, like `dns.lookup`, if there are just no addresses. */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>
     answer.status === "rejected" ? [answer.reason] : [],

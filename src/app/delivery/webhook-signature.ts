@@ -6,12 +6,12 @@ interface SignedMessage {
   readonly id: string;
   readonly timestampSeconds: number;
   readonly body: string;
-  /** Base64 after `whsec_`, otherwise the key itself. */
+  /** Signing key: Base64 after `whsec_`, otherwise the text itself. */
   readonly secret: string;
 }
 
 /**
- * Returns the `webhook-signature` of Standard Webhooks (https://www.standardwebhooks.com).
+ * Returns the `webhook-signature` header of Standard Webhooks (https://www.standardwebhooks.com).
  * @throws TypeError for a secret without bytes, with which anyone could sign.
  */
 export function signWebhook({ id, timestampSeconds, body, secret }: SignedMessage): string {

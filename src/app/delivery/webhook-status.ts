@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 
 const maxAnswerBytes = 64 * 1024;
 
-/** Settles when the connection closes. A received status counts, whatever its body. */
+/** Resolves to the response's status when the connection closes, even after a truncated body. */
 export function statusOf(outgoing: ClientRequest): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | undefined;
@@ -11,7 +11,7 @@ export function statusOf(outgoing: ClientRequest): Promise<number> {
       status = response.statusCode;
       drop(response, outgoing);
     });
-    // An unrequested status 101.
+    // A status 101 that the request did not ask for.
     outgoing.on("upgrade", (response) => {
       status = response.statusCode;
       outgoing.destroy();
@@ -29,7 +29,6 @@ function drop(response: IncomingMessage, outgoing: ClientRequest): void {
     bytes += chunk.length;
     if (bytes > maxAnswerBytes) outgoing.destroy();
   });
-  // A truncated body does not concern the delivery. Node may not always tolerate a missing
-  // listener.
+  // A truncated body does not affect the delivery, but Node may require a listener for its error.
   response.on("error", () => {});
 }

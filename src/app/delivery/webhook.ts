@@ -9,41 +9,40 @@ import { statusOf } from "./webhook-status.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
-/** In milliseconds and as a share of the whole timeout. */
+/** Limits of the name lookup: in milliseconds, and as a share of the whole timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
-// Headers that frame the request or are signed.
+// Headers that frame the request or are signed, so callers cannot set them.
 const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
 export interface WebhookRequest {
-  /** At most 2,048 characters, https, without credentials. */
+  /** Target: https, at most 2,048 characters, without credentials. */
   readonly url: string;
-  /** The same for each attempt. */
   readonly id: string;
-  /** Sent unchanged, as `application/json` unless `headers` says otherwise. */
+  /** Body, sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;
-  /** Without it, the request is not signed. */
+  /** Signing secret. Without a secret, the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
-  /** None that frames the request, and no `webhook-*`. */
+  /** Additional headers: none that frames the request, and no `webhook-*`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly allowHttp: boolean;
   /** Allows addresses that are not public, for development. */
   readonly allowPrivate: boolean;
-  /** From the name lookup to the end of the response headers. */
+  /** Limit from the start of the name lookup to the end of the response headers. */
   readonly timeoutMs: number;
-  /** Has half of `timeoutMs`, and at most 5 s. */
+  /** Name lookup, which may take half of `timeoutMs`, and at most 5 s. */
   readonly lookup: NameLookup;
-  /** Wraps sending in a span, whose `traceparent` it may pass to `send`. */
+  /** Runs `send` in a span, and may pass the span's `traceparent` to `send`. */
   readonly around?: (
     url: URL,
     send: (traceparent: string | undefined) => Promise<number>,
   ) => Promise<number>;
 }
 
-/** Failed delivery. Its message contains neither the secret nor the URL's query. */
+/** A failed delivery. The message contains neither the secret nor the URL's query. */
 export class WebhookError extends Error {
-  /** For a timeout, a failed connection, 429 and 5xx. No retry can succeed after anything else. */
+  /** Whether a retry may succeed: after a timeout, a failed connection, 429 or 5xx. */
   readonly isRetryable: boolean;
   constructor(message: string, isRetryable: boolean, cause?: unknown) {
     super(message, { cause });
@@ -53,9 +52,9 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a connection of its own, signed according to Standard Webhooks. A URL from
- * an untrusted party cannot reach targets behind this machine: keelson follows no redirects, uses
- * no proxy, and connects to the addresses it checked without a second lookup.
+ * Posts a webhook over a new connection, signed according to Standard Webhooks. A URL from an
+ * untrusted party cannot reach internal targets: keelson follows no redirects, uses no proxy, and
+ * connects to the addresses it checked without a second lookup.
  *
  * | event | outcome |
  * |---|---|
@@ -92,7 +91,6 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
 interface Sending {
   readonly request: WebhookRequest;
   readonly url: URL;
-  /** The URL for messages. */
   readonly place: string;
   readonly signal: AbortSignal;
 }
@@ -101,7 +99,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   if (text.length > maxUrlLength)
     throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
   const url = URL.parse(text);
-  // Without the URL, any part of which may be a secret.
+  // The message omits the URL, any part of which may be a secret.
   if (url === null)
     throw permanent(
       "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",
@@ -113,7 +111,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   return url;
 }
 
-/** The query and credentials may be secrets. */
+/** Returns the URL without query and credentials, which may be secrets. */
 function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
@@ -128,7 +126,7 @@ async function send(sending: Sending): Promise<number> {
   const outgoing = clientRequest(sending, addresses);
   const write = () => outgoing.end(request.body);
   outgoing.once("socket", (socket: Socket) => {
-    // Checked again before the request is written, however Node connects.
+    // Checks the address again before the request is written, however Node has connected.
     socket.once("connect", () => {
       const peer = String(socket.remoteAddress);
       if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
@@ -165,7 +163,7 @@ async function addressesOf({ request, url, place }: Sending): Promise<readonly L
   }
 }
 
-/** Node does not write before `end`. */
+/** The request is not written before `end`. */
 function clientRequest(
   { request, url, place, signal }: Sending,
   addresses: readonly LookupAddress[],
@@ -177,15 +175,15 @@ function clientRequest(
       method: "POST",
       headers: headersOf(request),
       signal,
-      // An agent of its own: no shared or kept connection, no proxy of the environment.
+      // A new agent: no connection is shared or kept, and no proxy of the environment is used.
       agent: false,
-      // Has Node ask `lookup` for all addresses, regardless of the process's settings.
+      // Makes Node ask `lookup` for all addresses, regardless of the process's settings.
       autoSelectFamily: true,
       lookup: (_hostname, _options, callback) => callback(null, [...addresses]),
     };
     return client.request(url, options);
   } catch (cause) {
-    // Safe: Node only throws errors here. They name a header, but not its value.
+    // Safe cast: Node throws only errors here. Their messages name a header, but not its value.
     throw permanent(`${place}: ${(cause as Error).message}`, cause);
   }
 }
@@ -213,7 +211,10 @@ function statusError(place: string, status: number): WebhookError {
   );
 }
 
-/** The message may reach the URL's author, who must not learn internal addresses. */
+/**
+ * Only the cause names the address: the message may reach the URL's author, who must not learn
+ * internal addresses.
+ */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(
     `${place}: the host has an address that is not public`,

@@ -24,20 +24,20 @@ import type { ScheduleOptions } from "../schedules/schedule.ts";
  */
 export interface FeatureBuilder<Name extends string = string> {
   /**
-   * Declares configuration keys (specification 2.1) and returns their handles. A further call can
-   * declare computed keys that read these.
+   * Declares configuration keys (specification 2.1) and returns their handles. A second call can
+   * declare computed keys that read the keys of the first call.
    */
   config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
     readonly keys: Keys;
-    // Not `ConfigHandles<Keys>`: editors show this form on hover.
+    // Not `ConfigHandles<Keys>`, so that editors show the handles on hover.
   }): {
     readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value>
       ? ConfigKeyHandle<Value>
       : never;
   };
   /**
-   * Declares a DynamoDB table with string keys, and its indexes. With `tenant: true`, keys start
-   * with their tenant, and handlers reach only the caller's.
+   * Declares a DynamoDB table with string keys, and its indexes. With `tenant: true`, each key
+   * starts with a tenant, and handlers reach only the rows of the caller's tenant.
    */
   table<
     const Index extends string = never,
@@ -48,19 +48,19 @@ export interface FeatureBuilder<Name extends string = string> {
     name: string,
     options: TableOptions<Index, Partition, Sort, Tenant>,
   ): DeclaredTable<Index, Partition, Sort, Tenant>;
-  /** Declares a handler that only reads, `<entity>.<operation>`. */
+  /** Declares a handler that only reads, named `<entity>.<operation>`. */
   query<
     const Operation extends string,
     Input extends StandardSchemaV1,
     Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Output>, // what an editor completes
+    const Result = Awaitable<Output>, // the type that editors complete
     Rule extends AccessRule = AccessRule,
     Sent = Output,
   >(
     name: Operation,
     options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
   ): void;
-  /** Declares a handler that changes something, `<entity>.<operation>`. */
+  /** Declares a handler that changes something, named `<entity>.<operation>`. */
   write<
     const Operation extends string,
     Input extends StandardSchemaV1,
@@ -73,18 +73,18 @@ export interface FeatureBuilder<Name extends string = string> {
     options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
   ): void;
   /**
-   * Hooks into a write of any feature, by its full name. All hooks of a write run under its claim,
-   * in the order of the features, but not in a replay.
+   * Extends a write of any feature, given by its full name. All hooks of a write run under the
+   * write's claim, in the order of the features, but not when a stored answer is replayed.
    * @example
    * r.hook("files.file.create", { before: async (ctx, file) => refuseWhereFull(ctx, file) });
    */
   hook<Write extends keyof Writes>(write: Write, options: HookOptions<Write>): void;
   /**
-   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload,
-   * an object without a `requestId`, is checked when published and when consumed.
-   * @param options - `{ keepDays: 30 }` or `{ keep: true }` stores each event in the commit that
-   * publishes it, for `ctx.events` and projections, as two of the commit's 100 items. Default:
-   * deleted once dispatched.
+   * Declares an event named `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its
+   * payload, an object without a `requestId`, is validated when published and when consumed.
+   * @param options - `{ keepDays: 30 }` or `{ keep: true }` keeps each event for `ctx.events` and
+   * projections. A kept event is two of the 100 items of the commit that publishes it. Default:
+   * events are deleted once dispatched.
    */
   event<const Type extends string>(
     type: Type,
@@ -92,28 +92,31 @@ export interface FeatureBuilder<Name extends string = string> {
     options?: EventOptions,
   ): void;
   /**
-   * Declares a consumer, `<feature>.<entity>.<name>`. It handles each event once (specification
-   * 6.4), although events arrive repeatedly and in any order.
+   * Declares a consumer with the full name `<feature>.<entity>.<name>`. It handles each event once
+   * (specification 6.4), although events arrive repeatedly and in any order.
    */
   on<Type extends keyof Events>(
     type: Type,
     name: string,
     handler: (ctx: PipelineContext, event: EventOf<Type>) => Awaitable<unknown>,
   ): void;
-  /** Declares a job, `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
+  /** Declares a job named `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
   job<const Operation extends string, Input extends StandardSchemaV1>(
     name: Operation,
     options: JobOptions<Input, `${Name}.${Operation}`>,
   ): void;
-  /** Declares a scheduled handler, `<entity>.<operation>`. Each fire runs once across processes. */
+  /**
+   * Declares a scheduled handler named `<entity>.<operation>`. Only one process runs it at each
+   * time.
+   */
   schedule(name: string, options: ScheduleOptions): void;
   /**
-   * Declares a projection, `<entity>.<name>`: rows of the application's tables, computed from kept
-   * events, each counted once. Its handle makes the keys of these rows.
+   * Declares a projection named `<entity>.<name>`: rows of the application's tables, computed from
+   * kept events, each of which counts once. The returned handle makes the keys of these rows.
    */
   projection(name: string, options: ProjectionOptions): Projection;
   /**
-   * Declares a metric, `<entity>.<name>`, for `ctx.metrics.add` by its full name,
+   * Declares a metric named `<entity>.<name>`. `ctx.metrics.add` takes its full name,
    * `<feature>.<entity>.<name>`.
    */
   metric(name: string, options?: MetricOptions): void;

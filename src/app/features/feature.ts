@@ -34,11 +34,11 @@ export interface FeatureDeclarations {
   readonly channels: readonly ChannelDeclaration[];
   readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
-  /** Features whose tables it uses, besides its own. */
+  /** Access to the tables of other features, by the feature's name. */
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
-  /** `buildServer` reports all of them together. */
+  /** Invalid declarations, which `buildServer` reports together. */
   readonly problems: readonly BootProblem[];
 }
 
@@ -46,9 +46,7 @@ type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
 export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
-/** Kind of declarations, with names that are unique in a server. */
 export interface Kind<Item> {
-  /** In problems. */
   readonly what: string;
   readonly nameOf: (item: Item) => string;
 }
@@ -57,7 +55,7 @@ export function named(what: string): Kind<{ readonly name: string }> {
   return { what, nameOf: ({ name }) => name };
 }
 
-/** In the order in which duplicate names are reported. */
+/** All kinds, in the order in which duplicate names are reported. */
 export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
   configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
   handlers: named("handler"),
@@ -71,26 +69,23 @@ export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = O
   metrics: named("metric"),
 });
 
-/** Kinds that run under their full names, which are unique among all of them. */
+/** Kinds whose declarations run under their full names, which are unique across these kinds. */
 export const runningKinds = ["handlers", "consumers", "jobs", "schedules"] as const;
 
 const declarationsOf = Symbol.for("keelson.feature");
 
-/** The properties that `declare` returned, and the declarations. */
+/** A defined feature, with the properties that `declare` returned. */
 export type Feature<Members = unknown, Name extends string = string> = Members & {
   readonly name: Name;
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/**
- * All features without exports share one type, so an array inferred from one of them accepts the
- * others.
- */
+/** Features without exports share one type, so an array inferred from one accepts all of them. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**
- * Defines a feature. `declare` runs immediately, and the properties of its result become the
- * feature's. `buildServer` reports all invalid declarations together.
+ * Defines a feature. `declare` runs immediately, and the properties of its result become properties
+ * of the feature. `buildServer` reports all invalid declarations together.
  * @throws TypeError if `declare` returns a property named `name`.
  * @example
  * const hello = defineFeature("hello", (r) => {
@@ -110,7 +105,7 @@ export function defineFeature<
   declare: (r: FeatureBuilder<Name>) => Members | void,
   options?: FeatureOptions,
 ): Feature<Members, NameOf<Members, Name>> {
-  // Safe: one empty list for each kind.
+  // Safe cast: the object has one empty list for each kind.
   const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
     readonly [Name in keyof Kinds]: Declared<Name>[];
   };
@@ -118,7 +113,7 @@ export function defineFeature<
   const problems: BootProblem[] = [];
   const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
 
-  // In plain JavaScript, options can be anything. Each function checks them.
+  // In plain JavaScript, options can have any type, so each function checks its options.
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
@@ -127,13 +122,13 @@ export function defineFeature<
         key,
         Object.freeze({ id, definition }) satisfies ConfigKeyHandle<unknown>,
       ]);
-      // Safe: one handle per declared key. The value type is a phantom.
+      // Safe cast: there is one handle per declared key, and the value type has no runtime form.
       return Object.freeze(Object.fromEntries(handles)) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
       const made = table(tableName, options, report);
       declared.tables.push(made);
-      // Safe: only a table with tenants has tenant keys.
+      // Safe cast: only a table with `tenant: true` has tenant keys, at runtime and in its type.
       return tableHandle(made) as never;
     },
     query: (operation, options) =>
@@ -180,7 +175,7 @@ export function defineFeature<
     hooks,
     problems,
   };
-  // Safe: the literal has exactly the members of `Feature<Members, Name>`.
+  // Safe cast: the literal has exactly the members of `Feature<Members, Name>`.
   return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<
     Members,
     NameOf<Members, Name>
@@ -193,7 +188,7 @@ const asynchronous = Object.freeze({
   fix: "declare everything in a function that is not async",
 });
 
-/** `undefined` for a value that `defineFeature` did not create. */
+/** Returns a feature's declarations, or `undefined` for a value not made by `defineFeature`. */
 export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
   if (typeof feature !== "object" || feature === null) return undefined;
   return (feature as Partial<Feature>)[declarationsOf];

@@ -11,13 +11,12 @@ export type TableUse = "read" | "write";
 /** Options of a feature. */
 export interface FeatureOptions {
   /**
-   * Other features whose tables this feature's handlers use: `{ orders: "read" }`. Generated roles
-   * allow no others. Queries run by `ctx.query` count. Default: none.
+   * Other features whose tables this feature's handlers use, also through queries run by
+   * `ctx.query`: `{ orders: "read" }`. Generated roles allow access to no others. Default: none.
    */
   readonly uses?: Readonly<Record<string, TableUse>>;
 }
 
-/** Boot checks that the features exist. */
 export function featureUses(options: unknown, report: Report): ReadonlyMap<string, TableUse> {
   if (options === undefined) return new Map();
   const key = "defineFeature";
@@ -41,7 +40,6 @@ export function featureUses(options: unknown, report: Report): ReadonlyMap<strin
   return new Map(Object.entries(uses) as [string, TableUse][]); // safe: other values are reported, and a server with problems is never built
 }
 
-/** Reports features that use themselves or that the server does not have. */
 export function useProblems(
   features: readonly { readonly name: string; readonly uses: ReadonlyMap<string, TableUse> }[],
 ): BootProblem[] {

@@ -13,7 +13,7 @@ interface Hooked {
 const run = aFunction("pass async (ctx, input) => ...");
 const hookRequirements = { before: run, commit: run, after: run };
 
-/** Registers a hook. Boot checks that the write exists. */
+/** Declares a hook. Boot checks that the write exists. */
 export function hook(
   feature: string,
   write: unknown,
@@ -24,7 +24,7 @@ export function hook(
   const key = hookKey(name);
   const problem = problemsOf(key, report);
   const given = knownOptions(key, options, Object.keys(hookRequirements), report);
-  // Safe: wrong types are reported below, and a server with problems is never built.
+  // Safe cast: `requireOptions` reports wrong types, and a server with problems is never built.
   const { before, commit, after } = given as unknown as HookDeclaration;
   if ([before, commit, after].every((run) => run === undefined))
     problem("hook-empty", "it does nothing", "pass before, commit or after, each a function");
@@ -32,7 +32,6 @@ export function hook(
   return { feature, write: name, before, commit, after };
 }
 
-/** Reports hooks on names that are not writes of this server. */
 export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
   const writes = [...handlers.values()]
     .filter(({ kind }) => kind === "write")

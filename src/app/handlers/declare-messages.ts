@@ -20,10 +20,10 @@ import {
   twoWords,
 } from "./requirements.ts";
 
-// Each cast of an option is safe: wrong types are already reported, and a server with problems is
-// never built.
+// The casts of options are safe: wrong types are reported, and a server with problems is never
+// built.
 
-/** Channels that every server has. */
+/** Names of the channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 export function event(
@@ -46,7 +46,6 @@ export function event(
   };
 }
 
-/** Longest retention of an event, in days. `keep: true` keeps events longer. */
 const mostKeptDays = 3_650;
 
 function keptDaysOf(key: string, options: unknown, report: Report): number | undefined {
@@ -60,7 +59,7 @@ function keptDaysOf(key: string, options: unknown, report: Report): number | und
   return undefined;
 }
 
-/** Registers a consumer. Boot checks that its event is declared. */
+/** Declares a consumer. Boot checks that its event is declared. */
 export function consumer(
   feature: string,
   type: string,

@@ -19,7 +19,7 @@ import {
   requireOptions,
 } from "./requirements.ts";
 
-/** Registers the keys of one `r.config` call. Boot checks the rules of each key. */
+/** Declares the keys of one `r.config` call. Boot checks each definition. */
 export function configKeys(
   feature: string,
   options: unknown,
@@ -109,7 +109,7 @@ export function handler(
   requireOptions(given, statusRequirements, problem);
   routeProblems(kind, given, problem);
   requireOptions(given, repeatRequirements, problem);
-  // Safe: wrong types are already reported, and a server with problems is never built.
+  // Safe cast: wrong types are already reported, and a server with problems is never built.
   const {
     input,
     output,
@@ -160,7 +160,7 @@ function areReplayHeaders(names: unknown): boolean {
 function errorProblems(errors: Readonly<Record<string, unknown>>, problem: Problem): void {
   for (const [code, status] of Object.entries(errors)) {
     const shown = `${JSON.stringify(code.slice(0, 100))} of \`errors\``;
-    const own = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : status; // safe: `hasOwn` checked it
+    const own = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : status; // safe cast: `hasOwn` found the code
     const isError = Number.isInteger(status) && Number(status) >= 400 && Number(status) <= 599;
     if (own !== status) {
       problem("errors", `${shown} is keelson's own`, `use ${own}, or another code`);

@@ -1,6 +1,6 @@
 import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "./pipeline-context.ts";
 
-/** Side effects of a run. */
+/** Side effects that a handler can start. */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
   enqueue(

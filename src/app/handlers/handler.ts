@@ -10,12 +10,12 @@ import type { PipelineContext } from "./pipeline-context.ts";
 /** A value, or a promise that resolves to one. */
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** Results of a handler: its output, a `reply` with that output, or a web `Response`. */
+/** Value that a handler may return: its output, a `reply` with that output, or a web `Response`. */
 export type Answer<Output> = Output | Reply<Output> | Response;
 
 /**
  * Return type of a handler: `Given` as inferred if it fits `Output`, otherwise a string literal
- * type that no result matches. The compiler then prints that one line instead of seven.
+ * type that no result matches, so that the compiler prints that one line instead of seven.
  */
 type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
@@ -23,10 +23,10 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
     ? Given
     : `the result does not match \`output\`: ${Misfits<Exclude<Settled<Given>, Response>, Unwritten<Output>>}`;
 
-/** Like `Awaited`, for promises only: a fifth of the type instantiations. */
+/** Like `Awaited`, but only for promises, which takes a fifth of the type instantiations. */
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
 
-/** The schema, or an error message if the entry of `Queries` or `Writes` contradicts it. */
+/** The `input` schema, or an error message if the entry of `Queries` or `Writes` contradicts it. */
 type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
   ? [Queries[Name]["input"]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
@@ -35,7 +35,7 @@ type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name e
     ? WriteInput<Input, Name>
     : Input;
 
-/** Hooks receive the output of the schema, and the schema accepts their changed input. */
+/** Like `DeclaredInput`. The schema's output must also match the input that hooks receive. */
 type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & string> = [
   Writes[Name]["input"],
   StandardSchemaV1.InferOutput<Input>,
@@ -44,8 +44,8 @@ type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & stri
   : `${Name} has another input in Writes`;
 
 /**
- * Schema from the handler's result to the sent body. An entry of `Queries` or `Writes` declares the
- * sent type.
+ * The `output` schema, which converts the result to the sent body, or an error message if the entry
+ * of `Queries` or `Writes` declares another body.
  */
 type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Queries
   ? [Sent] extends [Queries[Name]["output"]]
@@ -57,7 +57,7 @@ type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Querie
       : `${Name} has another output in Writes`
     : StandardSchemaV1<Output, Sent>;
 
-/** Result of a handler without an `output` schema. */
+/** Result type of a handler without an `output` schema, from `Queries` or `Writes`. */
 export type DeclaredOutput<Name extends string> = Name extends keyof Queries
   ? Queries[Name]["output"]
   : Name extends keyof Writes
@@ -73,30 +73,32 @@ interface HandlerOptions<
   Sent,
 > {
   /**
-   * Any Standard Schema. The handler receives its output, or the raw input as `unknown` without a
-   * schema.
+   * Any Standard Schema. The handler receives the schema's output, or without a schema the raw
+   * input as `unknown`.
    */
   readonly input?: DeclaredInput<Input, Name>;
   /**
-   * Any Standard Schema. It validates the result before keelson commits or stores anything, and its
-   * output is sent: without removed members, with defaults and transforms. A result that does not
-   * fit is a 500 `response_mismatch`. Of a `Response`, it checks only the JSON body of a 2xx, not
-   * streams, bytes, redirects or errors.
+   * Any Standard Schema. keelson validates the result before it commits or stores anything, and
+   * sends the schema's output, with its defaults and transforms and without removed members. A
+   * result that does not match is a 500 `response_mismatch`. Of a `Response`, only the JSON body of
+   * a 2xx is validated, not streams, bytes, redirects or errors.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**
-   * Status of each error code of the handler: `{ out_of_stock: 409 }`. Outside production, an error
-   * that neither this list nor the OpenAPI document has is logged once, as `error.undeclared`.
-   * Default: none.
+   * Status of each error code that the handler throws: `{ out_of_stock: 409 }`. Outside production,
+   * keelson logs an error that is neither in this list nor in the OpenAPI document once, as
+   * `error.undeclared`. Default: none.
    */
   readonly errors?: Readonly<Record<string, number>>;
   /**
-   * Status of a plain result, from 200 to 399. In a list such as `[200, 304]`, further statuses are
-   * those that the handler sets in a `reply`. Default: 200, and 204 for `undefined`.
+   * Status of a plain result, from 200 to 399. In a list such as `[200, 304]`, the first is for
+   * plain results, and the handler sets the others in a `reply`. Default: 200, and 204 for
+   * `undefined`.
    */
   readonly status?: number | readonly number[];
   /**
-   * `ctx.user` follows `access`: under every rule except `access.everyone`, its IDs are strings.
+   * Handles calls. Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are
+   * strings.
    */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
@@ -107,7 +109,7 @@ interface HandlerOptions<
 interface Routed<Rule extends AccessRule> {
   /** Method and pattern: `GET /files/:id`. */
   readonly route: string;
-  /** Callers of the route, and of the query through `ctx.query`. */
+  /** Rule that decides who may call the route, and the query through `ctx.query`. */
   readonly access: Rule;
 }
 
@@ -118,8 +120,8 @@ interface Unrouted {
 
 /**
  * Options of a query, which only reads and whose route is a GET. `Output` and `Sent` are the input
- * and output types of the `output` schema, `Result` is what the handler returns, a promise or not,
- * and `Name` the full name, as in {@link Queries}.
+ * and output types of the `output` schema. `Result` is the handler's return type, a promise or not.
+ * `Name` is the full name, as in {@link Queries}.
  */
 export type QueryOptions<
   Input extends StandardSchemaV1,
@@ -131,8 +133,8 @@ export type QueryOptions<
 > = HandlerOptions<Input, Output, Result, Rule, Name, Sent> & (Routed<Rule> | Unrouted);
 
 /**
- * Options of a write, whose route is a POST, PUT, PATCH or DELETE. Type parameters as in {@link
- * QueryOptions}, with `Name` as in {@link Writes}.
+ * Options of a write, whose route is a POST, PUT, PATCH or DELETE. The type parameters have the
+ * same meaning as in {@link QueryOptions}. `Name` is the full name, as in {@link Writes}.
  */
 export type WriteOptions<
   Input extends StandardSchemaV1,
@@ -144,43 +146,46 @@ export type WriteOptions<
 > = HandlerOptions<Input, Output, Result, Rule, Name, Sent> &
   Repeats &
   (
-    | (Routed<Rule> & { /** Default `json`. */ readonly body?: BodyKind })
+    | (Routed<Rule> & { /** Format of the body. Default `json`. */ readonly body?: BodyKind })
     | (Unrouted & { readonly body?: never })
   );
 
 /** Deduplication of a write's retries (specification 6.6). */
 interface Repeats {
   /**
-   * Header that deduplicates, or a required key, and how long a retry receives the first answer.
-   * Default: the server's `once.key`, for five minutes.
+   * Header that deduplicates retries, or a required key with the time during which a retry receives
+   * the first answer. Default: the server's `once.key`, for five minutes.
    */
   readonly once?: OnceBy | RequiredKey;
-  /** Encrypts the stored answer with the key ring. Default: plain data. */
+  /** Encrypts the stored answer with the key ring. Default: the answer is stored unencrypted. */
   readonly replay?: "encrypted";
-  /** Headers for a retry besides `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  /**
+   * Headers that a retry receives besides `content-type`, `location`, `etag`, `link` and
+   * `cache-control`.
+   */
   readonly replayHeaders?: readonly string[];
 }
 
-/** Types are checked in the declaration. */
+/** A declared query or write, with its types erased. */
 export interface HandlerDeclaration {
   readonly kind: "query" | "write";
   readonly feature: string;
-  /** `<feature>.<entity>.<operation>`. */
+  /** Full name, `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
   readonly output: StandardSchemaV1 | undefined;
   readonly errors?: Readonly<Record<string, number>>;
-  /** That of a plain result first. `undefined`: 200, or 204 for an `undefined` result. */
+  /** Success statuses, a plain result's status first. `undefined`: 200, or 204 without a result. */
   readonly status?: readonly number[] | undefined;
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
-  /** `undefined`: the server's setting. */
+  /** If `undefined`, the server's `once.key` applies. */
   readonly once?: OnceBy | RequiredKey | undefined;
   readonly replay?: "encrypted" | undefined;
-  /** In lower case. */
+  /** Header names in lower case. */
   readonly replayHeaders?: readonly string[];
-  /** Whether the fingerprint of an input may be stored. Default: always. */
+  /** Whether a claim may store the fingerprint of an input. Default: always. */
   readonly isClaimable?: (input: unknown) => boolean;
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
 }

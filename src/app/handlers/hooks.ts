@@ -3,18 +3,18 @@ import type { Writes } from "../../base/types/names.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
-/** The `ctx` of `before` and `commit`. It has no `commit`, because a hook returns its items. */
+/** The `ctx` of the hooks `before` and `commit`. Hooks return items instead of committing them. */
 export type HookContext = Omit<PipelineContext, "commit">;
 
-/** The `ctx` of `after`. The run has committed, so no effect can join its commit. */
+/** The `ctx` of the hook `after`, without the effects of a commit, which has already happened. */
 export type AfterHookContext = Omit<PipelineContext, "commit" | "publish" | "delivery" | "step">;
 
-/** Extensions of a write of any feature. At least one is required. */
+/** Functions that extend a write of any feature. At least one is required. */
 export interface HookOptions<Name extends keyof Writes> {
   /**
-   * Runs before the handler. Returns nothing, or a changed input such as `{ ...input, title }`,
-   * which the write's `input` schema checks again: with the new value of each changed member, and
-   * the client's original value of every other one.
+   * Runs before the handler. Returns nothing, or a changed input such as `{ ...input, title }`. The
+   * write's `input` schema validates a changed input again: the new value of each changed member,
+   * and the client's original value of every other member.
    * @throws a typed error to refuse the write.
    */
   readonly before?: (
@@ -25,8 +25,9 @@ export interface HookOptions<Name extends keyof Writes> {
     Writes[Name]["input"] | ChangedInput<Writes[Name]["input"], Writes[Name]["accepted"]> | void
   >;
   /**
-   * Returns items for the transaction of `ctx.commit`, or otherwise for the one that completes the
-   * write's claim. `result` is the body that it stores. May be called again for another attempt.
+   * Returns items for the transaction of `ctx.commit` or, if the handler does not call it, of the
+   * commit that completes the write's claim. `result` is the response body that this transaction
+   * stores. keelson may call the hook again for another attempt.
    */
   readonly commit?: (
     ctx: HookContext,
@@ -34,9 +35,9 @@ export interface HookOptions<Name extends keyof Writes> {
     result: Writes[Name]["output"],
   ) => Awaitable<readonly CommitItem[]>;
   /**
-   * Runs at most once, after the result is recorded. The answer waits up to 2 seconds for it and
-   * never changes. A failure is logged as `hook.after_failed`. Use an event or a job for what must
-   * happen.
+   * Runs at most once, after the result is stored. The answer waits up to 2 seconds for the hook
+   * and never changes. A failure is logged as `hook.after_failed`. For work that must happen, use
+   * an event or a job.
    */
   readonly after?: (
     ctx: AfterHookContext,
@@ -45,14 +46,14 @@ export interface HookOptions<Name extends keyof Writes> {
   ) => Awaitable<unknown>;
 }
 
-/** Each member is a new value for the schema, or one that the schema returned. */
+/** Each member of a changed input is a new value, or the value that the schema returned. */
 type ChangedInput<Input, Accepted> = {
   readonly [Key in keyof Input]: Input[Key] | (Key extends keyof Accepted ? Accepted[Key] : never);
 };
 
 export interface HookDeclaration {
   readonly feature: string;
-  /** Full name. */
+  /** Full name of the write. */
   readonly write: string;
   readonly before: ((ctx: PipelineContext, input: unknown) => unknown) | undefined;
   readonly commit: ((ctx: PipelineContext, input: unknown, result: unknown) => unknown) | undefined;

@@ -4,7 +4,7 @@ import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
-/** Schema of an event. Its output is the payload of the type in {@link Events}. */
+/** Schema of an event, whose output is the payload that {@link Events} declares for the type. */
 export type EventSchema<Type extends string> = Type extends keyof Events
   ? StandardSchemaV1<unknown, Events[Type]>
   : StandardSchemaV1;
@@ -17,14 +17,16 @@ export type EventOptions =
 /** Event that a consumer receives. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
-/** The schema, or an error message if it rejects the payload of the entry in {@link Jobs}. */
+/** A job's `input` schema, or an error message if it rejects the payload in {@link Jobs}. */
 type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
   ? [Jobs[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
     : `${Name} has another payload in Jobs`
   : Input;
 
-/** The schema, or an error message if it rejects the message of the entry in {@link Channels}. */
+/**
+ * A channel's `input` schema, or an error message if it rejects the message in {@link Channels}.
+ */
 type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels
   ? [Channels[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
@@ -42,15 +44,19 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
     ctx: PipelineContext,
     payload: StandardSchemaV1.InferOutput<Input>,
   ) => Awaitable<unknown>;
-  /** Jobs of a tenant with equal keys are duplicates. Default: the whole payload. */
+  /**
+   * Returns the deduplication key. Jobs of a tenant with equal keys are duplicates. Default: the
+   * whole payload.
+   */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
   /**
-   * `tenant`, the default: equal jobs of two users in a tenant are duplicates. `user`: they are
-   * not.
+   * With `tenant`, the default, equal jobs of two users in a tenant are duplicates. With `user`,
+   * they are not.
    */
   readonly dedupScope?: "tenant" | "user";
   /**
-   * Jobs with equal keys run one after another, in the order they were enqueued. Default: no order.
+   * Returns the ordering key. Jobs with equal keys run one after another, in the order they were
+   * enqueued. Default: no order.
    */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
@@ -77,23 +83,23 @@ export interface EventDeclaration {
   readonly feature: string;
   readonly type: string;
   readonly schema: StandardSchemaV1;
-  /** In days, or `Infinity`. Absent if the event is not kept. */
+  /** Retention in days; `Infinity` for `keep: true`. Absent if the event is not kept. */
   readonly keptDays?: number;
 }
 
 export interface ConsumerDeclaration {
   readonly feature: string;
-  /** `<feature>.<entity>.<operation>`. */
+  /** Full name: `<feature>.<entity>.<name>`, or `<projection>:<event type>`. */
   readonly name: string;
   readonly type: string;
-  /** Handles the event instead of `run`. */
+  /** Projection that handles the event instead of `run`. */
   readonly projection?: ProjectionDeclaration;
   readonly run: (ctx: PipelineContext, event: SharedEvent) => unknown;
 }
 
 export interface JobDeclaration {
   readonly feature: string;
-  /** `<feature>.<entity>.<operation>`. */
+  /** Full name, `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1;
   readonly run: (
@@ -117,7 +123,7 @@ export interface ChannelDeclaration {
   ) => unknown;
 }
 
-/** The `ctx` of a projection. Its only effects are the items it returns. */
+/** The `ctx` of a projection. It lacks all effects, because a projection only returns items. */
 export type ProjectionContext = Omit<
   PipelineContext,
   "commit" | "publish" | "enqueue" | "delivery" | "request"
@@ -125,7 +131,7 @@ export type ProjectionContext = Omit<
 
 /** Run of a projection for one of its versions. */
 export interface ProjectionRun {
-  /** The declared version, or another one that is still active. */
+  /** Version to write: the declared version, or another version that is still active. */
   readonly version: number;
 }
 
@@ -133,7 +139,7 @@ export interface ProjectionDeclaration {
   readonly feature: string;
   readonly name: string;
   readonly version: number;
-  /** By event type. */
+  /** Handlers by event type. */
   readonly on: ReadonlyMap<
     string,
     (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown

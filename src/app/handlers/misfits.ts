@@ -1,13 +1,13 @@
 import type { Reply } from "../../parts/http/reply.ts";
 
-/** Recursively read-only: literal arrays are, and keelson never changes a result. */
+/** Read-only form of a type, which also accepts literal arrays. keelson never changes a result. */
 export type Unwritten<Value> = Value extends (...given: never) => unknown
   ? Value
   : Value extends object
     ? { readonly [Name in keyof Value]: Unwritten<Value[Name]> }
     : Value;
 
-/** Members that do not fit. */
+/** Names of the result's members that do not match `Output`, for an error message. */
 export type Misfits<Result, Output> = Known<
   MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
 >;

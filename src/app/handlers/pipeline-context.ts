@@ -12,9 +12,10 @@ import type { IfUnknown } from "../../parts/once/step.ts";
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
   /**
-   * Sends a message through a channel, at least once. Stored by `commit`, or when the handler
-   * returns, and dropped if the handler throws or answers 400 or above, or if the commit fails.
-   * @param options.key - drops a message with the same channel, tenant and key within a day.
+   * Sends a message through a channel, at least once. The message is stored by `commit`, or when
+   * the handler returns. It is dropped if the handler throws or answers 400 or above, or if the
+   * commit fails.
+   * @param options.key - deduplicates messages with the same channel, tenant and key within a day.
    * Default: every call is a separate message, except when a run is retried.
    * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared
    * channel, after `commit` has started, and in a query.
@@ -32,14 +33,14 @@ export interface EnqueueOptions {
   readonly delaySeconds?: number;
   /** Time at which the job is due, up to a year ahead. A past time means now. */
   readonly at?: Date;
-  /** Tenant of the job and of what follows from it. Only in system runs. Default: none. */
+  /** Tenant of the job and of everything that it causes. Only in system runs. Default: none. */
   readonly tenantId?: string;
 }
 
 /** Options of `ctx.step`. */
 export interface StepOptions {
   /**
-   * Behavior of a later run if the outcome is unknown. `refuse`, the default, throws an
+   * Behavior of a later run if the outcome of the call is unknown. `refuse`, the default, throws an
    * `UnknownOutcomeError` until `keelson steps resolve` records the outcome. `retry` calls again
    * with the same key, for providers that deduplicate by key.
    */
@@ -58,14 +59,14 @@ export type StepResult<Result> = Result extends string | number | boolean | null
         : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
- * The `ctx` of every handler (specification 2.6). `Caller` follows the access rule:
- * `AuthenticatedUser` from `access.authenticated` on, and `User` without a route, in consumers and
- * jobs.
+ * The `ctx` of every handler (specification 2.6). `Caller` follows the access rule: `User` for
+ * `access.everyone`, and in consumers, jobs and handlers without a route, otherwise
+ * `AuthenticatedUser`.
  */
 export interface PipelineContext<Caller extends User = User> {
   /**
-   * DynamoDB document client. In tables with tenants, it reaches only the rows of the caller's
-   * tenant.
+   * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the
+   * caller's tenant.
    */
   readonly db: Database;
   /**
@@ -90,7 +91,7 @@ export interface PipelineContext<Caller extends User = User> {
    */
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
   /**
-   * Runs a query as the same caller, with its access rule and input schema.
+   * Runs another query as the same caller, and applies that query's access rule and input schema.
    * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if the rule refuses
    * the caller.
    */
@@ -100,21 +101,20 @@ export interface PipelineContext<Caller extends User = User> {
   ) => Promise<Queries[Name]["output"]>;
   /**
    * Writes items and this write's answer in one transaction, exactly once even across crashes.
-   * Returns `result`, which remains the answer even if the handler throws later. Takes up to 99
-   * items (100 without a claim) and 4 MB.
+   * Returns `result`, which remains the answer even if the handler throws later. Accepts up to
+   * 99 items (100 without a claim) and 4 MB.
    * @param result - a value, a `reply`, or a `Response`.
    * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError
    * beyond the limits and TypeError for an invalid item, both before anything is sent. Error for a
-   * second commit in a run, and in queries. The error of an effect that the run started earlier and
-   * that fails.
+   * second commit in a run, and in queries. The error of an earlier effect of the run that fails.
    * @example
    * return ctx.commit([{ Put: { TableName: table.name, Item: row } }], reply(file, { status: 201 }));
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
-   * Publishes an event (specification 2.8). It is stored by `commit`, or when the handler returns,
-   * and then sent to the bus. Dropped if the commit fails, or the handler throws or answers 400 or
-   * above.
+   * Publishes an event (specification 2.8). The event is stored by `commit`, or when the handler
+   * returns, and then sent to the bus. It is dropped if the commit fails, or the handler throws or
+   * answers 400 or above.
    * @throws TypeError for a payload that does not match its schema; Error for an undeclared type,
    * after `commit` has started, and in a query; RangeError beyond the limit of the bus.
    */
@@ -124,8 +124,9 @@ export interface PipelineContext<Caller extends User = User> {
    * throws later. The queue drops a job with the same name, tenant and payload as one of the last 5
    * minutes.
    *
-   * With `delaySeconds` or `at`, the job is stored with the commit and dropped like an event, is
-   * not deduplicated, and is sent within a minute after it is due.
+   * With `delaySeconds` or `at`, the job is not deduplicated. It is stored with the commit, and
+   * dropped in the same cases as an event of {@link PipelineContext.publish}. keelson sends it
+   * within a minute after it is due.
    * @returns the job's ID, for {@link PipelineContext.unschedule} of a delayed job.
    * @throws TypeError for a payload that does not match the job's `input`, and for an invalid time;
    * Error for an undeclared job, for a delayed job after `commit` has started, and in a query;
@@ -141,14 +142,14 @@ export interface PipelineContext<Caller extends User = User> {
   ) => Promise<{ readonly jobId: string }>;
   /**
    * Cancels a delayed job immediately, even if the handler throws later.
-   * @returns whether the job will never run: `false` if it is being sent, was sent or canceled,
+   * @returns `true` if the job will never run; `false` if it is being sent, was sent or canceled,
    * belongs to another tenant, or was not delayed.
    * @throws Error in a query.
    */
   readonly unschedule: (jobId: string) => Promise<boolean>;
   /**
    * Reads the kept events of the caller's tenant in pages, oldest first, until `signal` aborts.
-   * Events of a commit in flight can appear later with an earlier time.
+   * An event whose commit is still in flight can appear in a later read, with an earlier time.
    * @throws Error on the first read if the type is not kept or the run has no tenant; TypeError for
    * an invalid range.
    * @example
@@ -159,12 +160,12 @@ export interface PipelineContext<Caller extends User = User> {
     range?: EventRange,
   ) => AsyncIterable<KeptEvent<Events[Type]>>;
   /**
-   * Runs a call outside the transaction of `commit` that must not happen twice, such as a charge,
-   * and stores its result. Later runs of the same write, event or job receive that result without
+   * Runs a call that is not part of the commit and must not happen twice, such as a charge, and
+   * stores its result. Later runs of the same write, event or job receive that result without
    * calling again. `call` receives a key that is the same in all these runs.
    *
-   * If `call` throws a typed error, nothing was done, and the next run calls again. After any other
-   * end (another error, a timeout, a crash) the outcome is unknown, and `options.ifUnknown`
+   * A typed error of `call` means that nothing was done, so the next run calls again. After any
+   * other end (another error, a timeout, a crash) the outcome is unknown, and `options.ifUnknown`
    * decides.
    * @param name - 1 to 64 letters, digits, `.`, `_`, `:` and `-`, unique within the handler.
    * @returns the result after a JSON round trip, up to 1 MB.
@@ -193,6 +194,6 @@ export interface PipelineContext<Caller extends User = User> {
    * signal (specification 4.5).
    */
   readonly signal?: AbortSignal;
-  /** Absent outside of HTTP. */
+  /** The HTTP request. Absent in runs outside of HTTP. */
   readonly request?: RequestView;
 }

@@ -9,14 +9,11 @@ import { quoted } from "../../base/errors/quoted.ts";
 
 export type Problem = (rule: string, message: string, fix: string) => void;
 
-/** Requirement of a value. */
 export interface Requirement {
   readonly accepts: (value: unknown) => boolean;
   readonly rule: string;
-  /** Ends the message. Default: `is` and the value. */
   readonly wrong?: string | ((value: unknown) => string);
   readonly fix: string;
-  /** Default `false`. */
   readonly isRequired?: boolean;
 }
 
@@ -24,14 +21,14 @@ export function problemsOf(key: string, report: Report): Problem {
   return (rule, message, fix) => report({ key, rule, message, fix });
 }
 
-/** Reports unknown options, and returns the options, `{}` for none. */
+/** Reports unknown options. Returns the given options, or `{}` if there are none. */
 export function knownOptions(
   key: string,
   options: unknown,
   known: readonly string[],
   report: Report,
 ): RawOptions {
-  const given = (options ?? {}) as RawOptions; // safe: any member of any value may be read
+  const given = (options ?? {}) as RawOptions; // safe cast: reading a member of it never throws
   unknownOptions(key, given, known, report);
   return given;
 }
@@ -78,24 +75,22 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   );
 }
 
-/** Requirement of a name of two words. */
 export function twoWords(rule: string, form: string, example: string): Requirement {
   const wrong = (name: unknown) => `${quoted(name)} is not <entity>.<${form}>`;
   const fix = `use two kebab-case words, for example "${example}"`;
   return { accepts: isTwoWords, rule, wrong, fix, isRequired: true };
 }
 
-/** Returns the name, or how it prints if it is not a string. */
 export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }
 
-/** Checks for one word in kebab case. */
+/** Whether a name is one word in kebab case. */
 export function isWord(name: unknown): boolean {
   return typeof name === "string" && /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }
 
-/** Checks for two such words, joined by a dot. */
+/** Whether a name is two kebab-case words, joined by a dot. */
 export function isTwoWords(name: unknown): boolean {
   return typeof name === "string" && isEventType(name);
 }

@@ -33,7 +33,6 @@ export function tableHandle(declared: TableDeclaration): TableHandle<string> {
   return Object.freeze(tenant === undefined ? handle : Object.assign(handle, tenantKeys(declared)));
 }
 
-/** Creates a function that returns, and caches, the physical names of a server's tables. */
 export function tableNames(prefix: string, variables: Variables): (name: string) => string {
   const known = new Map<string, string>();
   return (name) => {

@@ -11,8 +11,8 @@ export interface TableOptions<
   /** Default: none. */
   readonly sortKey?: Sort;
   /**
-   * Starts each key with its tenant: `table.key` makes the keys, and no command of `ctx.db` and
-   * `ctx.commit` reaches another tenant's rows. Default `false`.
+   * Whether each key starts with a tenant. `table.key` makes such keys, and `ctx.db` and
+   * `ctx.commit` reach only the rows of the caller's tenant. Default `false`.
    */
   readonly tenant?: Tenant;
   /** Global secondary indexes by name. Default: none. */
@@ -24,19 +24,19 @@ export interface IndexOptions {
   readonly partitionKey: string;
   /** Default: none. */
   readonly sortKey?: string;
-  /** Attributes besides all keys, `[]` for none. Default: all attributes of the item. */
+  /** Attributes in the index besides all keys, `[]` for none. Default: all of the item. */
   readonly project?: readonly string[];
 }
 
-/** Key attributes of tables and indexes are strings. */
+/** A declared table. The key attributes of tables and indexes are strings. */
 export interface TableDeclaration {
   /** Logical name: `files`. */
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
-  /** Attribute of DynamoDB's time to live, in seconds since the epoch. */
+  /** Attribute with the time, in seconds since the epoch, after which DynamoDB deletes an item. */
   readonly timeToLive?: string;
-  /** Set if keys start with their tenant. */
+  /** Set if each key starts with a tenant. */
   readonly tenant?: true;
   readonly indexes: readonly IndexDeclaration[];
 }
@@ -46,7 +46,7 @@ export interface IndexDeclaration {
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
-  /** Without keys, each once. `undefined`: all attributes. */
+  /** Projected attributes, without keys and duplicates. `undefined`: all attributes. */
   readonly project: readonly string[] | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface IndexDeclaration {
 export interface TableHandle<Index extends string = never> {
   /**
    * Physical name: `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable.
-   * @throws Error outside of a request, because the name depends on the server.
+   * @throws Error if no handler is running, because the name depends on the server.
    */
   readonly name: string;
   /**
@@ -66,19 +66,19 @@ export interface TableHandle<Index extends string = never> {
 
 export const configTable: TableDeclaration = ownTable("config");
 
-/** Claims. DynamoDB's time to live deletes expired ones. */
+/** Table of claims. DynamoDB deletes expired claims. */
 export const onceTable: TableDeclaration = ownTable("once", "expiration");
 
-/** Events that wait for dispatch. */
+/** Table of messages that wait for dispatch. */
 export const outboxTable: TableDeclaration = ownTable("outbox");
 
-/** Kept events and the state of projections. */
+/** Table of kept events and of the state of projections. */
 export const keptEventsTable: TableDeclaration = Object.freeze({
   ...ownTable("kept-events", "expiration"),
   tenant: true,
 });
 
-/** Names that no feature can declare: its handlers would reach keelson's tables. */
+/** Names that no feature can declare, because its handlers would reach keelson's tables. */
 export const reservedTables: readonly string[] = [
   configTable,
   onceTable,

@@ -2,20 +2,20 @@ import type { User } from "../../base/identity/user.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { TableDeclaration, TableHandle } from "./table.ts";
 
-/** Tenant of a key: a `ctx`, or an object that names a tenant for `ctx.acrossTenants`. */
+/** Source of a key's tenant: a `ctx` or, for `ctx.acrossTenants`, an object that names a tenant. */
 export interface TenantOf {
   readonly user: Pick<User, "tenantId">;
 }
 
-/** A table declared with `tenant: true`: each key starts with its tenant. */
+/** A table declared with `tenant: true`, in which each key starts with a tenant. */
 export interface TenantTable<
   Index extends string = never,
   Partition extends string = string,
   Sort extends string = never,
 > extends TableHandle<Index> {
   /**
-   * Makes the key of a row of the caller's tenant. Without `sort`, it has only the partition key,
-   * for queries.
+   * Makes the key of a row of the caller's tenant. Without `sort`, the result has only the
+   * partition key, for queries.
    * @throws TypeError for keys that are not strings, a sort key that the table lacks, and without a
    * tenant; RangeError beyond DynamoDB's 2,048 bytes for a partition key and 1,024 for a sort key.
    * @example
@@ -37,7 +37,7 @@ export interface TenantTable<
   readonly value: (ctx: TenantOf, text: string) => Promise<string>;
 }
 
-/** Loaded with the first key, outside of a function's entry bundle. */
+/** Loads the module with the first key, so that it stays out of a function's entry bundle. */
 const keys = lazy(() => import("../../parts/wall/tenant-keys.ts"));
 
 export function tenantKeys(table: TableDeclaration): {

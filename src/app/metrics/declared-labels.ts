@@ -9,7 +9,6 @@ import { routeLabel } from "./run-metrics.ts";
 /** keelson's routes, except those for configuration. */
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
 
-/** Label values that a server's metrics can have. */
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
   const handlers = [...registry.handlers.values(), ...configHandlers(registry)];
   const routes = handlers.flatMap(({ route }) => route ?? []);

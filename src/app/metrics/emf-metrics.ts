@@ -14,8 +14,8 @@ import { createRunMetrics } from "./run-metrics.ts";
 const wanted = "@aws-lambda-powertools/metrics";
 
 /**
- * Opens the metrics of a Lambda function: lines in CloudWatch's Embedded Metric Format at the end
- * of each invocation.
+ * Opens a Lambda function's metrics, written in CloudWatch's Embedded Metric Format after each
+ * invocation.
  */
 export async function openLambdaMetrics(
   server: DeclaredServer,
@@ -41,7 +41,7 @@ export async function openLambdaMetrics(
 }
 
 async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metrics") | undefined> {
-  // In a `try`, bundlers omit packages that are not installed.
+  // Because of the `try`, bundlers omit the package if it is not installed.
   try {
     return await import("@aws-lambda-powertools/metrics");
   } catch {
@@ -49,27 +49,26 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
   }
 }
 
-/** An EMF line. Each set of labels is one, with its own dimensions and properties. */
+/** An EMF line. Each set of labels has a line with its own dimensions and properties. */
 interface Line {
   readonly metrics: Powertools;
   readonly properties: SeriesLabels;
 }
 
-/** Label sets kept between invocations. */
+/** Maximum number of lines kept between invocations. */
 const maxLines = 200;
 
 /**
- * Writes values with Powertools at `flush`. Labels in a metric's `dimensions` become dimensions, which
- * CloudWatch bills, all others properties, which are free.
+ * Creates a sink that writes values with Powertools at `flush`. Labels in a metric's `dimensions`
+ * become dimensions, which CloudWatch bills; all others become properties, which are free.
  */
 export function emfSink(
   { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
   place: { readonly namespace: string; readonly serviceName: string },
 ): MetricSink & { flush(): void } {
   const lines = new Map<string, Line>();
-  /** By the labels of a series, always one object. */
+  /** Lines by labels. A series always passes the same labels object. */
   let known = new WeakMap<SeriesLabels, Line>();
-  /** With values. */
   const filled = new Set<Line>();
   const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
     const entries = Object.entries(labels);
@@ -90,8 +89,8 @@ export function emfSink(
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
       const { metrics, properties } = line;
-      // With the first value of a line: Powertools publishes a line at 100 values of a metric, and
-      // then drops its properties.
+      // Properties are added with a line's first value, because Powertools publishes a line at 100
+      // values of a metric, and then drops its properties.
       if (!metrics.hasStoredMetrics())
         for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);
@@ -106,7 +105,7 @@ export function emfSink(
   };
 }
 
-/** An error does not fail the invocation. */
+/** Writes a line. An error does not fail the invocation. */
 function writeLine(metrics: Powertools): void {
   try {
     if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
@@ -118,5 +117,5 @@ function writeLine(metrics: Powertools): void {
 const units = { s: "Seconds", ms: "Milliseconds", By: "Bytes", "%": "Percent" } as const;
 
 function unitOf(unit: string) {
-  return Object.hasOwn(units, unit) ? units[unit as keyof typeof units] : "Count"; // safe: `hasOwn` checked it
+  return Object.hasOwn(units, unit) ? units[unit as keyof typeof units] : "Count"; // safe: `hasOwn` found the unit
 }

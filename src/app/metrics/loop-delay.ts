@@ -1,10 +1,9 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 
-/** Interval and period of a measurement, in milliseconds. */
+/** Length of each measurement, in milliseconds. */
 const everyMs = 10_000;
 
-/** Measures the delay of the event loop, until the returned function is called. */
 export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = everyMs): () => void {
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();

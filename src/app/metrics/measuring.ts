@@ -4,8 +4,10 @@ import type { RunObserver } from "../observe/run-observer.ts";
 
 export interface Measuring {
   readonly metrics: Metrics | undefined;
-  /** Measures runs with the clock of their runtime. Absent, like `metrics`, without an exporter. */
+  /**
+   * Creates an observer that measures runs with the clock of their runtime. `undefined`, like
+   * `metrics`, if there is no exporter.
+   */
   readonly observer: ((clock: Clock) => RunObserver) | undefined;
-  /** Required package that is not installed. */
   readonly missing: string | undefined;
 }

@@ -2,7 +2,6 @@ import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** `GET /metrics` for Prometheus, if `metrics.access` is set. */
 export function metricsPage({ metrics, server }: Runtime): HandlerDeclaration[] {
   const page = metrics?.page;
   const access = server.options.metrics?.access;

@@ -1,17 +1,13 @@
 import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 
-/**
- * The parts of OpenTelemetry's meter that keelson uses. A registered SDK is found without the
- * package.
- */
+/** The parts of OpenTelemetry's meter that keelson uses. It needs no OpenTelemetry package. */
 interface Meter {
   createCounter(name: string, options: InstrumentOptions): { add: Take<Attributes> };
   createHistogram(name: string, options: InstrumentOptions): { record: Take<Attributes> };
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
-/** OpenTelemetry defines some labels as numbers. */
 type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {
@@ -29,18 +25,18 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Global key of registered SDKs in OpenTelemetry's API. */
+/** Key in `globalThis` under which OpenTelemetry's API keeps the registered SDK. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
 export function registeredMeter(): Meter | undefined {
-  // Safe: the symbol names the API's major version, so the value has that API's shape.
+  // Safe cast: the symbol names the API's major version, so the value has that API's shape.
   const { [registered]: api } = globalThis as {
     readonly [registered]?: { readonly metrics?: { getMeter(name: string): Meter } };
   };
   return api?.metrics?.getMeter("keelson");
 }
 
-/** Forwards values to a meter. The first one of a metric creates its instrument. */
+/** Forwards values to a meter. A metric's first value creates its instrument. */
 export function otelSink(meter: Meter): MetricSink & { close(): void } {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, Take>();
@@ -53,7 +49,7 @@ export function otelSink(meter: Meter): MetricSink & { close(): void } {
       }
       take(value, labels);
     },
-    /** Removes the gauges' callbacks: the process can outlive this server. */
+    /** Removes the gauges' callbacks, because the process can outlive this server. */
     close: () => {
       for (const close of closers.splice(0)) close();
     },
@@ -78,7 +74,7 @@ function takerOf(
       return (value, labels) => histogram.record(value, attributesOf(labels));
     }
     case "gauge": {
-      // Observable: older SDKs have no synchronous gauge.
+      // An observable gauge, because older SDKs have no synchronous gauge.
       const last = new Map<SeriesLabels, number>();
       const gauge = meter.createObservableGauge(name, options);
       const observe: Observe = (result) => {
@@ -92,8 +88,8 @@ function takerOf(
 }
 
 /**
- * Converts labels to attributes, `integers` to numbers. Cached, because a series always passes the
- * same object.
+ * Creates a function that converts labels to attributes, and those in `integers` to numbers. It
+ * caches the result, because a series always passes the same labels object.
  */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;

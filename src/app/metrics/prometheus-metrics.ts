@@ -4,7 +4,7 @@ import type { MetricsPage } from "../../base/metrics/metrics.ts";
 import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
 export async function loadPrometheus(): Promise<typeof import("prom-client") | undefined> {
-  // In a `try`, bundlers omit packages that are not installed.
+  // Because of the `try`, bundlers omit the package if it is not installed.
   try {
     return await import("prom-client");
   } catch {
@@ -12,7 +12,7 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
   }
 }
 
-/** Creates a sink whose registry has no metrics of the application and of other servers. */
+/** Creates a sink with its own registry, separate from the application's and other servers'. */
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
@@ -30,7 +30,7 @@ export function prometheusSink(
     switch (metric.kind) {
       case "counter": {
         const counter = new Counter(options);
-        // From 0 on, or the first count of a series would not show as an increase.
+        // Starts each series at 0, because otherwise its first count would not show as an increase.
         for (const labels of seriesOf(metric)) counter.inc(labels, 0);
         return (value, labels) => counter.inc(labels, value);
       }
@@ -63,13 +63,10 @@ export function prometheusSink(
   };
 }
 
-/** Series that a counter initializes with 0. */
+/** Maximum number of series that a counter starts at 0. */
 const maxZeros = 50;
 
-/**
- * Every label combination of a metric. None if a label has open values, or for more than
- * `maxZeros`.
- */
+/** Every combination of labels; none if a label has open values, or for more than `maxZeros`. */
 function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string>[] {
   let series: Record<string, string>[] = [{}];
   for (const [name, values] of Object.entries(labels)) {

@@ -69,7 +69,7 @@ function measureSchedule(
   run: ObservedRun,
   { outcome }: TaskEnd,
 ): void {
-  // Every process tries each fire, and only one runs it.
+  // Every process tries each scheduled run, but only one does it.
   if (run.isReplayed || outcome === "handed-back") return;
   metrics.record("keelson.schedule.duration", secondsOf(clock, run), {
     "keelson.handler": run.handler,
@@ -77,7 +77,7 @@ function measureSchedule(
   });
 }
 
-/** The path that clients see: `GET /files/:id` is `/api/files/:id` below `/api`. */
+/** Returns the path that clients see: `/api/files/:id` for `GET /files/:id` below `/api`. */
 export function routeLabel(route: string, basePath = ""): string {
   return basePath + route.slice(route.indexOf(" ") + 1);
 }

@@ -26,12 +26,10 @@ export const answerHeaders: Schemas = Object.freeze({
   "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
 });
 
-/** References to some of {@link answerHeaders}. */
 export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** By status, if the operation completes. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
@@ -73,7 +71,6 @@ function isBodiless(status: number): boolean {
   return status === 204 || status === 205 || status >= 300;
 }
 
-/** `undefined` if the response has no body. */
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
   if (output === undefined)
     return { "*/*": { schema: { description: "The operation declares no output." } } };
@@ -87,7 +84,7 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 
 type Kind = "text" | "json";
 
-/** Strings are sent unchanged, all other values as JSON. A schema without a type counts as JSON. */
+/** Strings are sent unchanged, other values as JSON. A schema without a type counts as JSON. */
 function kindsOf(
   given: JsonSchema,
   components: Components,
@@ -118,7 +115,9 @@ export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/** Validation may throw, for example because it calls another service. */
+/**
+ * Whether `output` accepts `undefined`. Its validation may throw, because it may call a service.
+ */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

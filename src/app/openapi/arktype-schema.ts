@@ -20,7 +20,6 @@ interface ArkType extends StandardSchemaV1 {
   ): readonly { readonly inner: { readonly rule: string; readonly flags?: string } }[];
 }
 
-/** Argument of ArkType's fallbacks, with the schema generated so far. */
 interface Said {
   readonly code: string;
   readonly base: JsonSchema;
@@ -64,8 +63,8 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
 const mark = "x-keelson-converted";
 
 /**
- * Marks the undescribed results of conversions. ArkType describes one as `unknown`, like a type
- * that is declared unknown; only the converted schema shows which parts are conversions.
+ * Marks the results of conversions. In `out` they look like a declared `unknown`; only `converted`
+ * shows which parts are conversions.
  */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
@@ -75,11 +74,10 @@ function named(out: JsonSchema, converted: unknown): JsonSchema {
 }
 
 function memberOf(value: unknown, name: string): unknown {
-  // Safe: any member of an object can be read.
+  // Safe cast: any member of an object can be read.
   return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined;
 }
 
-/** Replaces patterns with portable ones, and drops the others. */
 function withPatterns(
   schema: JsonSchema,
   patterns: ReadonlyMap<unknown, string | undefined>,

@@ -45,7 +45,7 @@ export async function asyncApiDocument(
   );
   const deliveries = await Promise.all(
     byName(registry.channels).map(async ({ name, feature, input }) => {
-      // Safe: channels declared by an application must have a schema.
+      // Safe cast: each channel that an application declares has a schema.
       const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
       const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
       const summary = `What ctx.delivery.send gives the channel ${name}.`;
@@ -92,7 +92,6 @@ interface Message {
 const id = componentRef("keelson.id");
 const owner = componentRef("keelson.owner");
 
-/** Schemas of the members that all messages share. */
 const commonSchemas: Schemas = {
   "keelson.id": { type: "string", pattern: `^${idForm}$` },
   "keelson.owner": { type: "string", minLength: 1, maxLength: maxNameLength },
@@ -154,11 +153,11 @@ function objectOf(properties: Schemas): JsonSchema {
   return { type: "object", properties, required: Object.keys(properties) };
 }
 
-/** The bus carries the request ID in the payload, but the event's schema does not declare it. */
+/** Adds the request ID, which payloads on the bus contain, but event schemas do not declare. */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
-  // Safe, four times: JSON Schema requires these types.
+  // Each cast here is safe, because JSON Schema requires these types.
   const each = (branches: unknown) =>
     branches &&
     (branches as readonly JsonSchema[]).map((branch) => withRequestId(branch, components));
@@ -170,13 +169,15 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   });
 }
 
-/** Draft-07 writes tuples differently, and ignores keywords beside a reference. */
+/**
+ * Converts to draft-07, which writes tuples differently and ignores keywords beside a reference.
+ */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)
     ? { items: prefixItems, additionalItems: items }
     : { prefixItems, items };
-  // Otherwise, it is a property with this name.
+  // A `$ref` that is not a string is a property with this name.
   if (typeof $ref !== "string") return defined({ ...rest, ...list, $ref });
   const beside = defined({ ...rest, ...list });
   return Object.keys(beside).length === 0 ? { $ref } : { allOf: [{ $ref }, beside] };

@@ -8,11 +8,10 @@ import {
   unsaid,
 } from "./schema.ts";
 
-/** Schemas that a document names as components. */
 export interface Components {
-  /** Adds a schema's definitions, and returns the schema with updated references. */
+  /** Adds a schema's definitions, and returns the schema with references to them. */
   embed(schema: JsonSchema, name: string): JsonSchema;
-  /** Resolves a reference. Returns other schemas unchanged. */
+  /** Follows a reference. Returns other schemas unchanged. */
   resolve(schema: JsonSchema): JsonSchema;
   /** Returns the schemas that `used` refers to, directly or indirectly, sorted by name. */
   reachedFrom(used: unknown): Schemas;
@@ -26,7 +25,7 @@ export function componentRef(name: string): JsonSchema {
 
 export function createComponents(own: Schemas): Components {
   const schemas = new Map(Object.entries(own));
-  /** Source of each name, so that the same schema gets the same name again. */
+  /** Serialized schema by name, so that an equal schema gets the same name again. */
   const sources = new Map<string, string>();
 
   const nameFor = (wanted: string, source: string): readonly [name: string, isNew: boolean] => {
@@ -70,7 +69,6 @@ export function createComponents(own: Schemas): Components {
       return name;
     };
     const whole = rewritten(root);
-    // A recursive schema becomes one component wherever it is used.
     const name = renamed.get("");
     return name === undefined ? whole : componentRef(name);
   };
@@ -86,14 +84,14 @@ export function createComponents(own: Schemas): Components {
     resolve,
     reachedFrom: (used) => {
       const reference = /"\$ref":"#\/components\/schemas\/([^"/]+)/g;
-      // Safe: every name belongs to a component.
+      // Safe cast: embedded schemas refer only to existing components.
       const found = reached(used, reference, (name) => schemas.get(name) as JsonSchema);
       return Object.fromEntries(sortedBy([...found], ([name]) => name));
     },
   };
 }
 
-/** Libraries' numbered names have no meaning and may depend on the order in which modules load. */
+/** Libraries generate numbered names, which may depend on the order in which modules load. */
 function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }

@@ -6,7 +6,6 @@ import { headersOf } from "./answers.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** Error responses that operations share, by name. */
 export type ErrorAnswers = Map<string, JsonSchema>;
 
 export const errorSchemas: Schemas = Object.freeze({
@@ -47,13 +46,16 @@ export const errorSchemas: Schemas = Object.freeze({
   },
 });
 
-/** Errors that keelson's own handlers do not throw. A handler that does throw one declares it. */
+/** Errors that keelson's own handlers throw only if they declare them. */
 const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
-/** Errors of any status: parser errors of a container, and errors thrown with only a status. */
+/**
+ * Codes that any status can have: parser errors of a container, and errors thrown with only a
+ * status.
+ */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/** The error responses, by status. `default` covers errors without a fixed status. */
+/** Returns the error responses by status. `default` covers errors without a fixed status. */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
@@ -82,7 +84,7 @@ function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,
 ): ReadonlyMap<string, number> {
-  // Safe: a server does not boot with a route without an access rule.
+  // Safe cast: boot refuses a route without an access rule.
   const asksWho = needsIdentity(handler.access as AccessRule);
   const isGiven = (code: string) =>
     own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
@@ -92,14 +94,12 @@ function codesOf(
   return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
-/** A response without a name has the application's own errors: it belongs to one operation. */
 function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
   if (name === undefined) return answer;
   shared.set(name, answer);
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Framework codes in the order of their table, before the application's in that of declaration. */
 function placeOf(code: string): number {
   const at = table.indexOf(code);
   return at === -1 ? table.length : at;
@@ -108,8 +108,9 @@ function placeOf(code: string): number {
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
- * Name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own operations, which
- * never throw errors with only a status.
+ * Returns the name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own
+ * operations, which never throw errors with only a status. `undefined` if any code is an
+ * application's.
  */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
@@ -119,7 +120,10 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/** `also` is the body that one of keelson's own operations returns with the same status. */
+/**
+ * Returns a response with error codes. `also` is the body that one of keelson's own operations
+ * returns with the same status.
+ */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

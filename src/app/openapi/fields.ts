@@ -1,13 +1,12 @@
 import type { Components } from "./components.ts";
 import { asSchema, defined, isObject, type JsonSchema, partsOf } from "./schema.ts";
 
-/** Members of an object that a schema describes. */
 export interface Fields {
   readonly properties: ReadonlyMap<string, JsonSchema>;
   readonly required: ReadonlySet<string>;
 }
 
-/** Follows references, `allOf` and alternatives. */
+/** Returns the members that a schema describes, also in references, `allOf` and alternatives. */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;
@@ -25,7 +24,7 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
   return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
 }
 
-/** Expands references. */
+/** Removes members from a schema, and expands its references. */
 export function withoutFields(
   given: JsonSchema,
   names: ReadonlySet<string>,

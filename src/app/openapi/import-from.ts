@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 
 /**
  * Loads a function from a package that the application has installed, or else from keelson's own
- * location. The name is not visible to bundlers, because few applications have the package.
+ * location. Hides the package from bundlers, because few applications have it.
  *
  * @throws Error that names the package to install.
  */
@@ -18,8 +18,8 @@ export async function importFrom(
     if (path === undefined) continue;
     const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<
       Record<string, unknown>
-    >; // safe: a module
-    // Safe: it is a function, and the caller passes the arguments that the package documents.
+    >; // safe: a module is an object
+    // Safe cast: it is a function, and callers pass the arguments that the package documents.
     if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
     throw new Error(
       `the ${name} beside the application has no ${member}; install its latest version`,

@@ -1,8 +1,9 @@
 import { isObject, type JsonSchema, mapParts, partsOf } from "./schema.ts";
 
 /**
- * Zod rejects a member of an intersection only if no side declares it. In JSON Schema, a closed side
- * rejects the members of the others. So each closed definition gets an open counterpart.
+ * Opens closed sides of intersections. zod rejects a member only if no side declares it, but in
+ * JSON Schema a closed side rejects the members of the other sides. Each closed definition gets an
+ * open counterpart.
  */
 export function openIntersections(root: JsonSchema): JsonSchema {
   const definitions = isObject(root["$defs"]) ? root["$defs"] : {};
@@ -28,7 +29,7 @@ export function openIntersections(root: JsonSchema): JsonSchema {
     const wanted = `${name}.open`;
     if (!open.has(wanted)) {
       open.set(wanted, {}); // the definition may refer to itself
-      // Safe: only existing definitions can be closed.
+      // Safe cast: only existing definitions can be closed.
       open.set(wanted, said(opened(definitions[name] as JsonSchema)));
     }
     return wanted;

@@ -21,23 +21,20 @@ export type { JsonSchema } from "./schema.ts";
 export interface UnsaidSchema {
   /** Owner and part of the schema: `files.file.create input: size`. */
   readonly where: string;
-  /** Library that created the schema, for example `zod`. */
   readonly vendor: string;
-  /** Reason and fix. */
   readonly why: string;
 }
 
 export interface ServerDocument {
-  /** Byte-identical for the same declarations. */
+  /** The document, byte-identical for the same declarations. */
   readonly document: JsonSchema;
-  /** Schemas and parts of schemas that JSON Schema cannot express. */
   readonly unsaid: readonly UnsaidSchema[];
 }
 
 export interface SchemaReader {
   /**
-   * Returns the JSON Schema of one side, without `$schema` and with its own `$defs`. Parts that
-   * cannot be expressed carry `x-keelson-unsaid` and have an entry in `unsaid`.
+   * Returns the JSON Schema of an input or output, without `$schema` and with its own `$defs`.
+   * Parts that cannot be expressed carry `x-keelson-unsaid` and have an entry in `unsaid`.
    *
    * @param isSentAsText - whether requests send an input field only as a string. Default: no field
    */
@@ -51,7 +48,7 @@ export interface SchemaReader {
 }
 
 /**
- * Loads a library's converter with the first schema of that library.
+ * Creates a reader that loads a library's converter with its first schema.
  *
  * @param from - directory in which packages are looked up before keelson's own location, usually
  * the application's. Default: the working directory of the process.
@@ -97,7 +94,7 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
-/** Keywords that are not part of a path. */
+/** Keywords that the path in `where` omits. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */
@@ -109,11 +106,12 @@ function withoutEmptyTuples(given: JsonSchema): JsonSchema {
 
 async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise<JsonSchema> {
   const standard = schema["~standard"];
-  // The standard's JSON Schema silently omits dates and conversions.
+  // keelson converts zod and ArkType itself: their Standard JSON Schema omits dates and
+  // conversions.
   if (isZod(schema)) return zodSchema(schema, options);
   if (isArkType(schema)) return arktypeSchema(schema, options);
   if ("jsonSchema" in standard)
-    // Safe: the standard defines this member.
+    // Safe cast: Standard JSON Schema defines this member.
     return (standard as StandardJSONSchemaV1.Props).jsonSchema[options.side]({ target });
   if (standard.vendor === "valibot") return valibotSchema(schema, options);
   throw new TypeError(

@@ -15,9 +15,7 @@ import type { JsonSchema, Schemas } from "./schema.ts";
 export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
 export interface OpenApiOptions {
-  /** keelson's own handlers. */
   readonly own: readonly DeclaredHandler[];
-  /** Directory from which the application's packages are resolved. */
   readonly from?: string;
 }
 
@@ -91,7 +89,7 @@ export function documentText(document: JsonSchema): string {
 
 function tagsOf(paths: Readonly<Record<string, Schemas>>): JsonSchema[] {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
-  // Safe: each operation has tags.
+  // Safe cast: each operation has tags.
   const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[]));
   const description = (name: string) =>
     name === "keelson" ? "What every server has." : `The feature ${name}.`;

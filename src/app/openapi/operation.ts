@@ -15,7 +15,7 @@ export function operationOf(
 ) {
   const { handler, own } = operation;
   const { parameters, requestBody } = requestOf(operation, components);
-  // Safe: a server does not boot with a route without an access rule.
+  // Safe cast: boot refuses a route without an access rule.
   const rule = handler.access as AccessRule;
   return {
     operationId: handler.name,
@@ -34,7 +34,6 @@ export function operationOf(
   };
 }
 
-/** `files.file.download-url` becomes `File: download url`. */
 function summaryOf(name: string): string {
   const words = name
     .slice(name.indexOf(".") + 1)

@@ -3,15 +3,11 @@ import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** What the declaration of one of keelson's own operations does not say. */
 export interface OwnOperation {
-  /** Default: of the name. */
   readonly summary?: string;
   readonly description: string;
   readonly input?: JsonSchema;
-  /** Body of each response, by status. `undefined` if there is no body. */
   readonly answers: Readonly<Record<number, JsonSchema | undefined>>;
-  /** Status of each error that the operation declares. */
   readonly errors?: Readonly<Record<string, number>>;
 }
 
@@ -28,7 +24,7 @@ const id: JsonSchema = {
   maxLength: maxNameLength,
 };
 
-/** Names that end with `?` are optional. */
+/** Members whose names end with `?` are optional. */
 function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
   const names = Object.keys(members);
   return {
@@ -129,7 +125,6 @@ const key = { key: { type: "string", minLength: 1 } };
 const ofKey = { not_found: 404, validation_error: 422 };
 const ofChange = { ...ofKey, version_conflict: 409 };
 
-/** By full name. */
 export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.freeze({
   "keelson.health.live": {
     description: "Whether the process answers.",

@@ -1,6 +1,6 @@
 /**
- * A pattern for JSON Schema, or `undefined` if there is no equivalent. Validators compile patterns
- * in Unicode mode, which rejects some escapes, for example `\-`.
+ * Returns an equivalent pattern for JSON Schema, if possible. Validators compile patterns in
+ * Unicode mode, which rejects some escapes, for example `\-`.
  */
 export function portablePattern(source: string): string | undefined {
   return [source, rewritten(source)].find(isOfUnicodeMode);

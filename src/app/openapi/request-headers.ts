@@ -27,7 +27,6 @@ function keyParameter(required: boolean): JsonSchema {
   };
 }
 
-/** References to {@link headerParameters}. */
 export function requestHeaders(handler: DeclaredHandler, options: ServerOptions): JsonSchema[] {
   const once = onceOf(handler, options);
   const key = typeof once === "object" ? "Idempotency-Key.required" : "Idempotency-Key";

@@ -14,7 +14,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   const { route, pathNames, handler, input } = operation;
   const fields = input === undefined ? noFields : fieldsOf(input, components);
   const named = namesOf(route.segments);
-  // Safe: both lists have the same length.
+  // Safe cast: `named` has the same length as `pathNames`.
   const path = pathNames.map((shown, index) =>
     pathParameter(shown, fields.properties.get(named[index] as string)),
   );
@@ -28,7 +28,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
   const whole = wholeBody(kind, fields.properties.get("body"), components);
-  // The body is taken, so other fields can only be in the query.
+  // The field `body` is the whole body, so other fields can only be in the query.
   if (whole !== undefined) {
     const isRequired = fields.required.has("body");
     return {
@@ -44,7 +44,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** The schema of a body that arrives as the field `body`: text, bytes, or a JSON list. */
+/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -68,7 +68,10 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/** A form repeats the name of a list for each value. Otherwise, clients join values with commas. */
+/**
+ * Returns an encoding that repeats the name of a list for each value. By default, clients join the
+ * values with commas.
+ */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -82,7 +85,6 @@ function mayBeList(given: JsonSchema, components: Components): boolean {
   );
 }
 
-/** Whether all fields are in the path. */
 function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
   const isOpen = additionalProperties !== undefined && additionalProperties !== false;
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
@@ -124,7 +126,7 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** Requires at least one character. An empty path segment or body counts as missing. */
+/** Requires at least one character, because an empty path segment or body counts as missing. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -140,7 +142,7 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/** In a query or a form, a name that occurs once arrives as a string, not as a list. */
+/** Requires two items, because in a query or form a name that occurs once arrives as a string. */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const resolved = components.resolve(schema);
   return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2
@@ -162,7 +164,6 @@ function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   return { description, ...bodyOf(body, schemas[body], false) };
 }
 
-/** Whether every field can be written as a string, as in a query. */
 function isOfTexts({ properties }: Fields, components: Components): boolean {
   return [...properties.values()].every((given) => {
     const schema = components.resolve(given);
@@ -177,7 +178,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Requests send fields only as strings in a path, a query or a form. */
+/** Whether requests send a field only as a string: in a path, a query or a form. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,

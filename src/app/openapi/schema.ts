@@ -9,13 +9,13 @@ export type Side = "input" | "output";
 
 export interface ReadOptions {
   readonly side: Side;
-  /** @throws Error if the application's package is missing. */
+  /** Loads a function of a package. @throws Error if the package is not installed. */
   readonly load: (name: string, member: string) => ReturnType<typeof importFrom>;
 }
 
 export const target = "draft-2020-12";
 
-/** Keyword that gives the reason why a part is not described. */
+/** Keyword with the reason why a part is not described. */
 export const unsaidMark = "x-keelson-unsaid";
 
 /** Marks a field that requests send as a string although its schema rejects strings. */
@@ -25,12 +25,12 @@ const annotations: ReadonlySet<string> = new Set(
   "$schema $defs title description default examples deprecated readOnly writeOnly id".split(" "),
 );
 
-/** A schema of annotations alone accepts any value. */
+/** A schema with only annotations accepts any value. */
 export function saysNothing(schema: JsonSchema): boolean {
   return Object.keys(schema).every((name) => annotations.has(name));
 }
 
-/** Placeholder for a part that JSON Schema cannot express. It accepts any value. */
+/** A placeholder for a part that JSON Schema cannot express, which accepts any value. */
 export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };
 }
@@ -43,25 +43,21 @@ export function dateOf(side: Side): JsonSchema {
   return side === "output" ? dateTime() : unsaid(noDateArrives);
 }
 
-/** Reason why an input cannot contain a `Date`. */
 export const noDateArrives = "no Date arrives in JSON; take a date-time text, and convert it";
 
-/** JSON Schema has no flags: without them, such a pattern would reject valid values. */
+/** JSON Schema has no flags, without which these patterns would reject valid values. */
 export const hasFlags = (flags = "") => /[imsv]/.test(flags);
 
-/** Returns the schemas in a list at a keyword, such as `anyOf`. */
 export function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
   const parts = schema[word];
   return Array.isArray(parts) ? parts.map(asSchema) : [];
 }
 
-/** Converts the boolean schemas `true` and `false` to objects. */
 export function asSchema(value: unknown): JsonSchema {
   if (isObject(value)) return value;
   return value === false ? { not: {} } : {};
 }
 
-/** Decodes a part of a JSON pointer in a URI. */
 export function decodePointer(part: string): string {
   return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
 }
@@ -92,7 +88,7 @@ type Defined<Members> = {
 
 export function defined<Members extends object>(members: Members): Defined<Members> {
   const kept = Object.entries(members).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(kept) as Defined<Members>; // safe: of the members, only these are left
+  return Object.fromEntries(kept) as Defined<Members>; // safe: no `undefined` member is left
 }
 
 export function isObject(value: unknown): value is JsonSchema {

@@ -2,8 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
- * Marks each field of an input that is sent as a string, but whose schema rejects numbers or
- * booleans as strings. JSON Schema describes it like a schema that converts strings.
+ * Marks fields that requests send as strings, but whose schema rejects numbers or booleans as
+ * strings: their JSON Schema does not show this.
  */
 export async function withRefusedTexts(
   schema: StandardSchemaV1,
@@ -22,7 +22,7 @@ export async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/** `false` only if the field accepts a value that it rejects as a string. */
+/** Whether a field also accepts its values as strings, as far as the tried values show. */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,
@@ -67,7 +67,7 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/** Issues of other fields do not count, and an exception counts as rejection. */
+/** Whether a value is valid. Ignores issues of other fields. An exception counts as a rejection. */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

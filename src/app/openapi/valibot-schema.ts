@@ -19,7 +19,6 @@ interface ActionContext extends Context {
   };
 }
 
-/** Uses `@valibot/to-json-schema`. */
 export async function valibotSchema(
   schema: StandardSchemaV1,
   { side, load }: ReadOptions,
@@ -29,7 +28,7 @@ export async function valibotSchema(
     const { type, default: given } = valibotSchema;
     if (type === "date") return dateOf(side);
     if (type === "undefined" || type === "void") return { not: {} };
-    // The result of a function may change, so it is not part of a contract.
+    // A default that a function computes may change, so it is not part of the contract.
     if (typeof given === "function") delete jsonSchema["default"];
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
@@ -40,7 +39,7 @@ export async function valibotSchema(
       return portable({ ...said, pattern: requirement.source });
     }
     if (errors === undefined) return portable(jsonSchema);
-    // Omitting a check leaves the rest correct. A pattern without its flags would be wrong.
+    // A schema without this check stays correct, but a pattern without its flags would be wrong.
     if (type === "regex") delete jsonSchema["pattern"];
     if (kind !== "transformation" || keepsType.includes(type) || side === "input")
       return jsonSchema;
@@ -62,7 +61,6 @@ function portable({ pattern, ...rest }: Said): JsonSchema {
 /** Validations of times without seconds or a time zone, which the formats of RFC 3339 require. */
 const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
-/** Transformations from string to string, and transformations that only affect types. */
 const keepsType: readonly string[] = [
   ...["brand", "flavor", "readonly", "normalize"],
   ...["trim", "trim_start", "trim_end", "to_lower_case", "to_upper_case"],

@@ -34,7 +34,6 @@ interface Definition {
   }[];
 }
 
-/** Argument of zod's override, which changes the schema in place. */
 interface Said {
   readonly zodSchema: ZodSchema;
   readonly jsonSchema: Record<string, unknown>;
@@ -44,7 +43,7 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** A part with a type in `.meta()` uses that type. */
+/** Converts a zod schema. A part with a type in `.meta()` gets that type. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -52,24 +51,24 @@ export async function zodSchema(
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
     if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
-    // In JSON Schema, `readOnly` means that requests cannot send it; in zod, it restricts code.
+    // In JSON Schema, `readOnly` members cannot be sent; in zod, code cannot change them.
     if (def.type === "readonly") delete jsonSchema["readOnly"];
     sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
-    // Zod writes a different value in place of one that JSON cannot represent.
+    // zod writes another value in place of one that JSON cannot represent.
     if (typeof said === "string" && def.type === "literal")
       for (const name of ["const", "enum", "type"]) delete jsonSchema[name];
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
   };
   const options = { unrepresentable: "any", override };
-  // Safe: the member is optional.
+  // Safe cast: it only makes `jsonSchema` optional.
   const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>;
   if (jsonSchema !== undefined)
     return openIntersections(named(jsonSchema[side]({ target, libraryOptions: options })));
-  // For zod/mini, and zod before 4.2.
+  // zod/mini, and zod before 4.2, have no `jsonSchema`.
   const toJSONSchema = await load("zod", "toJSONSchema");
-  // Safe: the function returns a JSON Schema.
+  // Safe cast: the function returns a JSON Schema.
   const said = toJSONSchema(schema, { ...options, io: side, target }) as JsonSchema;
   return openIntersections(named(said));
 }
@@ -87,8 +86,8 @@ function named(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * The JSON form of a type that zod does not describe, or the reason why JSON cannot represent it.
- * `undefined` for a type that accepts anything.
+ * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
+ * represent it. `undefined` for all other types.
  */
 function inJson(
   { type, coerce, values }: Definition,
@@ -121,17 +120,17 @@ function inJson(
   }
 }
 
-/** A default that is generated, for example an ID or the time, is not part of a contract. */
+/** Removes a generated default, such as an ID or the time, which is not part of the contract. */
 function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
   const first = JSON.stringify(def.defaultValue);
   const before = Date.now();
-  while (Date.now() === before); // one millisecond, once for each document
+  while (Date.now() === before); // up to one millisecond, each time a document is generated
   if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
 }
 
 /**
- * The patterns that would reject valid values: those with flags, and zod's IPv6 pattern, which
- * lacks `::ffff:192.0.2.1`.
+ * Returns the patterns that would reject valid values: those with flags, and zod's IPv6 pattern,
+ * which lacks `::ffff:192.0.2.1`.
  */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
@@ -153,12 +152,12 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
     return Object.keys(part).length > 0;
   };
   say(jsonSchema);
-  // RFC 3339 durations have no fractions, but zod's have. Its pattern covers the whole format.
+  // RFC 3339 durations have no fractions, but zod's do. zod's pattern covers the whole format.
   if (jsonSchema["format"] === "duration" && "pattern" in jsonSchema) delete jsonSchema["format"];
   const all = jsonSchema["allOf"];
   if (!Array.isArray(all)) return;
   const said = all.filter(say);
-  // Zod continues with the same array: it merges an intersection into one object.
+  // Replaces `allOf` only if needed: zod later merges the members of this array into one object.
   if (said.length === all.length) return;
   if (said.length === 0) delete jsonSchema["allOf"];
   else jsonSchema["allOf"] = said;

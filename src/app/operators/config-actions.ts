@@ -45,7 +45,7 @@ function onKey(
   };
 }
 
-/** Rejects a value in the URL, which proxies log. */
+/** Rejects a value that is not in the body, because proxies log URLs. */
 function assertInBody({ request }: PipelineContext): void {
   const { rawBody } = request as RequestView; // safe: only routes call these handlers
   const body: unknown = rawBody.length === 0 ? {} : JSON.parse(Buffer.from(rawBody).toString());

@@ -5,8 +5,8 @@ import type { configActions } from "./config-actions.ts";
 import type { ConfigInput } from "./config-input.ts";
 
 /**
- * Creates the operators' API for configuration keys. Every route requires an authenticated caller,
- * and each key's rules decide the rest. The first call loads the actions.
+ * Creates the operators' API for configuration keys. Every route requires an authenticated caller;
+ * the rules of each key decide who may read and change it. The first call loads the actions.
  */
 export function configHandlers({ configKeys }: Registry): readonly HandlerDeclaration[] {
   const declare = (action: keyof typeof configActions, route: string): HandlerDeclaration => ({
@@ -28,7 +28,7 @@ export function configHandlers({ configKeys }: Registry): readonly HandlerDeclar
     declare("explain", "GET /config/:key"),
     {
       ...declare("set", "PUT /config/:key"),
-      // A fingerprint would reveal a secret with few possible values.
+      // Not for encrypted keys: a fingerprint would reveal a secret with few possible values.
       isClaimable: (input) =>
         configKeys.get(String((input as ConfigInput).key))?.definition.encrypted !== true,
     },

@@ -2,7 +2,7 @@ import { ValidationError } from "../../base/errors/errors.ts";
 import type { SetConfigOptions, UndoConfigOptions } from "../../parts/config/operate/change.ts";
 import type { ConfigHistoryOptions } from "../../parts/config/operate/config-history.ts";
 
-/** Input of all routes. The functions that receive it check the values. */
+/** Input of the configuration routes. The functions that receive it check its values. */
 export type ConfigInput = SetConfigOptions &
   UndoConfigOptions &
   ConfigHistoryOptions & { readonly value?: unknown; readonly key?: string };
@@ -11,7 +11,8 @@ const numbers: readonly string[] = ["expectedVersion", "version", "before", "lim
 const maxFields = 20;
 
 /**
- * Drops fields that are `null`, except `value`, and converts a query's numbers.
+ * Returns the fields of an input, without those that are `null`, except `value`. Converts the
+ * numbers of a query.
  * @throws ValidationError with each field that the route does not accept.
  */
 export function configInput(allowed: readonly string[], given: unknown): ConfigInput {
@@ -27,7 +28,7 @@ export function configInput(allowed: readonly string[], given: unknown): ConfigI
     );
   }
   const present = input.filter(([name, value]) => name === "value" || value !== null);
-  // Safe: only known names, and the functions check each value.
+  // Safe cast: only known names are left, and the functions check each value.
   return Object.fromEntries(
     present.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value]),
   ) as ConfigInput;

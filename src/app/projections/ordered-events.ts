@@ -8,8 +8,8 @@ import {
 } from "../../parts/messages/kept-events.ts";
 
 /**
- * Clock skew between processes, in milliseconds. Events from this long after the rebuild's start
- * reach the version live.
+ * Allowance for clock skew between processes, in milliseconds. Events published more than this
+ * after the rebuild's start reach the new version without a replay.
  */
 const marginMs = 60_000;
 
@@ -18,7 +18,7 @@ interface Replayed {
   readonly row: KeptRow;
 }
 
-/** Yields a tenant's events of all types in one order. */
+/** Yields a tenant's events of all types, sorted by time. */
 export async function* inOrder(
   kept: KeptEventStore,
   tenantId: string | undefined,

@@ -10,13 +10,13 @@ import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { ProjectionStore } from "./projection-store.ts";
 import { effectiveVersion } from "./projections.ts";
 
-/** Look-back spans, in milliseconds. Usually the first is enough. */
+/** Look-back spans, tried in turn, in milliseconds. Usually the first is enough. */
 const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000] as const;
-/** Consecutive counted events after which all older ones are taken as counted. */
+/** Number of consecutive counted events after which all older events are assumed to be counted. */
 const enough = 10;
 
 /**
- * Returns when the oldest event was published that the version in use has not counted, in
+ * Returns the publication time of the oldest event that the active version has not counted, in
  * milliseconds since the epoch. Searches each tenant and type from the newest event backwards, so
  * that an old dead letter is not reported.
  */
@@ -55,7 +55,7 @@ export async function oldestUncounted(
   return oldestMs;
 }
 
-/** Of the last two weeks: no message waits longer. */
+/** Yields the events of the last two weeks, newest first. No message waits longer. */
 async function* newestFirst(
   kept: KeptEventStore,
   stream: KeptStream,

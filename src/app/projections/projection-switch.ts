@@ -6,13 +6,14 @@ import { effectiveVersion } from "./projections.ts";
 interface Switching {
   readonly store: ProjectionStore;
   readonly projection: Pick<ProjectionDeclaration, "name" | "version">;
-  /** Tenants with events that could not be counted; not `""`. */
+  /** Tenants with events that could not be counted, except `""`, which is no tenant. */
   readonly lost: readonly string[];
   readonly whole: readonly string[];
 }
 
 /**
- * Activates the declared version in one conditional write, except for tenants that keep theirs.
+ * Activates the declared version in one conditional write, except for tenants with events that
+ * could not be counted, which keep their active version.
  * @returns whether another version was active.
  */
 export async function switchTo(
@@ -23,18 +24,18 @@ export async function switchTo(
   const { store, projection, lost, whole } = switching;
   const { name, version } = projection;
   if (effectiveVersion(before)?.version === version) {
-    // Tenants that have kept another version since an earlier rebuild.
+    // Switches tenants that have kept another version since an earlier rebuild.
     if (tenantId === undefined)
       for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
-  // Before a first activation, every tenant reads the declared version.
+  // Before the first activation, every tenant reads the declared version, so all tenants switch.
   if (before.all === undefined && tenantId !== undefined)
     return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
-    // Pinned before the switch, with which the pins take effect: no reader sees an incomplete
-    // version.
+    // Pins these tenants to their version before the switch. The pins name the new revision, so
+    // they take effect with the switch, and no reader sees an incomplete version.
     for (const tenant of lost) {
       const { own } = await store.active(name, tenant);
       const kept = own?.over === before.all.revision ? own : before.all;

@@ -27,13 +27,13 @@ import type { TenantOf } from "../handlers/tenant-table.ts";
 export interface ProjectionOptions {
   /**
    * Whole number from 1. `keelson projection rebuild` builds a new version while readers keep using
-   * the active one.
+   * the active version.
    */
   readonly version: number;
   /**
-   * Handlers by event type. keelson writes the items that they return in the transaction that marks
-   * the event as counted: events arrive in any order, and each counts once. While another version
-   * is active, the handler is also called for that one.
+   * Handlers by event type, which return items to write. keelson writes these items in the
+   * transaction that marks the event as counted, so each event counts once. Events arrive in any
+   * order. While another version is active, the handler is also called for that version.
    */
   readonly on: {
     readonly [Type in keyof Events]?: (
@@ -47,11 +47,11 @@ export interface ProjectionOptions {
 /** A declared projection, as handlers use it. */
 export interface Projection {
   /**
-   * Makes a string for the keys of the projection's rows: name, version, parts. The version is the
-   * one being written inside the projection, and elsewhere the active one, up to five seconds
-   * stale.
-   * @throws Error outside of a request, because the version depends on the server; TypeError for
-   * parts that are not strings.
+   * Makes a string for the keys of the projection's rows from its name, its version and the parts.
+   * In the projection's own handlers, the version is the one being written; elsewhere, it is the
+   * active version, up to five seconds stale.
+   * @throws Error if no handler is running, because the version depends on the server; TypeError
+   * for parts that are not strings.
    * @example
    * const Key = await table.key(ctx, await usage.key(ctx, "total")); // { pk: "acme/files.usage@1/total" }
    */
@@ -66,7 +66,7 @@ const versionRequirement = {
   }),
 };
 
-/** Boot checks that its events are kept. */
+/** Declares a projection. Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,
@@ -92,12 +92,11 @@ export function projection(
     feature,
     name: shown,
     version: Number(version),
-    // Safe: wrong types are reported, and a server with problems is never built.
+    // Safe cast: wrong types are reported, and a server with problems is never built.
     on: new Map(functions) as ProjectionDeclaration["on"],
   };
 }
 
-/** One per event type. */
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {
   const { feature, name, on } = declared;
   return [...on.keys()].map((type) => ({
@@ -128,7 +127,7 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
   });
 }
 
-/** Like a JSON pointer (RFC 6901): different parts never make the same key. */
+/** Escapes like a JSON pointer (RFC 6901), so that different parts never make the same key. */
 function escaped(name: string, part: unknown): string {
   if (typeof part === "string") return part.replaceAll("~", "~0").replaceAll("/", "~1");
   throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a text`);

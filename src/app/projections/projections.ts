@@ -10,14 +10,15 @@ import type { ActiveVersion, ProjectionStore, TenantVersions } from "./projectio
 
 type ProjectingScope = Pick<AmbientStore, "projecting">;
 
-/** Writes projections, and caches their active versions. */
 export interface Projections extends ActiveVersions {
   /**
-   * Returns the active version, which events are written to besides the declared one. The first
-   * event of a projection activates the declared one.
+   * Returns the active version, into which events are written besides the declared version. The
+   * first event of a projection activates the declared version.
    */
   written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
-  /** Writes an event into a version, once. @returns whether it counts. */
+  /**
+   * Writes an event into a version. @returns `false` if that version has already counted the event.
+   */
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
@@ -27,7 +28,7 @@ interface ProjectionsOptions {
   readonly clock: Clock;
 }
 
-/** How long an active version is cached, and a switch may go unnoticed, in milliseconds. */
+/** Lifetime of a cached active version, in milliseconds. A switch may go unnoticed that long. */
 const heldMs = 5_000;
 const mostHeld = 10_000;
 
@@ -37,7 +38,6 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
 
-  /** `undefined` before the first activation. */
   const active = (name: string, tenantId: string | undefined): Promise<number | undefined> => {
     const key = JSON.stringify([name, tenantId]);
     const known = held.get(key);
@@ -52,7 +52,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const written: Projections["written"] = async ({ name, version }, tenantId) => {
     const current = await active(name, tenantId);
     if (current !== undefined) return current;
-    // The first event fixes the version that is read until a rebuild switches to another.
+    // The first event fixes the version that is read until a rebuild switches to another version.
     held.clear();
     const first = { version, revision: crypto.randomUUID() };
     if (await (await store()).activate(name, undefined, first, undefined)) return version;
@@ -85,7 +85,8 @@ export interface Projecting {
 }
 
 /**
- * Commits the projection's items with the mark of the event.
+ * Commits the projection's items with the mark of the event. Returns `false` if the event was
+ * marked before.
  * @throws any error of the projection or of its commit.
  */
 async function project(
@@ -116,7 +117,7 @@ async function project(
     scope.projecting = undefined;
   }
   try {
-    // Safe: a mark is one action.
+    // Safe cast: a mark has one action, like each `CommitItem`.
     await ctx.commit(
       [...items, store.mark(projection.name, version, event, keptDays) as CommitItem],
       undefined,

@@ -2,9 +2,9 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
 /**
- * Returns the handlers that read only configuration from DynamoDB, as far as declarations tell:
- * queries of features without tables, on a server without SSM, a key ring or a custom endpoint. A
- * cold start answers them without the SDK.
+ * Returns the handlers that by their declarations read only configuration from DynamoDB: queries of
+ * features without tables, on a server without SSM, key ring or custom endpoint. A cold start
+ * answers them without loading the AWS SDK.
  */
 export function configReaders({
   registry,

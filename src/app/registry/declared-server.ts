@@ -6,7 +6,7 @@ import type { Registry } from "./registry.ts";
 /** Closes a resource at shutdown. */
 export type Closer = () => Awaitable<void>;
 
-/** Returning `false` or throwing means that a resource is not ready. */
+/** Checks whether a resource is ready. Returning `false` or throwing means that it is not. */
 export type ReadyCheck = () => unknown;
 
 /** A server before a host binds it. */

@@ -8,14 +8,14 @@ export interface DeliveryOptions {
 /** Options of the `webhook` channel. */
 export interface WebhookOptions {
   /**
-   * String key with each tenant's signing secret, preferably `encrypted`. Default: webhooks are not
-   * signed.
+   * Configuration key of each tenant's signing secret, a string, preferably `encrypted`. Default:
+   * webhooks are not signed.
    */
   readonly secret?: ConfigKeyHandle<string | undefined>;
   /** Allows `http:` URLs. Default `false`. */
   readonly allowHttp?: boolean;
   /** Allows addresses of this machine and of private networks. Default `false`. */
   readonly allowPrivate?: boolean;
-  /** Of one attempt, in milliseconds. Default 10,000. */
+  /** Time limit of one attempt, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;
 }

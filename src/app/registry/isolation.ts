@@ -4,11 +4,11 @@ import type { ServerOptions } from "./options.ts";
 export const isolationVariable = "KEELSON_ISOLATION_ROLE";
 
 /**
- * Returns the ARN of the role whose sessions reach the rows of one tenant, or `undefined` if the
- * account does not enforce isolation.
- * @param isDeployed - production in an AWS account. Elsewhere only the variable names a role,
- * because the embedded stack has none.
- * @throws Error if isolation is requested without a role.
+ * Returns the ARN of the role whose sessions reach only the rows of one tenant, or `undefined` if
+ * AWS does not enforce isolation.
+ * @param isDeployed - production in an AWS account. Elsewhere, only the environment variable can
+ * name a role, because the embedded stack has none.
+ * @throws Error if a deployed server requests isolation without a role.
  */
 export function isolationRole(
   { isolation }: Pick<ServerOptions, "isolation">,

@@ -2,8 +2,9 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 /**
  * Returns the dotted path of the first place where a schema passes undeclared members through
- * (`result` for the whole schema), or `undefined`. `any`, `unknown`, records and transforms do not
- * count: their author chose them. Reads only static definitions, so not lazy schemas. Never throws.
+ * (`result` for the whole schema), or `undefined`. Ignores `any`, `unknown`, records and
+ * transforms, which their author chose. Reads only static definitions, so it also ignores lazy
+ * schemas. Never throws.
  */
 export function looseAt(schema: StandardSchemaV1): string | undefined {
   try {
@@ -23,7 +24,7 @@ interface Parts {
   readonly parts?: Iterable<readonly [name: string | undefined, schema: unknown]>;
 }
 
-/** `seen` stops at recursive schemas, this limit at all others. */
+/** Maximum depth. At recursive schemas, the search ends earlier, because `seen` has them. */
 const deepest = 32;
 
 function search(
@@ -44,7 +45,7 @@ function search(
   return undefined;
 }
 
-/** Reads an own data property. An accessor may be application code. */
+/** Reads an own data property. Never calls an accessor, which may be application code. */
 function own(of: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((from, name) => {
     if ((typeof from !== "object" && typeof from !== "function") || from === null) return undefined;
@@ -62,7 +63,7 @@ function listed(items: unknown, name?: string): [string | undefined, unknown][] 
   return Array.isArray(items) ? items.map((_, index) => [name, own(items, String(index))]) : [];
 }
 
-/** Properties with inner schemas, single or in a list, and their path segments. */
+/** Properties that contain inner schemas, single or in a list, with the path segment to add. */
 type Places = Readonly<Record<string, string | undefined>>;
 
 function inner(of: unknown, places: Places): [string | undefined, unknown][] {
@@ -83,7 +84,10 @@ const zodPlaces: ReadonlyMap<unknown, Places> = new Map<unknown, Places>([
   ["pipe", { out: undefined }],
 ]);
 
-/** zod 4 and zod/mini. Of zod 3 only the outermost object: functions hide its members. */
+/**
+ * Supports zod 4 and zod/mini. Of zod 3, reads only the outermost object, because functions hide
+ * its members.
+ */
 function zodParts(schema: unknown): Parts {
   const def = own(schema, "_zod", "def");
   if (def === undefined) {
@@ -121,7 +125,7 @@ function valibotParts(schema: unknown): Parts {
       .slice(last)
       .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
-    // A later schema of the pipe determines the output. The first is this schema itself.
+    // A later schema of the pipe determines the output. The first item is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
@@ -131,7 +135,7 @@ function valibotParts(schema: unknown): Parts {
   return { isLoose, parts: [...named(own(schema, "entries")), ...inner(schema, valibotPlaces)] };
 }
 
-/** Reads the JSON form of a type. One with an index signature is a record. */
+/** Reads the JSON form of a type. A type with an index signature is a record, so not loose. */
 function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");

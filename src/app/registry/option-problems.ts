@@ -26,9 +26,8 @@ import { isOnceBy } from "../../parts/once/once-by.ts";
 import type { ServerOptions } from "./options.ts";
 import { serverProblem } from "./registry.ts";
 
-/** Reports all problems of the `buildServer` options. Never throws. */
 export function optionProblems(options: ServerOptions): BootProblem[] {
-  // Safe: each check accepts any value.
+  // Safe cast: the checks accept values of any type.
   const given = (isRecord(options) ? options : {}) as ServerOptions;
   const problems = [
     ...tableProblems("", options, callTable, "buildServer"),
@@ -86,7 +85,7 @@ interface OptionGroup {
   readonly further?: (options: ServerOptions) => OptionProblem[];
 }
 
-/** By path, in the order in which problems are reported. */
+/** Groups of options by path, in the order in which problems are reported. */
 const groups: Readonly<Record<string, OptionGroup>> = {
   dynamodb: {
     table: {
@@ -164,7 +163,7 @@ const groups: Readonly<Record<string, OptionGroup>> = {
   },
 };
 
-/** `false`, which turns the OpenAPI document off, has no options. */
+/** Returns the options at a path. `openapi: false` has none. */
 function valueAt(options: ServerOptions, path: string): unknown {
   let value: unknown = options;
   for (const part of path.split(".")) value = isRecord(value) ? value[part] : undefined;
@@ -188,7 +187,6 @@ function authenticationProblems(
   return [{ key: "auth", rule: "foreign-tokens", message, fix }];
 }
 
-/** Reports proofs that need a key ring, on a server without one. */
 export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
   const proof = options?.messages?.proof;
   if (hasRing || (proof !== "sign" && proof !== "require")) return [];
@@ -207,7 +205,6 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-/** Linger and drain must leave time for workers and resources. */
 function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];

@@ -19,10 +19,11 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: OverridesOf<Features>;
   /**
-   * App-boot overrides from SSM Parameter Store, read at startup, ahead of `config`. Default: none.
+   * App-boot overrides from SSM Parameter Store, read at startup. They take precedence over
+   * `config`. Default: none.
    */
   readonly ssm?: {
-    /** `/app` for `/app/<feature>/<key name>`. */
+    /** Path of the parameters: `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
   /**
@@ -30,32 +31,32 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
    * development secret.
    */
   readonly keyRing?: {
-    /** SecureString in SSM: `/app/key-ring`. Must not be below `ssm.path`. */
+    /** Name of a SecureString in SSM: `/app/key-ring`. Must not be below `ssm.path`. */
     readonly parameter: string;
     /**
-     * Binds each value to the version of its row, so that an older value cannot be restored. Turn
-     * it on once no process runs keelson 0.1.0, which answers 503 for such a value. Both forms stay
-     * readable. Default `false`.
+     * Binds each encrypted value to the version of its row, so that an older value cannot be
+     * restored. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
+     * Bound and unbound values stay readable. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
   /**
-   * Verification of tokens. Default: `KEELSON_AUTH_SECRET`; in development, a secret of this
-   * checkout.
+   * Verification of tokens. Default: with the secret in `KEELSON_AUTH_SECRET`; in development, with
+   * a secret of this checkout.
    */
   readonly auth?: AuthOptions;
-  /** Lifetime and number of the configuration rows in memory. */
+  /** Age and size limits of the in-memory cache of configuration rows. */
   readonly cache?: CacheOptions;
   readonly dynamodb?: {
     /** Prefix of table names. Default `keelson`. */
     readonly prefix?: string;
-    /** Instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. */
+    /** URL to call instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. */
     readonly endpoint?: string;
   };
   readonly log?: LogOptions;
   /**
-   * See `docs/observe.md`. In Lambda, this enables CloudWatch metrics, which incur costs. Default:
-   * none.
+   * Metrics, see `docs/observe.md`. In Lambda, this option enables CloudWatch metrics, which incur
+   * costs. Default: none.
    */
   readonly metrics?: MetricsOptions;
   /** Cross-origin requests from browsers. Default: none allowed. */
@@ -70,22 +71,22 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      * milliseconds. Default 10,000.
      */
     readonly waitMs?: number;
-    /** Header that deduplicates, unless the write sets its own. Default `either`. */
+    /** Header that deduplicates retries, unless the write sets `once`. Default `either`. */
     readonly key?: OnceBy;
   };
   /** A container's shutdown phases (specification 3.1). */
   readonly shutdown?: {
-    /** Time in which requests are still accepted, in milliseconds. Default 3,000. */
+    /** Time during which requests are still accepted, in milliseconds. Default 3,000. */
     readonly lingerMs?: number;
-    /** Time that requests in flight then have, in milliseconds. Default 30,000. */
+    /** Time that requests in flight then have to complete, in milliseconds. Default 30,000. */
     readonly drainMs?: number;
     /** Limit of the whole shutdown, in milliseconds. Default 40,000. */
     readonly totalMs?: number;
   };
   readonly delivery?: DeliveryOptions;
   /**
-   * Isolation of tenants in the AWS account, too, for tables with `tenant: true`. See
-   * `docs/tenants.md`. Default: none.
+   * Additional isolation of tenants by AWS, for tables with `tenant: true`. See `docs/tenants.md`.
+   * Default: none.
    */
   readonly isolation?: {
     /**
@@ -96,22 +97,19 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   };
   /** Validation of results against `output` schemas. */
   readonly output?: {
-    /** `development` sends unvalidated results in production. Default `always`. */
+    /** `development` validates only outside production. Default `always`. */
     readonly check?: "always" | "development";
     /**
-     * A result that does not fit: `refuse` answers 500 `response_mismatch` and commits nothing,
-     * `send` sends it unchanged and logs `response.mismatch`. Default `refuse`.
+     * Handling of a result that does not match: `refuse` answers 500 `response_mismatch` and
+     * commits nothing, `send` sends it unchanged and logs `response.mismatch`. Default `refuse`.
      */
     readonly mismatch?: "refuse" | "send";
   };
-  /**
-   * OpenAPI document at `GET /openapi.json`; `false` disables it. Development serves it to every
-   * caller, other environments to those that `access` admits.
-   */
+  /** OpenAPI document at `GET /openapi.json`; `false` disables it. */
   readonly openapi?:
     | false
     | {
-        /** Default: no access outside development. */
+        /** Who may read the document. Default: every caller in development, nobody elsewhere. */
         readonly access?: AccessRule;
         /** Name of the API. Default `API`. */
         readonly title?: string;
@@ -120,17 +118,19 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
       };
   readonly trace?: {
     /**
-     * The trace that a request names. `trust` joins it: same trace ID, sampled if the caller
-     * sampled it. `link` starts a new trace with a link to it, `ignore` one without. Default:
-     * `trust` for an identified caller if the access rule requires one, otherwise `link`.
+     * Handling of the trace that a request names. `trust` joins that trace: same trace ID, sampled
+     * if the caller sampled it. `link` starts a new trace with a link to that trace, `ignore` a new
+     * trace without a link. Default: `trust` for an identified caller if the access rule requires
+     * one, otherwise `link`.
      */
     readonly incoming?: IncomingTrace;
   };
   readonly messages?: {
     /**
      * Proof that events, jobs and deliveries come from this server. Only `require`, which rejects
-     * messages without proof, protects. `sign` prepares for it: it signs messages and accepts
-     * unsigned ones. `off` does neither. Default: `sign` with a key ring, otherwise `off`.
+     * messages without proof, protects. `sign` prepares for `require`: keelson signs messages and
+     * still accepts unsigned messages. `off` does neither. Default: `sign` with a key ring,
+     * otherwise `off`.
      */
     readonly proof?: MessageProof;
   };

@@ -3,10 +3,9 @@ import { runningKinds } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/** Access to a table, ascending: reads, also condition checks in a commit, also writes. */
+/** Table access: `query` reads, `check` also checks conditions in commits, `write` also writes. */
 export type Reach = "query" | "check" | "write";
 
-/** Feature whose code runs: its queries, or code that may write. */
 export interface Runner {
   readonly feature: string;
   readonly isQuery: boolean;
@@ -18,7 +17,6 @@ export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
 
-/** The handler's feature, and those with hooks on it. */
 export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,
@@ -26,7 +24,7 @@ export function handlerRunners(
   return [{ feature, isQuery: kind === "query" }, ...(hooks.get(name) ?? []).map(writing)];
 }
 
-/** By the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
+/** Returns the features whose code runs under a full name; `undefined` for an unknown name. */
 export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);

@@ -30,27 +30,27 @@ import {
 import type { ScheduleDeclaration } from "../schedules/schedule.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 
-/** All declarations of a set of features, by full name unless stated: `files.file.create`. */
+/** All declarations of some features. Maps are by full name (`files.file.create`) unless stated. */
 export interface Registry {
   readonly features: readonly FeatureDeclarations[];
-  /** By identifier: `files:config:max-upload-size-mb`. */
+  /** Configuration keys by identifier: `files:config:max-upload-size-mb`. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
   readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
-  /** By logical name. */
+  /** Tables by logical name. */
   readonly tables: ReadonlyMap<string, TableDeclaration>;
-  /** By type: `file.created`. */
+  /** Events by type: `file.created`. */
   readonly events: ReadonlyMap<string, EventDeclaration>;
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
-  /** By name, without the built-in channels. */
+  /** Channels by name, without the built-in channels. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   readonly hasWebhooks: boolean;
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
-  /** By the full name of the write, in the order of features. */
+  /** Hooks by the full name of their write, in the order of features. */
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
-  /** Those of single declarations, and duplicate names. */
+  /** Problems of single declarations, and duplicate names. */
   readonly problems: readonly BootProblem[];
 }
 
@@ -66,12 +66,12 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   collected(declared, named("feature"), (feature) => [feature], problems);
   const byName = Object.entries(kinds).map(([name, kind]) => {
     const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
-    // Safe: both belong to the same kind.
+    // Safe cast: `items` returns the items of this `kind`.
     return [name, collected(declared, kind as Kind<unknown>, items, problems)];
   });
   return Object.freeze({
     features: declared,
-    // Safe: each kind has the map of its items.
+    // Safe cast: each name has the map of its kind's items.
     ...(Object.fromEntries(byName) as {
       readonly [Name in keyof typeof kinds]: ReadonlyMap<string, Declared<Name>>;
     }),
@@ -108,7 +108,6 @@ function declaredFeatures(
   });
 }
 
-/** Returns declarations of one kind by name, and reports duplicates. */
 function collected<Item>(
   features: readonly FeatureDeclarations[],
   { what, nameOf }: Kind<Item>,
@@ -135,10 +134,6 @@ function collected<Item>(
   return found;
 }
 
-/**
- * Reports consumers of undeclared events, projections of events that are not kept, and full names
- * in use twice.
- */
 export function messageProblems(registry: Registry): BootProblem[] {
   const { events, consumers, jobs, schedules } = registry;
   const consuming = [...consumers.values()];
@@ -175,13 +170,11 @@ export function messageProblems(registry: Registry): BootProblem[] {
   ];
 }
 
-/** Whether a server sends anything over the bus or the queues. */
 export function usesMessages(registry: Registry): boolean {
   const { events, consumers, jobs, channels, hasWebhooks } = registry;
   return hasWebhooks || [events, consumers, jobs, channels].some(({ size }) => size > 0);
 }
 
-/** keelson's tables first. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
   const keepsEvents = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined);
   return [

@@ -6,7 +6,6 @@ export interface RoutedHandler<Handler = HandlerDeclaration> {
   readonly target: Handler;
 }
 
-/** Omits handlers without a well-formed route. */
 export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
   handlers: Iterable<Handler>,
 ): RoutedHandler<Handler>[] {

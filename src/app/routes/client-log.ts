@@ -8,7 +8,6 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRateLimit } from "./rate-limit.ts";
 
-/** Maximum number of records per request. */
 const maxRecords = 100;
 /** Rate limit of records per user: the burst, and the refill per second. */
 const rate = { burst: 500, perSecond: 10 };
@@ -36,7 +35,7 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
       const records = recordsOf(input);
       const { user, log } = ctx;
       const who = JSON.stringify([user.tenantId, user.id]);
-      const { rawBody } = ctx.request as RequestView; // safe: only its route calls it
+      const { rawBody } = ctx.request as RequestView; // safe: only a route calls this handler
       const bytes = Math.min(byteRate.burst, rawBody.byteLength);
       const waitSeconds = Math.max(limit.take(who, records.length), byteLimit.take(who, bytes));
       if (waitSeconds > 0) {
@@ -44,8 +43,8 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
           headers: { "retry-after": String(waitSeconds) },
         });
       }
-      // Logged as context, which comes first, so that record fields cannot truncate or rename it.
-      // Alarms exclude lines by this field.
+      // `source` is logged as context, which comes first, so that a record's fields cannot truncate
+      // or rename it. Alarms exclude lines with `source`.
       const clientLog = log.child({ source: "client" });
       for (const { level, msg, data } of records) clientLog[level](msg, data);
       return reply({ accepted: records.length }, { status: 202 });
@@ -53,7 +52,6 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
   };
 }
 
-/** Route of {@link clientLogHandler}. */
 export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   kind: "write",
   feature: "keelson",
@@ -63,13 +61,13 @@ export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   route: "POST /log",
   access: access.authenticated,
   body: "json",
-  // A duplicate only writes a second line. Claiming every record would cost more.
+  // A duplicate only writes a second line, and a claim for each request would cost more.
   once: false,
 };
 
-/** @throws ValidationError with the invalid fields. */
+/** Returns the records of a request. @throws ValidationError with the invalid fields. */
 function recordsOf(input: unknown): readonly ClientRecord[] {
-  // Safe: the body of a route arrives as an object, and a JSON array as its `body`.
+  // Safe cast: the body of a route arrives as an object, and a JSON array as its `body`.
   const given = input as Readonly<Record<string, unknown>>;
   const fields: FieldError[] = [];
   const { body } = given;
@@ -89,9 +87,7 @@ function recordsOf(input: unknown): readonly ClientRecord[] {
   return records;
 }
 
-/**
- * Validates one record. Renames the page's request ID, so that it does not replace the server's.
- */
+/** Validates one record. Renames its `requestId`, so that it does not replace the server's. */
 function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRecord {
   const given =
     typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
@@ -102,7 +98,7 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
     fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
   if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
   return {
-    // Safe: if the types are wrong, the caller rejects the record with the fields.
+    // Safe casts: if a type is wrong, the caller rejects the record with the fields.
     level: level as LogLevel,
     msg: msg as string,
     data: {

@@ -36,7 +36,7 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   };
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
     const found = runtime.lifecycle.state === "running" ? await results(log) : {};
-    // Read again: a drain that started during the checks has aborted them.
+    // Reads the state again, because a drain that started during the checks has aborted them.
     const { state } = runtime.lifecycle;
     const isReady = state === "running" && !Object.values(found).includes("failing");
     const body = {
@@ -53,13 +53,11 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   ];
 }
 
-/** Routes of {@link healthHandlers}. */
 export const healthRoutes = [
   ownQuery("health.ready", "GET /health/ready", access.everyone),
   ownQuery("health.live", "GET /health/live", access.everyone),
 ] as const;
 
-/** Reason of a failed check, for the log. */
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
 
 type Told = (name: string, failure: Failure | undefined) => void;
@@ -78,7 +76,6 @@ async function runChecks(
   return Object.fromEntries(await Promise.all([...checks].map(run)));
 }
 
-/** Runs a check until its timeout, or until the process drains. */
 async function runCheck(check: ReadyCheck, draining: AbortSignal): Promise<Failure | undefined> {
   const ended = Promise.withResolvers<typeof tooLate>();
   const end = () => ended.resolve(tooLate);

@@ -6,8 +6,9 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { openApiRoute } from "./own-query.ts";
 
 /**
- * Creates `GET /openapi.json` if the server serves it: in development to every caller, elsewhere to
- * the callers that `openapi.access` admits. The first request loads the generator, which runs once.
+ * Creates `GET /openapi.json` for the callers that `openapi.access` admits. Without this rule, the
+ * route exists only in development, for every caller. The first request loads the generator, which
+ * runs once.
  */
 export function openApiHandlers(
   server: DeclaredServer,

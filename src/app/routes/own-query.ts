@@ -1,7 +1,6 @@
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 
-/** Declares one of keelson's built-in queries. */
 export function ownQuery(
   name: string,
   route: string,

@@ -1,10 +1,9 @@
 import type { Clock } from "../../base/process/clock.ts";
 
-/** Limits the rate of each key, within this process. */
 export interface RateLimit {
   /**
-   * Takes `count` tokens and returns 0. If too few are left, only returns the seconds until enough
-   * are available.
+   * Takes `count` tokens and returns 0. If too few are left, takes none and returns the seconds
+   * until enough are available.
    */
   take(key: string, count: number): number;
 }

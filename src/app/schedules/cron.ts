@@ -1,4 +1,3 @@
-/** A field, and the names that can replace its numbers. */
 interface Field {
   readonly name: string;
   readonly least: number;
@@ -26,8 +25,8 @@ const fields: readonly Field[] = [
 ];
 
 /**
- * Returns what is wrong with an expression of five fields, if anything. croner accepts every valid
- * one, but functions that only answer requests do not load it.
+ * Returns the problem of a cron expression, or `undefined` if it is valid. croner accepts every
+ * valid expression, but functions that only answer requests do not load croner.
  */
 export function cronProblem(expression: unknown): string | undefined {
   if (typeof expression !== "string" || expression.length > 200)
@@ -47,7 +46,7 @@ export function cronProblem(expression: unknown): string | undefined {
   return undefined;
 }
 
-/** Checks `*`, `5`, `MON`, `1-5`, and `*` and `1-5` with a step such as `/2`. */
+/** Whether a part is `*`, `5`, `MON`, `1-5`, or `*` or `1-5` with a step such as `/2`. */
 function isPart(part: string, field: Field): boolean {
   const [, from = "", to, step] = /^(\*|\w{1,3})(?:-(\w{1,3}))?(?:\/(\d{1,2}))?$/.exec(part) ?? [];
   if (step !== undefined && (Number(step) < 1 || Number(step) > field.most)) return false;

@@ -3,9 +3,8 @@ import type { claimKey } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
-/** One fire, which runs under the claim of its time. */
+/** One scheduled run, under the claim of its time. */
 export interface FireTask {
-  /** Namespace and ID that its claim's key is built from. */
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;
@@ -17,15 +16,13 @@ export interface FireTask {
   readonly facts: () => { readonly attempt?: number | undefined; readonly sinceMs: number };
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
-  /** Items that record the fire, for the transaction that completes its claim. */
+  /** Returns items that record the run, for the transaction that completes its claim. */
   readonly own: () => readonly TransactionItem[];
 }
 
 export type FireOutcome =
   | { readonly kind: "processed" }
-  /** Done before. */
   | { readonly kind: "skipped" }
-  /** A duplicate runs, for at most `afterMs`. */
+  /** A duplicate is running, for at most `afterMs` milliseconds. */
   | { readonly kind: "handed-back"; readonly afterMs: number }
-  /** The error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };

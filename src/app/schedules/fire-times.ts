@@ -3,13 +3,13 @@ import { Cron } from "croner";
 export type FireTimes = ReturnType<typeof fireTimes>;
 
 /**
- * Reads the fire times of a schedule, in milliseconds since the epoch. Its hour field determines the effect of a daylight saving
- * change:
+ * Creates functions that return the times of a schedule, in milliseconds since the epoch. The hour
+ * field determines the effect of a daylight saving change:
  *
  * | hours | examples | the clock skips a time | the clock repeats a time |
  * |---|---|---|---|
- * | every, or every `n`th | `*`, `0-23`, `*`+`/2` | no fire in the skipped time | fires in each pass |
- * | any others | `2`, `8-18`, `2,14` | fires right after the skipped time | fires in the first pass |
+ * | every, or every `n`th | `*`, `0-23`, `*`+`/2` | no run in the skipped time | runs in each pass |
+ * | any others | `2`, `8-18`, `2,14` | runs right after the skipped time | runs in the first pass |
  *
  * @param cron - an expression that passes `cronProblem`.
  */
@@ -21,17 +21,18 @@ export function fireTimes(cron: string, timeZone: string) {
     fixedTimeRule: "no-wildcard",
   });
   return {
-    // `previousRuns` excludes times equal to the reference, but not others in its second.
-    /** The last fire time up to and including `atMs`. */
+    // `previousRuns` excludes a time equal to its argument, but not others in the same second. So
+    // the argument is 1 ms later.
+    /** Returns the last time up to and including `atMs`. */
     last: (atMs: number) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
-    /** The first fire time after `atMs`. */
     next: (atMs: number) => times.nextRun(new Date(atMs))?.getTime(),
   };
 }
 
 /**
- * Has croner make the same distinction: it follows elapsed time if the minute or hour field has a
- * step, but not for a list of all hours.
+ * Rewrites an expression so that croner handles daylight saving changes as in {@link fireTimes}. By
+ * itself, croner follows elapsed time if the minute or hour field has a step, but not for a list of
+ * all hours.
  */
 export function forCroner(cron: string): string {
   const [minutes = "", hours = "", ...days] = cron.split(" ");
@@ -41,7 +42,6 @@ export function forCroner(cron: string): string {
   return [numbersOf(minutes, 60).join(","), listed.join(","), ...days].join(" ");
 }
 
-/** The numbers below `end` that a field matches, ascending. */
 function numbersOf(field: string, end: number): readonly number[] {
   const numbers = new Set<number>();
   for (const part of field.split(",")) {

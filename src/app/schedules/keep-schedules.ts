@@ -2,10 +2,10 @@ import type { Clock } from "../../base/process/clock.ts";
 import { pause } from "../../base/process/clock.ts";
 import type { Schedule } from "./schedules.ts";
 
-/** Delay until the next check, in milliseconds. */
+/** Minimum and maximum delay until the next check, in milliseconds. */
 const [leastMs, mostMs] = [20, 60_000];
 
-/** Fires schedules when they are due. Resolves once `stop` has aborted and none is running. */
+/** Runs schedules when they are due. Resolves once `stop` has aborted and no run is left. */
 export async function keepSchedules(
   schedules: readonly Schedule[],
   clock: Clock,
@@ -14,7 +14,7 @@ export async function keepSchedules(
   await Promise.all(schedules.map((schedule) => keep(schedule, clock, stop)));
 }
 
-/** Checks at least once a minute: another process may have left a fire unfinished. */
+/** Checks at least once a minute, because another process may have left a run unfinished. */
 async function keep(schedule: Schedule, clock: Clock, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const { nextMs } = await schedule.look();

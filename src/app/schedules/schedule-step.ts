@@ -1,13 +1,12 @@
 export interface ScheduleRecord {
-  /** The last fire that ran or was skipped, in milliseconds since the epoch. */
+  /** Time of the last run that was done or skipped, in milliseconds since the epoch. */
   readonly lastMs: number;
-  /** Fire that is not done, and blocks all others. */
+  /** Run that is not done yet, and blocks all others. */
   readonly begun?: BegunFire | undefined;
 }
 
 export interface BegunFire {
   readonly atMs: number;
-  /** Started attempts. */
   readonly attempts: number;
   /** Earliest start of the next attempt. */
   readonly retryMs: number;
@@ -15,21 +14,24 @@ export interface BegunFire {
 
 export type ScheduleStep =
   | { readonly kind: "none" }
-  /** For the next attempt of the fire in progress. */
+  /** Waits for the next attempt of the run that is not done. */
   | { readonly kind: "wait"; readonly untilMs: number }
   | { readonly kind: "fire"; readonly atMs: number }
-  /** Skips a missed fire. */
+  /** Skips a missed run. */
   | { readonly kind: "pass"; readonly atMs: number };
 
-/** Lateness of a missed fire, in milliseconds. A rule invokes a function only once a minute. */
+/**
+ * Lateness after which a run is missed, in milliseconds: more than a minute, because a rule invokes
+ * a function only once a minute.
+ */
 export const graceMs = 120_000;
-/** Delays before each retry of a failed fire, in milliseconds. */
+/** Delays before each retry of a failed run, in milliseconds. */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];
 export const maxAttempts = retriesMs.length + 1;
 
 /**
- * Of several due fires, only the last one runs.
- * @param lastFire - returns the last fire time up to now.
+ * Returns the next step of a schedule. If several runs are due, only the last one happens.
+ * @param lastFire - returns the last scheduled time up to now.
  */
 export function scheduleStep(
   { lastMs, begun }: ScheduleRecord,

@@ -18,34 +18,34 @@ import { cronProblem } from "./cron.ts";
 /** Options of a schedule. */
 export interface ScheduleOptions {
   /**
-   * Minute, hour, day of the month, month, day of the week: `0 3 * * MON-FRI`. Each is a number, a
-   * range, `*` or a list of these; `*` and ranges can have a step.
+   * Five fields: minute, hour, day of the month, month and day of the week, for example
+   * `0 3 * * MON-FRI`. Each field is a number, a range, `*` or a list of these; `*` and ranges can
+   * have a step.
    */
   readonly cron: string;
   /** IANA time zone of `cron`. Default `UTC`. */
   readonly timeZone?: string;
   /**
-   * Handling of fire times missed in an outage: `once` runs once as soon as possible, however many
-   * were missed, and `skip` waits for the next time once a fire is more than two minutes late.
-   * Default `once`.
+   * Handling of runs missed in an outage: `once` runs once as soon as possible, however many runs
+   * were missed, and `skip` skips a run that is more than two minutes late. Default `once`.
    */
   readonly missed?: "once" | "skip";
   /**
-   * Runs as the system, without a tenant. Its commit happens once; other effects can repeat after a
-   * crash.
+   * Handles a scheduled run as the system, without a tenant. The commit of `ctx` happens once;
+   * other effects can repeat after a crash.
    */
   readonly handler: (ctx: PipelineContext, fire: ScheduleFire) => Awaitable<unknown>;
 }
 
-/** One fire of a schedule. */
+/** One scheduled run. */
 export interface ScheduleFire {
-  /** When the fire was due, the same in each attempt. */
+  /** Time at which the run was due, the same in each attempt. */
   readonly at: Date;
 }
 
 export interface ScheduleDeclaration {
   readonly feature: string;
-  /** `<feature>.<entity>.<operation>`. */
+  /** Full name, `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly cron: string;
   readonly timeZone: string;
@@ -63,7 +63,7 @@ const scheduleRequirements = {
     fix: 'for example "0 3 * * MON-FRI"',
   }),
   timeZone: {
-    // An offset such as +02:00 ignores daylight saving time.
+    // Rejects offsets such as +02:00, which ignore daylight saving time.
     accepts: (zone: unknown) =>
       typeof zone === "string" && /^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/.test(zone),
     rule: "schedule-time-zone",
@@ -89,14 +89,14 @@ export function schedule(
   const given = knownOptions(key, options, Object.keys(scheduleRequirements), report);
   requireValue("name", name, twoWords("schedule-name", "operation", "report.nightly"), problem);
   requireOptions(given, scheduleRequirements, problem);
-  // Safe: wrong types are reported, and a server with problems is never built.
+  // Safe cast: wrong types are reported, and a server with problems is never built.
   const { cron, timeZone = "UTC", missed = "once", handler } = given as unknown as ScheduleOptions;
   return { feature, name: key, cron, timeZone: String(timeZone), missed, run: handler };
 }
 
 /**
- * Reports time zones that Node does not know. Too slow for a cold start: `Intl` takes tens of
- * milliseconds.
+ * Reports time zones that Node does not know. Too slow for a cold start, because `Intl` takes tens
+ * of milliseconds.
  */
 export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): BootProblem[] {
   return [...schedules]

@@ -14,12 +14,12 @@ import type { ScheduleStore } from "./schedule-store.ts";
 
 export interface Schedule {
   readonly name: string;
-  /** Fires the schedule if it is due. Runs one check at a time. Never throws. */
+  /** Runs the schedule if it is due. Never throws. */
   look(options?: LookOptions): Promise<Looked>;
 }
 
 interface LookOptions {
-  /** End of the process, in milliseconds since the epoch. */
+  /** Time at which the process ends, in milliseconds since the epoch. */
   readonly deadlineMs?: number | undefined;
   /** Time from which a schedule without a record is due. Default: now. */
   readonly sinceMs?: number;
@@ -28,25 +28,22 @@ interface LookOptions {
 export interface Looked {
   readonly kind:
     | "idle"
-    /** Due, and waiting for the next attempt. */
+    /** A run has failed and waits for its next attempt. */
     | "waiting"
     | "fired"
-    /** Another process runs this fire, or has run it. */
+    /** Another process is doing this run, or has done it. */
     | "elsewhere"
-    /** Will be retried. The error is logged. */
+    /** The run, or the check, failed and will be retried. The error is logged. */
     | "failed"
-    /** Will not be retried. */
     | "gave-up";
-  /** Next check, in milliseconds since the epoch. */
+  /** Time of the next check, in milliseconds since the epoch. */
   readonly nextMs: number;
-  /** The error that the schedule gave up with. */
   readonly reason?: string;
 }
 
 /** Delay of the next check after a failure, in milliseconds. */
 const failureMs = 1_000;
 
-/** The parts of a server's runtime that schedules use. */
 interface ScheduleRuntime {
   readonly server: {
     readonly registry: { readonly schedules: ReadonlyMap<string, ScheduleDeclaration> };
@@ -56,7 +53,10 @@ interface ScheduleRuntime {
   readonly metrics: Pick<Metrics, "record"> | undefined;
 }
 
-/** @param consume - runs a fire under its claim, and never throws. */
+/**
+ * Creates the schedules of a server.
+ * @param consume - runs a task under its claim, and never throws.
+ */
 export async function createSchedules<
   Runtime extends ScheduleRuntime,
   Adapters extends { readonly schedules: Lazy<ScheduleStore> },
@@ -87,8 +87,8 @@ class OneSchedule implements Schedule {
   readonly #declaration: ScheduleDeclaration;
   readonly #times: FireTimes;
   /**
-   * Of the record of fires. Contains the times: with new ones, a schedule starts a new record, and
-   * no fire of the old one is missed.
+   * Key of the schedule's record. It contains `cron` and `timeZone`: if these change, a schedule
+   * starts a new record, and no run of the old record counts as missed.
    */
   readonly #key: ClaimKey;
 
@@ -157,10 +157,10 @@ class OneSchedule implements Schedule {
       deadlineMs,
       run: async (ctx) => {
         attempts = await store.begin(this.#key, atMs);
-        // So that the claim is not completed.
+        // Throws, so that the claim is not completed.
         if (attempts === undefined)
           throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
-        // Attempts that crashed their process have logged nothing.
+        // Logged here, because attempts that crashed their process have logged nothing.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
           this.#countGivenUp();
@@ -176,7 +176,7 @@ class OneSchedule implements Schedule {
         if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
         return this.#failed(atMs, attempts, outcome.error);
       case "skipped":
-        await store.skip(this.#key, atMs); // run by a process with other times, which include this one
+        await store.skip(this.#key, atMs); // done by a process with another `cron` or `timeZone`
         return { kind: "elsewhere", nextMs: nowMs };
       case "handed-back":
         return { kind: "elsewhere", nextMs: nowMs + Math.max(outcome.afterMs, failureMs) };

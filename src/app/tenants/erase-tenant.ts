@@ -4,30 +4,29 @@ import { firstState, maxDeletes, type Walk, type WalkState, walkTables } from ".
 interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
   /** State of an interrupted erasure to resume. */
   readonly begun?: WalkState | undefined;
-  /** Only counts rows. */
   readonly isDryRun: boolean;
 }
 
 interface Erased {
   readonly state: WalkState;
-  /** The last pass found no rows, or rows are only counted. */
+  /** Whether the last pass found no rows. `true` if rows are only counted. */
   readonly isDone: boolean;
 }
 
-/** If each pass finds rows, some process keeps writing them. */
+/** If even the last pass finds rows, some process keeps writing them. */
 const maxPasses = 5;
 const concurrentCalls = 4;
 
 /**
- * Deletes the rows of a tenant, pass by pass, until a pass finds none: rows may be written behind a
- * page that was already read. A later erasure completes an interrupted one.
+ * Deletes the rows of a tenant, pass by pass, until a pass finds none, because rows may be written
+ * to pages that a pass has already read. A later call can resume an interrupted erasure.
  * @throws any error of the store.
  */
 export async function eraseTenant(erasure: Erasure): Promise<Erased> {
   const { sources, rows, keep, begun, isDryRun } = erasure;
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // Rows that are only counted stay, and a resumed walk reads an interrupted page again. They
-    // therefore count only when their page is complete.
+    // A resumed traversal reads an interrupted page again. A dry run leaves the page's rows in
+    // place, so it saves their count only with the complete page.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {
       await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));

@@ -2,9 +2,9 @@ import { lstat, rename } from "node:fs/promises";
 import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 
 /**
- * Opens `<path>.part`, which becomes `path` when it is complete. Only its owner may read it.
- * @param bytes - number of bytes to keep of an interrupted export.
- * @throws Error if the file is shorter than that, or other users may read or write it.
+ * Opens the file `<path>.part`, which only its owner may read. `finish` renames it to `path`.
+ * @param bytes - number of bytes to keep of an interrupted export. Default: creates a new file.
+ * @throws Error if the file has fewer bytes, or other users may read or write it.
  */
 export async function openExportFile(path: string, bytes?: number) {
   const part = `${path}.part`;
@@ -31,7 +31,9 @@ export async function openExportFile(path: string, bytes?: number) {
         written += bytesWritten;
       }
     },
-    /** @throws Error if another export has started under this name. */
+    /**
+     * Renames the complete file to `path`. @throws Error if another export of this name has begun.
+     */
     finish: async () => {
       await file.datasync();
       await file.close();
@@ -39,7 +41,7 @@ export async function openExportFile(path: string, bytes?: number) {
         throw new Error(`${part} is another file by now: another export has begun`);
       await rename(part, path);
     },
-    /** Keeps the file under `<path>.part`, so that a later export can continue it. */
+    /** Closes the incomplete file, so that a later export can continue it. */
     close: () => file.close(),
   };
 }

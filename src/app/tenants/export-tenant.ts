@@ -4,16 +4,13 @@ import { firstState, type Walk, type WalkState, walkTables } from "./walk.ts";
 export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
   /** State of an interrupted export to resume. */
   readonly begun?: WalkState | undefined;
-  /** Resolves once the lines are written. */
   readonly write: (lines: string) => Promise<void>;
 }
 
-/** Content of an export's first line. */
 interface ExportHeader {
   readonly tenant: string;
-  /** ISO 8601. */
+  /** Start of the export, in ISO 8601. */
   readonly exportedAt: string;
-  /** Declared names of the searched tables. */
   readonly tables: readonly string[];
   readonly notCovered: readonly string[];
 }

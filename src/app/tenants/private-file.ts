@@ -18,7 +18,8 @@ const forbidden = { nothing: 0o077, read: 0o022 } as const;
 
 /**
  * Opens a file of {@link createPrivateFile} to read and write.
- * @param others - access that other users may have: a copy of the file may have lost its mode.
+ * @param others - access that other users may have. `read` allows a copied file, which may have
+ * lost its mode.
  * @throws Error if it is a link, belongs to another user, or gives other users more access.
  */
 export async function openPrivateFile(
@@ -50,5 +51,5 @@ const remedy = "remove it and the state, and begin anew";
 
 /* v8 ignore next -- Windows has no such flag, and few users there may create a link */
 const noFollow = constants.O_NOFOLLOW ?? 0;
-/** `undefined` on Windows: its files have no mode. */
+/** ID of the process's user. `undefined` on Windows, whose files have no mode. */
 const ownUser = process.geteuid?.();

@@ -4,27 +4,27 @@ import type { TableCount, WalkState } from "./walk.ts";
 export interface TenantReceipt {
   readonly action: TenantAction;
   readonly tenant: string;
-  /** ISO 8601. */
+  /** Start of the action, in ISO 8601. */
   readonly at: string;
   readonly tables: readonly TableReceipt[];
   readonly rows: number;
-  /** Over all tables. */
   readonly passes: number;
-  /** As far as keys and attributes show, no rows of the tenant are left. */
+  /**
+   * Whether the action is complete: after an erasure, no rows of the tenant are left, as far as
+   * keys and attributes show.
+   */
   readonly isDone: boolean;
   readonly notCovered: readonly string[];
 }
 
-/** `count` is the dry run of an erasure. */
+/** `count` is an erasure's dry run. */
 export type TenantAction = "export" | "erase" | "count";
 
 interface TableReceipt {
-  /** Declared name. */
   readonly table: string;
   readonly tableName: string;
-  /** Rows of all tenants, in all passes. */
+  /** Rows read, of all tenants and in all passes. */
   readonly scanned: number;
-  /** Rows of the tenant. */
   readonly rows: number;
 }
 
@@ -39,7 +39,7 @@ export function receiptOf(parts: ReceiptParts): TenantReceipt {
   const tables: TableReceipt[] = [];
   const untold: string[] = [];
   for (const [index, { table, tableName }] of sources.entries()) {
-    const count = state.counts[index] as TableCount; // safe: one per table
+    const count = state.counts[index] as TableCount; // safe: there is one count per table
     tables.push({ table, tableName, scanned: count.scanned, rows: count.rows });
     if (count.untold > 0)
       untold.push(

@@ -3,8 +3,9 @@ import type { Registry } from "../registry/registry.ts";
 import { type StoredItem, textOf } from "./stored-item.ts";
 
 /**
- * Creates a function that replaces secrets in rows: the value of a configuration row that is
- * sealed, or whose key is encrypted, becomes `{ secret: true }`, even if it is readable.
+ * Creates a function that replaces a secret value of a configuration row with `{ secret: true }`. A
+ * value is secret if it is encrypted, or if its key is declared as `encrypted`, even if the value
+ * is readable.
  */
 export function withoutSecrets(
   registry: Pick<Registry, "configKeys">,
@@ -21,7 +22,7 @@ export function withoutSecrets(
   };
 }
 
-/** Like `isSealed`, but also for forms that only a later version can open. */
+/** Whether a value is encrypted, even in a format that only a later version can decrypt. */
 function isSealedValue({ M: value }: NonNullable<StoredItem[string]>): boolean {
   return (
     value?.["sealed"]?.N !== undefined &&

@@ -3,29 +3,26 @@ import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 import type { TenantAction } from "./receipt.ts";
 import type { WalkState } from "./walk.ts";
 
-/** A walk can resume another if these match. */
+/** Only a traversal with the same identity can resume another. */
 export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
-  /** Physical names, in order. */
   readonly tables: readonly string[];
 }
 
 interface KeptState {
   readonly state: WalkState;
-  /** Bytes of an export written so far. */
   readonly bytes?: number;
 }
 
 export type StateFile = ReturnType<typeof stateFile>;
 
-/** File with the progress of a walk. */
 export function stateFile(path: string, { action, tenant, tables }: WalkIdentity) {
   const identity = { keelson: "tenant-state", format: 1, action, tenant, tables };
   return {
     /**
-     * `undefined` if the file does not exist.
-     * @throws Error if the file belongs to another walk, or other users may write it.
+     * Returns the saved progress, or `undefined` if the file does not exist.
+     * @throws Error if the file belongs to another traversal, or other users may write it.
      */
     read: async (): Promise<KeptState | undefined> => {
       const file = await openPrivateFile(path, "read").catch((error: NodeJS.ErrnoException) => {
@@ -41,7 +38,7 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
       return kept;
     },
     write: async (kept: KeptState) => {
-      // Renamed, so that a reader always finds a complete state.
+      // Writes another file and renames it, so that a reader always finds a complete state.
       const file = await createPrivateFile(`${path}.new`);
       await file
         .writeFile(`${JSON.stringify({ identity, ...kept })}\n`)
@@ -55,7 +52,7 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
 function parsed(text: string): (KeptState & { readonly identity: unknown }) | undefined {
   try {
     const kept = JSON.parse(text);
-    // Safe: only `write` makes files of this identity.
+    // Safe cast: only `write` makes files with this identity, which `read` checks.
     return typeof kept === "object" && kept !== null ? kept : undefined;
   } catch {
     return undefined;

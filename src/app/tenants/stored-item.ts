@@ -1,13 +1,12 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 
-/** Item in DynamoDB's format: its numbers are strings, which keep every digit. */
+/** Item in DynamoDB's format, in which numbers are strings and keep every digit. */
 export type StoredItem = Readonly<Record<string, AttributeValue>>;
 
 export function textOf(item: StoredItem, attribute: string): string | undefined {
   return item[attribute]?.S;
 }
 
-/** With bytes as Base64. */
 export function dynamoJson(item: StoredItem): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, jsonOf(value)]));
 }

@@ -21,27 +21,29 @@ export interface TenantSource {
   readonly table: string;
   readonly tableName: string;
   readonly keys: readonly string[];
-  /** May exclude only rows for which {@link TenantSource.verdict} returns `other`. */
+  /** Filter of the scan. It may exclude only rows for which `verdict` returns `other`. */
   readonly filter: {
     readonly expression: string;
     readonly names: Readonly<Record<string, string>>;
     readonly values: StoredItem;
   };
-  /** Attributes that the verdict reads besides the key. */
+  /** Attributes that `verdict` reads besides the key. */
   readonly looksAt: readonly string[];
-  /** `untold` if the row does not show its owner. */
+  /**
+   * Returns the owner of a row: this tenant, another tenant, or `untold` if the row does not show
+   * it.
+   */
   readonly verdict: (item: StoredItem) => Verdict;
-  /** Returns a row as it leaves the account. */
+  /** Returns a row as it is exported, without secrets and proofs. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
-/** Owner of a row: this tenant, another one, or unknown. */
 export type Verdict = "own" | "other" | "untold";
 
-/** In the order of erasure. */
+/** Tables to search for the rows of a tenant, in the order of erasure. */
 export interface TenantSources {
   readonly sources: readonly TenantSource[];
-  /** Lines for the receipt. */
+  /** Data that is not searched, as lines of the receipt. */
   readonly notCovered: readonly string[];
 }
 
@@ -97,11 +99,10 @@ const outOfReach: readonly string[] = [
   "everything outside of these tables: buckets, caches, other services",
 ];
 
-/** How the rows of a tenant are found in a table, and leave the account. */
+/** Parts of a source that depend on how its rows name their tenant. */
 type TenantRowsIn = Pick<TenantSource, "filter" | "verdict"> &
   Partial<Pick<TenantSource, "looksAt" | "exported">>;
 
-/** A partition key, or the beginning of several. */
 type Partition = { readonly is: string } | { readonly begins: string };
 
 function configPartitions(tenantId: string): readonly Partition[] {
@@ -116,7 +117,6 @@ function configPartitions(tenantId: string): readonly Partition[] {
   ];
 }
 
-/** Rows whose partition keys contain the tenant. */
 function byPartition(
   { partitionKey }: TableDeclaration,
   partitions: readonly Partition[],
@@ -144,7 +144,6 @@ function byPartition(
   };
 }
 
-/** Rows of a keelson table with a `tenantId`. */
 function byTenantId(tenantId: string): TenantRowsIn {
   return {
     filter: {
@@ -160,7 +159,7 @@ function byTenantId(tenantId: string): TenantRowsIn {
   };
 }
 
-/** Rows whose tenant is in the envelope, unless they have a `tenantId`. */
+/** Finds rows by their `tenantId`, or else by the tenant in their envelope. */
 function byEnvelope(tenantId: string): TenantRowsIn {
   const rows = byTenantId(tenantId);
   return {
@@ -179,9 +178,9 @@ function byEnvelope(tenantId: string): TenantRowsIn {
 }
 
 /**
- * Removes the proof from an event or a delayed job, with which a reader of the export could resend
- * it. The group and deduplication ID of a job precede its JSON. In unreadable text, empties
- * whatever looks like a proof.
+ * Removes the proof from an event or a delayed job, because a reader of the export could resend the
+ * message with it. A job's JSON follows its group and deduplication ID. In text that cannot be
+ * parsed, empties everything that looks like a proof.
  */
 function withoutProof(text: string): string {
   const start = Math.max(0, text.indexOf("{"));

@@ -1,44 +1,41 @@
 import type { StoredItem } from "./stored-item.ts";
 import type { TenantSource } from "./tenant-source.ts";
 
-/** Rows of all tenants, with the permissions of the operator, not of the server. */
+/** Access to the rows of all tenants, with the operator's permissions instead of the server's. */
 export interface TenantRows {
   /**
-   * Reads the rows of a page that match the source's filter.
-   * @param keysOnly - reads only what the verdict needs.
+   * Reads a page of a table, and returns its rows that match the source's filter.
+   * @param keysOnly - whether to read only the attributes that `verdict` needs.
    */
   page(source: TenantSource, from: StoredItem | undefined, keysOnly: boolean): Promise<RowPage>;
   /** Deletes up to {@link maxDeletes} rows, which may no longer exist. */
   remove(source: TenantSource, rows: readonly StoredItem[]): Promise<void>;
 }
 
-/** DynamoDB's limit for one call. */
+/** DynamoDB's limit for one call of `remove`. */
 export const maxDeletes = 25;
 
 export interface RowPage {
   readonly items: readonly StoredItem[];
   readonly scanned: number;
-  /** Absent on the last page. */
+  /** Start of the next page. Absent on the last page. */
   readonly next?: StoredItem | undefined;
 }
 
-/** Position of a walk, from which it can resume, and its counts. */
+/** Position and counts of a traversal of all tables, from which it can resume. */
 export interface WalkState {
-  /** Pass over all tables, from 1. */
+  /** Number of the pass over all tables, from 1. */
   readonly pass: number;
   readonly at: number;
-  /** Absent at the start of a table. */
+  /** Start of the next page. Absent at the start of a table. */
   readonly from?: StoredItem | undefined;
-  /** In this pass. */
+  /** Rows of the tenant found in this pass. */
   readonly found: number;
-  /** One per table. */
   readonly counts: readonly TableCount[];
 }
 
 export interface TableCount {
-  /** Rows scanned, in all passes. */
   readonly scanned: number;
-  /** Rows of the tenant, in all passes. */
   readonly rows: number;
   /** Rows without a known owner, in the last pass. */
   readonly untold: number;
@@ -49,15 +46,15 @@ export interface Walk {
   readonly rows: TenantRows;
   readonly keysOnly: boolean;
   /**
-   * Receives the tenant's rows of each page, also an empty list.
-   * @param counted - counts rows as processed. The state that it returns still points to this page.
+   * Called with the tenant's rows of each page, even if there are none.
+   * @param counted - counts rows as processed, and returns a state that still points to this page.
    */
   readonly visit: (
     source: TenantSource,
     own: readonly StoredItem[],
     counted: (rows: number) => WalkState,
   ) => Promise<void>;
-  /** Receives each state from which a walk can resume. */
+  /** Called with each state from which a traversal can resume. */
   readonly keep: (state: WalkState) => Promise<void>;
 }
 
