@@ -49,18 +49,18 @@ export function esbuildPlugin(): EsbuildPlugin {
       });
     },
   };
-  // Safe: esbuild calls the plugin with its own build object.
+  // The cast is safe: esbuild calls `setup` with its own build object.
   return plugin as EsbuildPlugin;
 }
 
-/** Sets the options of the first of two passes and returns those of the second. */
+/** Sets the options of the first pass on `options` and returns the options of the second pass. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
   options.splitting ??= true; // lazy code gets separate files
   options.format ??= "esm";
   options.platform ??= "node";
   options.target ??= "node22";
-  // ES modules of packages, so that unused code can be dropped.
+  // Prefers the ES modules of packages, so that unused code can be dropped.
   options.mainFields ??= ["module", "main"];
   options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
@@ -78,7 +78,10 @@ function setDefaults(options: BuildOptions): BuildOptions {
   };
 }
 
-/** `import()` is left to the second pass, which inlines it: the first would export only `default`. */
+/**
+ * Replaces Node's built-in modules. Leaves `import()` of a built-in to the second pass, which
+ * inlines the replacement: the first pass would export only `default`.
+ */
 function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {
     if (!isBuiltin(path)) return undefined;

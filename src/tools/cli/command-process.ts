@@ -28,8 +28,8 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   },
 });
 
-// A module that keeps a handle open would keep the process alive forever, and a CI pipeline with
-// it. The timer starts after all output is written.
+// Ends the process 1 s after all output is written, because a module that keeps a handle open would
+// keep the process alive forever, and a CI pipeline with it.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted(): void {
@@ -39,12 +39,12 @@ function endStarted(): void {
   );
 }
 
-/** Cut to one line, because a wrapped line cannot be cleared. */
+/** Shows `text` cut to one line, because a wrapped line cannot be cleared. */
 function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }
 
-/** The first SIGINT or SIGTERM aborts the signal; the second ends the process immediately. */
+/** Returns a signal that the first SIGINT or SIGTERM aborts. The second one ends the process. */
 function stopping(): AbortSignal {
   const controller = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const)

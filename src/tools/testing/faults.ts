@@ -18,7 +18,7 @@ export interface Fault {
   loseAnswer(): void;
 }
 
-/** Arms faults. Several can be armed at the same time. Each fires once. */
+/** Arms faults. Several faults can be armed at the same time; each fires once. */
 export interface Faults {
   /** Arms a fault before the `n`-th call of `operation` from now, starting at 1. */
   before(operation: string, n: number): Fault;
@@ -37,13 +37,16 @@ interface Armed {
 export interface CallWatch {
   /**
    * Number of calls sent so far, by operation. Includes calls that a fault failed, but not calls
-   * that the tenant wall rejected.
+   * that keelson's tenant check rejected.
    */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
   /** Operations in the order in which their calls started. */
   readonly sequence: readonly string[];
-  /** Watches an SDK client from now on. After `life` aborts, all of its calls fail. */
+  /**
+   * Starts watching the calls of an SDK client. After `life` aborts, every call of the client
+   * fails.
+   */
   watch(
     client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">,
     life: AbortSignal,
@@ -52,7 +55,8 @@ export interface CallWatch {
 
 export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
-  // Faults count these, because a fault fires before the call is known to be sent.
+  // Number of calls begun, by operation. Faults use this number, because a fault fires before the
+  // call is known to be sent.
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -69,9 +73,9 @@ export function createCallWatch(crash: () => void): CallWatch {
     }
   };
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
-    // Safe: the middleware passes every command through unchanged, for either client.
+    // The cast is safe: these middlewares pass every command of either client through unchanged.
     const stack = middlewareStack as Database["middlewareStack"];
-    // After the tenant wall, which checks the input, and before the SDK's retries.
+    // Counts a call after keelson's tenant check of its input and before the SDK's retries.
     stack.add(
       (next, context) => (parameters) => {
         count(operationOf(context));

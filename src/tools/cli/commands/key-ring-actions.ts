@@ -30,9 +30,12 @@ export interface KeyRingCall
 
 export type KeyRingAction = (call: KeyRingCall) => Promise<void>;
 
-/** Until every server knows of a change: servers cache the ring for up to 10 s. */
+/** Time after which every server knows of a change: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
-/** A write that asks for it keeps its sealed response for five minutes. */
+/**
+ * Time after which no stored response needs a former key: a write that stores its response
+ * encrypted keeps it for five minutes.
+ */
 const answerRetentionMs = 310_000;
 
 export const keyRingActions = Object.freeze({
@@ -108,7 +111,8 @@ export const keyRingActions = Object.freeze({
     const { retired } = await change(call, (now) => {
       assertRetired(now, ownKey(now, call));
       const { [key]: secret, ...keys } = now.keys;
-      // Queues can still hold messages that it signed. Safe: `ownKey` found the key.
+      // Retires the key instead of deleting it, because queues can still hold messages signed with
+      // it. The cast is safe: `ownKey` found the key.
       const kept = retiredKey(secret as string, clock.now());
       return { ...now, keys, retired: { ...now.retired, [key]: kept } };
     });
@@ -145,7 +149,10 @@ async function readRing({
   return { ...rest, ring: parseKeyRingText(text) };
 }
 
-/** SSM has no conditional write, so the version tells afterwards of a concurrent change. */
+/**
+ * Replaces the key ring. SSM has no conditional write, so only the new version number shows whether
+ * somebody else changed the ring at the same time.
+ */
 async function change(
   call: KeyRingCall,
   to: (ring: KeyRingText) => KeyRingText,
@@ -178,7 +185,11 @@ function assertRetired({ active }: KeyRingText, name: string): void {
   if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
 }
 
-/** @throws Error if a server would reject the ring. */
+/**
+ * Returns the ring as text.
+ *
+ * @throws Error if a server would reject the ring.
+ */
 function checked(ring: KeyRingText): string {
   const text = JSON.stringify(ring);
   parseKeyRingText(text);

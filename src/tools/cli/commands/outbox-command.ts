@@ -61,7 +61,10 @@ export const run = defineCommand({
   },
 });
 
-/** The key is `<time>#<event ID>#shard#<n>`, also for an item that is not an event. */
+/**
+ * Returns the event's ID. The sort key is `<time>#<event ID>#shard#<n>`, even for an item that is
+ * not an event.
+ */
 function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }

@@ -101,12 +101,15 @@ function routes(pattern: EventRule["pattern"], source: string, type: string): bo
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
-/** Assumes that every complex matcher (a prefix, a wildcard) matches. */
+/**
+ * Whether a member of a rule's pattern accepts `text`. Assumes that every complex matcher (a
+ * prefix, a wildcard) matches.
+ */
 function takes(member: unknown, text: string): boolean {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
-/** Without this permission, events are lost silently. */
+/** Checks that EventBridge may send to the queue: otherwise, events are lost silently. */
 function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
   const set = (attribute: string, value: string) =>
     setAttributes(place, url, JSON.stringify({ [attribute]: value }));
@@ -131,9 +134,9 @@ interface Statement {
   readonly Action?: string | readonly string[];
 }
 
-/** Ignores the conditions of the policy. */
+/** Ignores the conditions of statements. */
 function allowsEventBridge(policy: string): boolean {
-  // Safe: SQS only accepts policies of this shape.
+  // The cast is safe: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as {
     readonly Statement?: Statement | readonly Statement[];
   };

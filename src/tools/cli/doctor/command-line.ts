@@ -8,7 +8,10 @@ export function command(...words: readonly string[]): string {
     .join(" ");
 }
 
-/** Excludes a leading `=`: the Z shell expands `=word` to the path of a command. */
+/**
+ * Matches words that need no quotes. Excludes a leading `=`, because the Z shell expands `=word` to
+ * the path of a command.
+ */
 const bare = /^[\w.,:/@%+-][\w.,:=/@%+-]*$/;
 
 export function keelson(...words: readonly string[]): string {

@@ -27,7 +27,10 @@ export interface Found<Thing> {
   readonly find: () => Promise<Thing | undefined>;
 }
 
-/** Looks at what another check finds; refers to that check if it finds nothing. */
+/**
+ * Returns the outcome of `look` for what another check found, or refers to that check if it found
+ * nothing.
+ */
 export async function after<Thing>(
   { name, find }: Found<Thing>,
   look: (found: Thing) => Outcome | Promise<Outcome>,

@@ -12,7 +12,7 @@ import { createKeyRing } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** No outcome contains the values of parameters. */
+/** Checks overrides and key ring. No outcome contains parameter values. */
 export function parameterChecks(
   place: Place,
   reader: ParameterReader,
@@ -75,8 +75,8 @@ function parameterFix(
 }
 
 /**
- * During a rolling deployment both releases read a former name; later, a name without a key looks
- * like a mistake.
+ * Warns of parameters under a former name of their key. Both releases of a rolling deployment read
+ * that name; once no key declares it, it looks like a mistake.
  */
 function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
   const messages = former.map(({ name, today, isRead }) =>

@@ -27,7 +27,8 @@ export interface AskedQueue extends Found<FoundQueue> {
 type Queues = PlaceOf<SQSClient>;
 
 /**
- * A duplicate can use up two receives; a message must use up its attempts before its claims expire.
+ * Recommended range of `maxReceiveCount`: a duplicate can use up two receives, and a message must
+ * use up its attempts before its claims expire.
  */
 const [fewestReceives, mostReceives] = [3, 6];
 
@@ -133,7 +134,7 @@ async function deadLetterOutcome(
 }
 
 function redriveOf({ attributes }: FoundQueue) {
-  // Safe: SQS validates the policy.
+  // The cast is safe: SQS validates the policy.
   return JSON.parse(attributes["RedrivePolicy"] || "{}") as {
     readonly deadLetterTargetArn?: string;
     readonly maxReceiveCount?: number | string;

@@ -7,15 +7,19 @@ export interface CommandContext {
   /** Opens standard input. Absent if nothing is piped in. */
   readonly input?: () => Readable;
   readonly print: (line: string) => void;
-  /** To standard error. */
+  /** Prints a line to standard error. */
   readonly complain: (line: string) => void;
-  /** Replaces the previous text; `""` clears it. Absent without a terminal. */
+  /**
+   * Shows a progress text in place of the previous text; `""` clears it. Absent without a terminal.
+   */
   readonly progress?: ((text: string) => void) | undefined;
-  /** Aborts when the user stops the command, which ends between two steps. */
+  /**
+   * Returns a signal that aborts when the user stops the command. It then ends between two steps.
+   */
   readonly stopping?: () => AbortSignal;
   readonly wait: (ms: number) => Promise<void>;
-  /** Absent without a terminal. */
+  /** Asks the user a question. Absent without a terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
-  /** Throws in production. */
+  /** Returns the embedded stack's secret. Throws in production. */
   readonly developmentSecret: () => Promise<string>;
 }

@@ -1,6 +1,5 @@
 /**
- * Keeps foreign input from starting a new line. The printer escapes sequences that act on a
- * terminal.
+ * Replaces line breaks and other control characters by spaces, so foreign input stays on one line.
  */
 export function oneLine(text: string): string {
   return text.replaceAll(/\p{C}+/gu, " ");

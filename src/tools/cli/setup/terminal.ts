@@ -2,8 +2,8 @@ import { visible } from "../../../base/log/quoted-text.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * Printed data must not act on a terminal: table rows, logs, modules and their errors. JSON stays
- * equivalent, because the escapes are JSON's.
+ * Escapes control characters in all output, because data from tables, logs and modules must not act
+ * on a terminal. JSON output stays equivalent, because the escapes are JSON's.
  */
 export function forTerminal(given: CommandContext): CommandContext {
   const { progress, ask, print, complain } = given;

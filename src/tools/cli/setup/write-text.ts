@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
-/** @throws Error with the file and the reason. */
+/** @throws Error naming the file and the reason. */
 export async function writeText(file: string, text: string): Promise<void> {
   try {
     await mkdir(dirname(resolve(file)), { recursive: true });

@@ -16,10 +16,11 @@ export interface Attempt
   readonly endMs: number;
 }
 
-/** Expects the lines in chronological order. */
+/** Summarizes the attempts of a run. `lines` must be in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
-  // `next` is the first line after the failure: it starts the next attempt if this one has no end.
+  // `next` is the first line after a failure. It starts the next attempt if the failed attempt has
+  // no line for its end.
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
     const startMs = (open ?? line).ms;

@@ -4,9 +4,9 @@ import type { Verdict } from "./verdict.ts";
 export interface TraceDocument extends Verdict {
   readonly id: string;
   readonly roots: readonly TraceNode[];
-  /** Nodes beyond the limits. */
+  /** Number of nodes omitted because of the limits. */
   readonly leftOut: number;
-  /** Files and tables that could not be read. */
+  /** Messages about lines and tables that could not be read. */
   readonly notes: readonly string[];
   readonly logs: {
     readonly lines: number;
@@ -15,7 +15,7 @@ export interface TraceDocument extends Verdict {
   readonly tables: boolean;
 }
 
-/** Escapes control characters, which could act on a terminal. */
+/** Formats the document as JSON, with control characters escaped, which could act on a terminal. */
 export function jsonOf(document: TraceDocument): string {
   return JSON.stringify(document, undefined, 2).replaceAll(/[^\n\P{C}]/gu, (character) =>
     [...Array(character.length).keys()]

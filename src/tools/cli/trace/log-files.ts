@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Each file is read up to its size at the time of opening. */
+/** Opened log files. Each file is read up to its size at the time of opening. */
 export interface LogFiles {
   readonly bytes: number;
   each(
@@ -13,12 +13,12 @@ export interface LogFiles {
     take: (line: string) => void,
     show: (bytes: number) => void,
   ): Promise<void>;
-  /** The first line can be cut. */
+  /** Returns the last lines of each file. The first of them can be incomplete. */
   lastLines(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** A collector can write a whole document in one line. */
+/** Maximum length of a line. A collector can write a whole document in one line. */
 const longestLine = 16_777_216;
 const chunkBytes = 1_048_576;
 
@@ -27,7 +27,7 @@ interface LogFile {
   readonly bytes: number;
 }
 
-/** `-` is the standard input. */
+/** Opens log files. The path `-` means standard input. */
 export async function openLogFiles(paths: readonly string[], stdin?: Readable): Promise<LogFiles> {
   const files: LogFile[] = [];
   let spool: string | undefined;
@@ -39,8 +39,8 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
     for (const path of paths) {
       let from = path;
       if (path === "-" && stdin !== undefined) {
-        // The input is read several times. A file keeps all lines that do not belong to the tree
-        // out of memory.
+        // Copies standard input to a file, because the lines are read several times and most of
+        // them need not stay in memory.
         spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
         from = join(spool, "stdin");
         await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
@@ -73,7 +73,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
   };
 }
 
-/** Each chunk is cut behind its last whole line. */
+/** Yields the file in chunks, each of which ends after a whole line. */
 async function* wholeLines({ file, bytes }: LogFile) {
   let rest = "";
   const decoder = new TextDecoder();

@@ -12,7 +12,7 @@ interface Row {
   readonly rest: string;
 }
 
-/** Escapes and shortens text that comes from logs. */
+/** Formats a trace as lines of text. Escapes and shortens text that comes from logs. */
 export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): readonly string[] {
   const lines: string[] = [];
   for (const root of roots) lines.push(...treeLines(root), "");
@@ -51,7 +51,7 @@ function treeLines(root: TraceNode): string[] {
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
-  // Stop early: rows beyond the limit are not printed.
+  // Stops early, because rows beyond the limit are not printed.
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
   // The reason is printed once, at the attempt.
@@ -75,13 +75,16 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** A single first attempt that did not fail is not printed. */
+/** Returns the attempts to print: none for a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
-/** Unfinished children come first within the limit; the order stays. */
+/**
+ * Returns the children to print, in their order. Beyond the limit, finished children are left out
+ * first.
+ */
 function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
@@ -158,7 +161,7 @@ function time(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Negative if the clocks of processes differ. */
+/** Formats a time since the start, which is negative if the clocks of processes differ. */
 function signed(ms: number): string {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }

@@ -6,13 +6,16 @@ export interface Verdict {
   readonly says: string;
 }
 
-/** Does not continue without an operator. */
+/** Node that does not continue without an operator. */
 export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
   readonly fix: string;
   readonly commands: readonly string[];
 }
 
-/** Two sweeps of the outbox, and the longest visibility timeout. */
+/**
+ * Delays after which an overdue node is stuck: two sweeps of the outbox, and the longest visibility
+ * timeout.
+ */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
 interface Looking {
@@ -20,7 +23,7 @@ interface Looking {
   readonly module: string;
 }
 
-/** Of two nodes of the same state, the first wins. */
+/** Finds the node that is most seriously stuck. Of two nodes in the same state, the first wins. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
   let [worst, waiting]: [TraceNode?, TraceNode?] = [];
   let unseen = 0;
@@ -44,17 +47,17 @@ export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdic
   return { says: `Nothing is stuck${seen}.` };
 }
 
-/** In tree order, without recursion. */
+/** Yields all nodes in tree order, without recursion. */
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   const left = [...roots].reverse();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
     yield node;
     for (let at = node.children.length - 1; at >= 0; at -= 1)
-      left.push(node.children[at] as TraceNode); // safe: within the list
+      left.push(node.children[at] as TraceNode); // safe cast: the index is in range
   }
 }
 
-/** From the worst on. */
+/** States from the worst on. */
 const ranks: readonly TraceState[] = [
   ...(["unknown", "dead-lettered", "set-aside", "gave-up", "in-outbox"] as const),
   ...(["failed", "interrupted", "retrying", "waiting", "running"] as const),
