@@ -64,7 +64,7 @@ export function groupChunks(
     Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
-  // The cast is safe: `idsOf` returns only IDs of files in `outputs`, and `facts` has all of them.
+  // Safe cast: `idsOf` returns only IDs of files in `outputs`, and `facts` has all of them.
   const factsOf = (id: string) => facts.get(id) as Facts;
   const reached = reach(entries, (id) => [
     ...factsOf(id).importedIds,
@@ -106,7 +106,7 @@ function grouped(
       ? exports.filter((name) => imported.has(`${path} ${name}`)).map((name) => [name, short()])
       : exports.map((name) => [name, name]);
   const names = new Map(files.map((file) => [file, namesOf(file)]));
-  // The cast is safe: callers pass only files of this group.
+  // Safe cast: callers pass only files of this group.
   return { out, files, namesOf: (file) => names.get(file) as Names };
 }
 

@@ -49,7 +49,7 @@ export function esbuildPlugin(): EsbuildPlugin {
       });
     },
   };
-  // The cast is safe: esbuild calls `setup` with its own build object.
+  // Safe cast: esbuild calls `setup` with its own build object.
   return plugin as EsbuildPlugin;
 }
 

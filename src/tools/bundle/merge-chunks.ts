@@ -96,7 +96,7 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
     groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)),
   );
   const byOut = new Map(groups.map((group) => [group.out, group]));
-  // Both casts are safe: callers pass only the paths of bundled files and the outputs of groups.
+  // Safe casts: callers pass only the paths of bundled files and the outputs of groups.
   const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
   const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
   const find = (args: OnResolveArgs): OnResolveResult => {

@@ -70,7 +70,7 @@ export function rolldownPlugin(): RolldownPlugin {
       },
     },
     load: (id) => {
-      // The cast below is safe: the pattern matches only the two kinds.
+      // Safe cast below: the pattern matches only the two kinds.
       const [, kind, path] = /^\0keelson-(members|whole):([^?]*)/.exec(id) ?? [];
       if (path === undefined) return undefined;
       return builtinSource(path, kind as BuiltinKind);

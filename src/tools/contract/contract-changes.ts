@@ -52,7 +52,7 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
 
 interface Entries<Entry> {
   readonly key: (entry: Entry) => string;
-  /** Default: the kind and the key. */
+  /** Place of an entry in the report. Default: kind and key. */
   readonly where?: (entry: Entry) => string;
   /** Whom the removal breaks. */
   readonly removal?: Broken;

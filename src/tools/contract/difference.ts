@@ -27,7 +27,10 @@ export interface Difference {
   readonly to: string;
 }
 
-/** A property that only one side names, and the other does not mention, is harmless. */
+/**
+ * Whether a difference can cause a rejection. A property that one schema names and the other does
+ * not mention cannot.
+ */
 export function isRefusing({ kind }: Difference): boolean {
   return kind !== "only-from" && kind !== "only-to";
 }

@@ -32,7 +32,10 @@ const mostShapes = 300;
 const mostLevels = 40;
 const mostDiscriminators = 2;
 
-/** Rules that a shape cannot express become tags. @throws TooComplexError */
+/**
+ * Returns the alternatives of a schema. Rules that a shape cannot express become tags. @throws
+ * TooComplexError
+ */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
   if (level > mostLevels) throw new TooComplexError();
   return schema.reduce(
@@ -70,7 +73,7 @@ function shapesOfOne(
     intersections(some, others, level);
   const { type, enum: listed, $ref, allOf: all = [], anyOf, oneOf } = node;
   let shapes = shapesOfTypes(type === undefined ? allTypes : [type].flat().map(String), node, root);
-  // Safe, here and below: in JSON Schema these keywords are lists.
+  // The casts to lists are safe: in JSON Schema, these keywords have lists as values.
   for (const values of [listed, "const" in node ? [node["const"]] : undefined]) {
     if (values !== undefined) shapes = and(shapes, (values as readonly unknown[]).map(valueShape));
   }
@@ -104,7 +107,10 @@ function shapesOfOne(
   );
 }
 
-/** `undefined` if another alternative or a rule might name the properties. */
+/**
+ * Restricts unnamed properties to `others`. Returns `undefined` if another alternative or a rule
+ * might name these properties.
+ */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -114,7 +120,7 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/** `undefined` if the target is missing or in another document. */
+/** Returns the target of a `$ref`, or `undefined` if it is missing or in another document. */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -125,7 +131,7 @@ function targetOf(reference: string, root: SchemaNode): unknown {
   );
 }
 
-/** No value matches two branches, as far as this can be determined. */
+/** Whether certainly no value matches two branches. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
     branches
@@ -134,7 +140,10 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
   );
 }
 
-/** No value matches both. Objects differ in a property that both require, the discriminator. */
+/**
+ * Whether certainly no value matches both shapes. Objects can differ in a discriminator, a property
+ * that both require.
+ */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
@@ -189,7 +198,7 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   }
   if (one.kind === "object" && other.kind === "object")
     return { kind: "object", ...ranged, ...bothObjects(one, other) };
-  // Safe: both are numbers, or both are strings.
+  // Safe cast: both shapes are numbers, or both are strings.
   return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined;
 }
 
@@ -209,7 +218,10 @@ function bothObjects(
   };
 }
 
-/** A value that may match carries the shape's rules, and `unsure` if its parts may match too. */
+/**
+ * Returns a value that may match a shape. It gets the shape's rules as tags, and `unsure` unless
+ * its parts certainly match.
+ */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;

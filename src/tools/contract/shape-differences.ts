@@ -91,7 +91,9 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
   "x-keelson-takes-text": "changed-type",
 };
 
-/** A multiple of a number is one of its divisors, and a list with one item cannot repeat. */
+/**
+ * Whether `from` implies a rule: a multiple of 6 is a multiple of 3, and one item has no duplicate.
+ */
 function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>

@@ -57,12 +57,12 @@ export interface ObjectShape extends Ranged {
 }
 
 export type RangedShape = ScalarShape | ArrayShape | ObjectShape;
-/** One alternative: values of one kind. Without its tags, it accepts the same values or more. */
+/** One alternative of a schema: values of one kind, which tags can restrict further. */
 export type Shape = ValueShape | RangedShape;
 
 export const noTags: Tags = new Map();
 
-/** Keyword of a rule that differs from every other rule. */
+/** Keyword of a rule that equals no other rule. */
 export const unsureKeyword = "(unsure)";
 
 export function tagOf(keyword: string, value: unknown): readonly [string, Tag] {

@@ -22,12 +22,12 @@ import {
 } from "./stored-rows.ts";
 
 export interface StoredReport {
-  /** Limited rows that are not read as stored. */
+  /** Rows that are not read as stored, up to the limit. */
   readonly stored: readonly StoredVerdict[];
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;
   readonly unlisted: number;
-  /** Secrets whose key ring is missing or does not decrypt them. */
+  /** Number of secrets that the key ring does not decrypt, or that have no key ring. */
   readonly unopened: number;
 }
 
@@ -115,7 +115,7 @@ function lookAt(
       isCurrent(instead, nowMs) && (instead[formerPlace]?.key ?? key.id) === address.key;
     if (!counts) return ignored.map((one) => ({ ...one, instead }));
   }
-  const { source } = owner.levels[0] as RowLevel; // safe: every owner has a level
+  const { source } = owner.levels[0] as RowLevel; // safe cast: every owner has a level
   const opened = { source, row: openRow(row, key.definition, address) };
   return [{ ...looked, opened, verdict: verdictOf(key, opened) }];
 }

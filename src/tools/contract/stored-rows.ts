@@ -3,7 +3,10 @@ import type { ConfigScope, RegisteredConfigKey } from "../../parts/config/declar
 import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
-/** Out of bounds; invalid, so that the next level applies; or read by no key. */
+/**
+ * Why a row is not read as stored: `clamped` to bounds; invalid, so a `fallback` to the next level;
+ * or `ignored`, as no key reads the row.
+ */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
 export interface StoredVerdict {
@@ -12,19 +15,25 @@ export interface StoredVerdict {
   readonly scope: ConfigScope;
   readonly tenantId: string | null;
   readonly verdict: Verdict;
-  /** `null` without a value, `"(secret)"` for a secret, `"(computed)"` if a function decides. */
+  /**
+   * Value read instead: `null` if there is none, `"(secret)"` for a secret, `"(computed)"` for a
+   * computed default.
+   */
   readonly reads: unknown;
 }
 
 export type OpenedRow = Levels["rows"][number];
 
-/** Rows apply at the key's scope and at every broader one. */
+/** Whether a key reads rows of this level: its own scope or any broader scope. */
 export function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
   const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
 }
 
-/** `undefined` if the row is read as stored, or is a secret that cannot be decrypted. */
+/**
+ * Returns the verdict on a row, or `undefined` if the row is read as stored or is a secret that
+ * cannot be decrypted.
+ */
 export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
   if (!countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
@@ -33,7 +42,7 @@ export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | u
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** `rows` begin with the narrowest. */
+/** Returns the value that a key reads. `rows` start with the narrowest scope. */
 export function readsOf(
   key: RegisteredConfigKey,
   {

@@ -20,11 +20,13 @@ export interface Alarm {
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
-  /** Default: the whole account and region. */
+  /** Dimensions of the metric. Default: the whole account and region. */
   readonly of?: Values;
-  /** Default: `Sum`. */
   readonly statistic?: "Sum" | "Maximum";
-  /** Breaching minutes out of the latest minutes. Default: one failure among many does not count. */
+  /**
+   * Breaching minutes out of the latest minutes. With the default, a single failure does not raise
+   * the alarm.
+   */
   readonly minutes?: readonly [above: number, of: number];
   readonly threshold?: number;
 }
@@ -96,7 +98,10 @@ export function alarmParts(
   ];
 }
 
-/** AWS has no metric for the age of the outbox, so this counts the sweep's log lines. */
+/**
+ * Creates an alarm on events left in the outbox. AWS has no metric for these, so the metric comes
+ * from the sweep's log lines.
+ */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";
   return [
@@ -169,8 +174,9 @@ function lineParts(
 }
 
 /**
- * Excludes browser lines, which can contain any message. AWS does not document whether `!=` matches
- * a missing field, hence `NOT EXISTS`.
+ * Returns a filter for log lines with this `msg`, except lines from browsers, which can contain any
+ * message. The filter needs `NOT EXISTS`, because AWS does not document whether `!=` matches a
+ * missing field.
  */
 function ownLine(msg: string, ...more: readonly string[]): string {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];

@@ -21,7 +21,10 @@ const known: readonly string[] = [
 ];
 const variablesPath = ["Function", "Environment", "Variables"];
 
-/** From SAM's `Globals`, supports only environment variables of functions. */
+/**
+ * Validates a template that is to be added. Of SAM's `Globals`, supports only environment variables
+ * of functions.
+ */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));
@@ -35,7 +38,11 @@ export function extensionOf(read: unknown): Extension {
   return { part, variables: variablesOf(template["Globals"]) };
 }
 
-/** @throws Error if a name is already used, or a reference is dangling. */
+/**
+ * Adds an extension to a template.
+ *
+ * @throws Error if a name is already used, or a reference is dangling.
+ */
 export function extended(template: Template, { part }: Extension): Template {
   const merged = { ...template };
   for (const section of sections) {
@@ -50,7 +57,11 @@ export function extended(template: Template, { part }: Extension): Template {
   return merged;
 }
 
-/** @throws Error if the extension sets a variable that keelson sets. */
+/**
+ * Adds the extension's variables.
+ *
+ * @throws Error if keelson sets one of them.
+ */
 export function environmentWith(own: Values, { variables }: Extension): Values {
   const taken = Object.keys(variables).find(
     (name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET",
@@ -82,10 +93,11 @@ function variablesOf(globals: unknown): Values {
       );
     [found, path] = [members[name], `${path}.${name}`];
   }
-  return found === undefined ? {} : (membersOf(path, found) as Values); // safe: read from JSON
+  return found === undefined ? {} : (membersOf(path, found) as Values); // safe cast: read from JSON
 }
 
 function membersOf(what: string, read: unknown): Members {
-  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Members; // safe: checked
+  // Safe cast: the value is an object.
+  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Members;
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }

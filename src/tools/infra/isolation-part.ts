@@ -7,8 +7,9 @@ import { statement, tableStatements, useCustomerKey } from "./statements.ts";
 import type { Value } from "./template.ts";
 
 /**
- * Statements of the tenant role, or `undefined` if the function needs none. In tables with tenants
- * the role reaches only that tenant's rows, but also the other items of the same transaction.
+ * Returns the statements of the tenant role, or `undefined` if the function needs none. In tables
+ * with tenants, the role reaches only rows of the session's tenant; in other tables, it reaches the
+ * other items of a transaction.
  */
 export function tenantStatements(
   needed: NeededFunction,
@@ -26,7 +27,7 @@ export function tenantStatements(
   ];
 }
 
-/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. */
+/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires a key. */
 const ofTenant = {
   "ForAllValues:StringLike": {
     "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
@@ -36,8 +37,9 @@ const ofTenant = {
 const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
 /**
- * Other items of a transaction use the same credentials. `ConditionCheckItem` does not support the
- * condition on the enclosing operation: only transactions use it.
+ * Returns statements for the other items of a transaction, which use the same credentials. Only
+ * transactions use `ConditionCheckItem`, which does not support a condition on the enclosing
+ * operation.
  */
 function commitStatements({ duties, tables }: NeededFunction, place: DataPlace): Value[] {
   const claimed = duties.has("claim") ? [onceTable] : [];

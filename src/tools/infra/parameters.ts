@@ -119,7 +119,7 @@ function choice(description: string, ...values: readonly [string, ...string[]]):
   return given(values[0], description, { AllowedValues: values });
 }
 
-/** `pattern` matches what an ARN says after its account. */
+/** `pattern` matches the part of an ARN after the account. */
 export function arnParameter(
   id: string,
   service: string,

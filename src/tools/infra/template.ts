@@ -35,7 +35,7 @@ export interface Output {
   readonly Value: Value;
 }
 
-/** Names are logical IDs. */
+/** Part of a template. The names of its entries are logical IDs. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Values;
@@ -72,7 +72,7 @@ export const attributeOf = (id: string, attribute: string): Value => ({
 export const substituted = (text: string, values?: Values): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
 });
-/** Without the second value, omits the property. */
+/** Without `otherwise`, CloudFormation omits the property if the condition is false. */
 export const when = (
   condition: string,
   value: Value,
@@ -84,7 +84,10 @@ export const policyDocument = (...Statement: readonly Value[]): Value => ({
   Statement,
 });
 
-/** Other entries of several parts must be identical. @throws Error on conflicting resources. */
+/**
+ * Merges parts. Entries that several parts have must be identical. @throws Error if two parts have
+ * the same resource.
+ */
 export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
   const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
   if (twice !== undefined)
@@ -104,7 +107,7 @@ export function templateText(template: Template): string {
   return `${written(template, "\n")}\n`;
 }
 
-/** Values that fit take one line: people read templates, and their size is limited. */
+/** Values that fit take one line, because people read templates and their size is limited. */
 const longestLine = 140;
 
 function written(value: unknown, newline: string): string {

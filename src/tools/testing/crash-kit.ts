@@ -103,6 +103,7 @@ async function retried<Result>(
 }
 
 function isForAnotherTry(answer: unknown): boolean {
-  const { status } = (answer ?? {}) as { readonly status?: unknown }; // safe: it stays `unknown`
+  // Safe cast: `status` stays `unknown`.
+  const { status } = (answer ?? {}) as { readonly status?: unknown };
   return status === 409 || (typeof status === "number" && status >= 500);
 }

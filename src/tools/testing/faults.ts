@@ -73,7 +73,7 @@ export function createCallWatch(crash: () => void): CallWatch {
     }
   };
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
-    // The cast is safe: these middlewares pass every command of either client through unchanged.
+    // Safe cast: these middlewares pass every command of either client through unchanged.
     const stack = middlewareStack as Database["middlewareStack"];
     // Counts a call after keelson's tenant check of its input and before the SDK's retries.
     stack.add(

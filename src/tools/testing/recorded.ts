@@ -55,7 +55,7 @@ export function recordMessaging(
             const { eventId, origRequestId: requestId } = event;
             const isNew = !recorded.events.some((other) => other.eventId === eventId);
             if (reasons[index] !== undefined || !isNew) continue;
-            // The cast is safe: a payload is an object. The sent payload includes the request ID.
+            // Safe cast: a payload is an object. The sent payload includes the request ID.
             const payload = { ...(event.payload as object), requestId };
             recorded.events.push({ ...event, payload });
           }
@@ -86,7 +86,7 @@ export function recordMessaging(
 function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
   middlewareStack.add(
     (next) => (parameters) => {
-      // The cast is safe: at this step of the stack, every request is an HTTP request.
+      // Safe cast: at this step of the stack, every request is an HTTP request.
       const request = parameters.request as { readonly headers: Record<string, string> };
       request.headers["x-keelson-clock-offset"] = String(Math.max(0, clock.now() - Date.now()));
       return next(parameters);

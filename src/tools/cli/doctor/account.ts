@@ -70,7 +70,7 @@ async function differenceMs(
       startMs = clock.now();
       const result = await next(args);
       endMs = clock.now();
-      // The cast is safe: at this step of the stack, every response is an HTTP response.
+      // Safe cast: at this step of the stack, every response is an HTTP response.
       const { headers } = result.response as { readonly headers: { readonly date?: string } };
       date = headers.date ?? "";
       return result;

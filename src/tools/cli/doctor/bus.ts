@@ -84,7 +84,8 @@ async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]
     const page: ListRulesResponse = await send(command, EventBusName);
     for (const { Name, State, EventPattern } of page.Rules ?? []) {
       if (EventPattern === undefined) continue;
-      const pattern = JSON.parse(EventPattern) as EventRule["pattern"]; // safe: EventBridge only accepts objects
+      // Safe cast: EventBridge only accepts objects.
+      const pattern = JSON.parse(EventPattern) as EventRule["pattern"];
       rules.push({ name: String(Name), isDisabled: State === "DISABLED", pattern });
     }
     NextToken = page.NextToken;
@@ -136,7 +137,7 @@ interface Statement {
 
 /** Ignores the conditions of statements. */
 function allowsEventBridge(policy: string): boolean {
-  // The cast is safe: SQS only accepts policies of this shape.
+  // Safe cast: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as {
     readonly Statement?: Statement | readonly Statement[];
   };

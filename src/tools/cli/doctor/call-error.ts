@@ -70,7 +70,7 @@ interface Failure extends Error {
 function rootOf(error: unknown): Failure {
   let failure = error instanceof Error ? error : new Error(String(error));
   while (failure.cause instanceof Error && !("$metadata" in failure)) failure = failure.cause;
-  // The cast is safe: callers check the members before they use them.
+  // Safe cast: callers check the members before they use them.
   return failure as Failure;
 }
 

@@ -95,7 +95,7 @@ export function placeOf(
 }
 
 export function withClient<Client extends object>(place: Place, client: Client): PlaceOf<Client> {
-  // The cast is safe: each SDK client sends its own commands and resolves to their output.
+  // Safe cast: each SDK client sends its own commands and resolves to their output.
   const sdk = client as unknown as Sender;
   return {
     ...place,

@@ -60,7 +60,8 @@ function findQueue({ send }: Queues, nameOrUrl: string): Promise<FoundQueue | un
       : await send(new GetQueueUrlCommand({ QueueName: name }), name);
     const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] });
     const { Attributes } = await send(command, name);
-    const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has attributes
+    // Safe cast: every queue has attributes.
+    const attributes = Attributes as FoundQueue["attributes"];
     return { url: String(QueueUrl), arn: String(attributes["QueueArn"]), attributes };
   });
 }
@@ -134,7 +135,7 @@ async function deadLetterOutcome(
 }
 
 function redriveOf({ attributes }: FoundQueue) {
-  // The cast is safe: SQS validates the policy.
+  // Safe cast: SQS validates the policy.
   return JSON.parse(attributes["RedrivePolicy"] || "{}") as {
     readonly deadLetterTargetArn?: string;
     readonly maxReceiveCount?: number | string;

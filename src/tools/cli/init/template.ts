@@ -35,7 +35,7 @@ export async function writeProject(folder: string, name: string): Promise<void> 
     const text = await readFile(join(folder, file), "utf8");
     await writeFile(join(folder, file), text.replaceAll("{{name}}", name));
   }
-  // Both casts are safe: the files belong to this package.
+  // Safe casts: the files belong to this package.
   const own = JSON.parse(
     await readFile(join(packageFolder, "package.json"), "utf8"),
   ) as OwnManifest;

@@ -49,7 +49,7 @@ export function defineCommand<const Declared extends Flags>(
         return 0;
       }
       refuse(positionals[maxArguments]);
-      // The cast is safe: the values were parsed with the declared flags.
+      // Safe cast: the values were parsed with the declared flags.
       return await run(values as ValuesOf<Declared>, positionals, context);
     } catch (error) {
       const isUsage = error instanceof UsageError;

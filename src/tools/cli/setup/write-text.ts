@@ -7,7 +7,8 @@ export async function writeText(file: string, text: string): Promise<void> {
     await mkdir(dirname(resolve(file)), { recursive: true });
     await writeFile(file, text);
   } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException; // safe: the file system only throws errors
+    // Safe cast: the file system only throws errors.
+    const { code = "", message } = error as NodeJS.ErrnoException;
     throw new Error(`${JSON.stringify(file)} cannot be written: ${reasons[code] ?? message}`, {
       cause: error,
     });

@@ -109,7 +109,8 @@ function originOf(
 ): Origin {
   let origin = origins.get(key);
   if (origin === undefined) {
-    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: the key contains it
+    // Safe cast: the key contains the request ID.
+    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] };
     origins.set(key, origin);
   }
   return origin;

@@ -74,7 +74,8 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
   const left = record[leftFields.get(msg) ?? ""];
   if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
-  return line as unknown as TraceLine; // safe: `ms` and `msg` are set, and every other field has its declared type
+  // Safe cast: `ms` and `msg` are set, and every other field has its declared type.
+  return line as unknown as TraceLine;
 }
 
 /** Returns the ID of a text `<type> <ID>`. */

@@ -143,9 +143,10 @@ function isSame(one: string | undefined, other: string | undefined): boolean {
 
 function isCause(by: Producer, causedBy: string | undefined): boolean {
   if (causedBy === undefined) return true;
+  // Safe cast: `originKey` made this text from a list.
   return "subject" in by
     ? by.subject === causedBy
-    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` built it
+    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy;
 }
 
 type Parent = { readonly origin: string } | { readonly subject: string };

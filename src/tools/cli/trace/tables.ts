@@ -174,7 +174,8 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
 function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
   try {
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
-    const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"]; // safe: only one member is read, as `unknown`
+    // Safe cast: the member stays `unknown`.
+    const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"];
     return {
       causedBy: textOf(causedBy),
       origRequestId: textOf(origRequestId),
