@@ -1,13 +1,10 @@
-/**
- * How code loads a built-in: `members` by an `import` statement, `whole` by `require` or
- * `import()`.
- */
+/** How code loads a built-in: `members` by `import`, `whole` by `require` or `import()`. */
 export type BuiltinKind = "members" | "whole";
 
 /**
- * Returns the source of a module that replaces a Node built-in. Importing the built-in itself
- * creates all of its lazy members, for `node:http` a whole HTTP client. The replacement creates
- * only the members that are used, which saves about 15 ms of a cold start.
+ * Returns the source of a module that replaces a Node built-in. An `import` of the built-in creates
+ * all of its lazy members, such as an HTTP client in `node:http`. The replacement creates only used
+ * members, which saves about 15 ms of a cold start.
  */
 export function builtinSource(path: string, kind: BuiltinKind): string {
   const all = `const all = /* @__PURE__ */ process.getBuiltinModule(${JSON.stringify(path)});\n`;

@@ -14,8 +14,8 @@ export interface ChunkGroup {
   readonly out: string;
   readonly files: readonly ChunkFile[];
   /**
-   * Returns the exports of a file that files outside the group import. An entry point keeps all
-   * export names, because `import()` and Lambda look exports up by name.
+   * Exports of a file that files outside the group import. An entry point keeps the names of all
+   * its exports, because `import()` and Lambda look them up.
    */
   readonly namesOf: (file: ChunkFile) => Names;
 }
@@ -24,15 +24,12 @@ export interface ChunkGroup {
 export type Names = readonly (readonly [name: string, given: string])[];
 
 export interface Grouped {
-  /** Files that an entry imports, directly or indirectly. */
+  /** Files that an entry reaches. */
   readonly files: readonly ChunkFile[];
   readonly groups: readonly ChunkGroup[];
 }
 
-/**
- * Prefix of chunk file names. It distinguishes entries from chunks, because esbuild reports lazily
- * imported modules as entry points too.
- */
+/** Marks files that are not entries, because esbuild reports lazy modules as entry points too. */
 const mark = "keelson~";
 
 export function marked(names: string): string {
@@ -64,7 +61,7 @@ export function groupChunks(
     Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
-  // Safe cast: `idsOf` returns only IDs of files in `outputs`, and `facts` has all of them.
+  // Safe cast: `idsOf` returns only files in `outputs`, and `facts` has all of these.
   const factsOf = (id: string) => facts.get(id) as Facts;
   const reached = reach(entries, (id) => [
     ...factsOf(id).importedIds,
@@ -111,8 +108,8 @@ function grouped(
 }
 
 /**
- * Returns the names that the files import, each as `<path> <name>`. The pattern needs esbuild's
- * output before whitespace is minified.
+ * Returns imported names as `<path> <name>`. The pattern needs code whose whitespace is not
+ * minified.
  */
 function importedBy(
   files: readonly ChunkFile[],
@@ -130,13 +127,10 @@ function importedBy(
   );
 }
 
-/**
- * Names the merged file. The hash changes with the contents of the files, because file names
- * contain hashes.
- */
+/** The hash changes with the files' contents, because their names contain hashes. */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);
-  const { out } = files[0] as ChunkFile; // safe cast: a group has at least two files
+  const { out } = files[0] as ChunkFile; // safe cast: a group has files
   return join(dirname(out), `${name}-${hash.toUpperCase()}${extname(out)}`);
 }

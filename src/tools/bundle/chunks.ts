@@ -1,4 +1,4 @@
-/** Facts that a bundler knows about a module after it has read all modules. */
+/** What a bundler knows about a module after it has read all modules. */
 export interface ModuleFacts {
   readonly isEntry: boolean;
   /** Modules imported by an `import` statement. */
@@ -7,23 +7,23 @@ export interface ModuleFacts {
   readonly dynamicallyImportedIds: readonly string[];
 }
 
-/** Decides into which output file each module goes. */
+/** Names the output file of a module. */
 export interface Chunks {
   /**
-   * Returns the name of the file from which a cold start reads the module, or `undefined` if there
-   * is none. Must be called for every used module before `lazy`: SDK packages list more modules
-   * than are used, and these calls tell which are.
+   * Returns the file from which a cold start reads the module, if there is one. Must be called for
+   * every used module before `lazy`: SDK packages list more modules than are used, and these calls
+   * tell which are.
    */
   readonly start: (id: string) => string | undefined;
   /**
    * Returns the file of a module that a cold start does not read: `first` if the first request
-   * reads the module, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps a separate
-   * file, which `aws/clients/sdk-now.ts` finds by name.
+   * reads the module, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps its file,
+   * which `aws/clients/sdk-now.ts` finds by name.
    */
   readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
-/** Whether `id` is the module with keelson's imports from the DynamoDB SDK. */
+/** Whether this module contains keelson's imports from the DynamoDB SDK. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -79,7 +79,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-/** Returns `from` and everything reachable from it through `next`. */
+/** The result includes `from`. */
 export function reach(
   from: readonly string[],
   next: (id: string) => readonly string[],

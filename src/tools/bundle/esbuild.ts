@@ -53,7 +53,7 @@ export function esbuildPlugin(): EsbuildPlugin {
   return plugin as EsbuildPlugin;
 }
 
-/** Sets the options of the first pass on `options` and returns the options of the second pass. */
+/** Sets the options of the first pass and returns those of the second pass. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
   options.splitting ??= true; // lazy code gets separate files
@@ -79,8 +79,8 @@ function setDefaults(options: BuildOptions): BuildOptions {
 }
 
 /**
- * Replaces Node's built-in modules. Leaves `import()` of a built-in to the second pass, which
- * inlines the replacement: the first pass would export only `default`.
+ * Leaves `import()` of a built-in to the second pass, which inlines the replacement: the first pass
+ * would export only `default`.
  */
 function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {

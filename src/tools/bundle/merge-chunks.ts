@@ -27,8 +27,6 @@ export interface Bundled {
  * Bundles the output of the first pass again and merges files that are read together. esbuild
  * creates a file for anything that two lazy modules share and has no option to group them, and each
  * file costs a millisecond of a cold start.
- *
- * @param options - options that only the second pass gets.
  */
 export async function mergeChunks(
   build: PluginBuild,
@@ -158,7 +156,7 @@ function importPath(from: string, to: string): string {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-/** Returns the text of a file, with an inline source map for the second pass. */
+/** Adds source maps inline, for the second pass. */
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return (path) => {
@@ -170,10 +168,7 @@ function textsOf(files: readonly OutputFile[]): (path: string) => string {
   };
 }
 
-/**
- * Creates a metafile that lists the application's modules as inputs, not the files of the first
- * pass.
- */
+/** Lists the application's modules as inputs, not the files of the first pass. */
 function metafileOf({ outputs }: Metafile, made: Metafile): Metafile {
   const named = Object.entries(outputs).map(([path, output]) => {
     const files = Object.keys(output.inputs).flatMap((input) => made.outputs[input] ?? []);

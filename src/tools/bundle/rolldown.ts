@@ -76,7 +76,7 @@ export function rolldownPlugin(): RolldownPlugin {
       return builtinSource(path, kind as BuiltinKind);
     },
     moduleParsed({ id }) {
-      // Emitted as an entry, the module shows the bundler which of its dependencies are used.
+      // As an entry, the module shows the bundler which of its dependencies are used.
       if (isSdk(id)) this.emitFile({ type: "chunk", id, name: "dynamodb-sdk" });
     },
     buildEnd() {
@@ -86,13 +86,13 @@ export function rolldownPlugin(): RolldownPlugin {
   return plugin;
 }
 
-/** Plugin members that only Vite reads. */
+/** Members that only Vite reads. */
 interface VitePart {
   readonly enforce: "pre";
   readonly config: (config: ViteConfig) => ViteConfig;
 }
 
-/** The part of Vite's configuration that this plugin sets. */
+/** Part of Vite's configuration that this plugin sets. */
 interface ViteConfig {
   readonly build?: {
     readonly target?: unknown;

@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../base/process/clock.ts";
 import { runCommand } from "./command.ts";
 
-// A closed pipe (`| head`) must not interrupt a rotation halfway or end the command with a stack
-// trace.
+// A closed pipe (`| head`) must not interrupt a rotation or cause a stack trace.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
@@ -28,8 +27,8 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   },
 });
 
-// Ends the process 1 s after all output is written, because a module that keeps a handle open would
-// keep the process alive forever, and a CI pipeline with it.
+// Ends the process 1 s after all output is written: a handle that a module keeps open would keep
+// the process alive, and a CI pipeline waiting.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted(): void {
@@ -44,7 +43,7 @@ function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }
 
-/** Returns a signal that the first SIGINT or SIGTERM aborts. The second one ends the process. */
+/** The first SIGINT or SIGTERM aborts the signal; the second ends the process immediately. */
 function stopping(): AbortSignal {
   const controller = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const)

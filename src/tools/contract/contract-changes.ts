@@ -54,7 +54,7 @@ interface Entries<Entry> {
   readonly key: (entry: Entry) => string;
   /** Place of an entry in the report. Default: kind and key. */
   readonly where?: (entry: Entry) => string;
-  /** Whom the removal breaks. */
+  /** Whom a removal breaks. */
   readonly removal?: Broken;
   readonly changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
 }

@@ -2,7 +2,7 @@ import { sortedBy } from "../../app/openapi/canonical.ts";
 import { isObject } from "../../app/openapi/schema.ts";
 import { type Contract, contractFormat } from "./contract.ts";
 
-/** Formats a contract as JSON with one fact per line, always in the same order. */
+/** Formats the contract with one fact per line, always in the same order. */
 export function contractText(contract: Contract): string {
   return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
 }
@@ -51,10 +51,7 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
-/**
- * Schemas, whose members are sorted. A route keeps the order of its members, which starts with the
- * most important.
- */
+/** Schemas, whose members are sorted. Other members keep their order, the most important first. */
 const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 

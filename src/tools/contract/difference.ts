@@ -28,8 +28,7 @@ export interface Difference {
 }
 
 /**
- * Whether a difference can cause a rejection. A property that one schema names and the other does
- * not mention cannot.
+ * Whether the difference can cause a rejection. A property that only one schema mentions cannot.
  */
 export function isRefusing({ kind }: Difference): boolean {
   return kind !== "only-from" && kind !== "only-to";

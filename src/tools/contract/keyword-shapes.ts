@@ -34,7 +34,7 @@ export function valueShape(value: unknown): ValueShape {
 }
 
 export function partOf(part: unknown, root: SchemaNode): Schema {
-  // Safe cast: only known keywords are read, and a value that is not a schema has none.
+  // Safe cast: only known keywords are read, and a non-schema has none.
   return part === undefined ? [] : [{ node: part as SchemaNode, root }];
 }
 
@@ -75,7 +75,7 @@ function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns the schema of unnamed properties, which may match any of the `patternProperties`. */
+/** Unnamed properties may match any of the `patternProperties`. */
 function additionalOf(
   { additionalProperties, patternProperties }: JsonSchema,
   root: SchemaNode,
@@ -107,7 +107,6 @@ function numberRange(node: JsonSchema): Range {
   };
 }
 
-/** Limits of a length or a count. */
 function range(node: JsonSchema, what: string): Range {
   return {
     least: limit(node[`min${what}`], 0),

@@ -6,7 +6,7 @@ import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** Identifies a route without its parameter names, which clients do not see. */
+/** The key omits parameter names, which clients do not see. */
 export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
@@ -117,7 +117,7 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   const [wasSaid, isSaid] = [before.output !== undefined, after.output !== undefined];
   const [was, is] = [statusesOf(before), statusesOf(after)];
   const left = was.filter((status) => is.includes(status));
-  // Without declared statuses, clients could not know which of 200 and 204 to expect.
+  // Without declared statuses, clients must expect both 200 and 204.
   const gone =
     isUnsaid(before) && left.length > 0 ? [] : was.filter((status) => !left.includes(status));
   const added = isUnsaid(after) ? [] : is.filter((status) => !was.includes(status));

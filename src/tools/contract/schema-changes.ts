@@ -67,15 +67,14 @@ export function partChanges(
 
 interface RoleRules {
   /**
-   * Whether rejecting values that were accepted (`narrowed`) or allowing new values (`widened`) is
-   * breaking.
+   * Whether rejecting accepted values (`narrowed`) or allowing new values (`widened`) is breaking.
    */
   readonly narrowed: boolean;
   readonly widened: boolean;
   readonly broken: Broken;
-  /** Whether removing a property from the schema is breaking. */
+  /** Whether removing a property is breaking. */
   readonly losing: boolean;
-  /** Whether readers ignore properties that they do not know. */
+  /** Whether readers ignore unknown properties. */
   readonly isOpen: boolean;
 }
 
@@ -88,9 +87,7 @@ const roles: Readonly<Record<Role, RoleRules>> = {
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
 };
 
-/**
- * Returns the rule of a difference. Narrowing compares before to after, widening after to before.
- */
+/** Narrowing compares before to after, widening after to before. */
 function ruleOf({ kind, type }: Difference, isNarrowed: boolean): string {
   if (kind === "least") return `${limits[type]?.[0]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;
@@ -110,7 +107,7 @@ const limits: Readonly<Record<string, readonly [least: string, most: string]>> =
   object: ["min-properties", "max-properties"],
 };
 
-/** Rules when narrowing and when widening. A single word is a prefix: added, removed, changed. */
+/** Rules for narrowing and for widening. A single word is a prefix of added, removed or changed. */
 const kindNames = {
   type: ["type-narrowed", "type-widened"],
   "changed-type": ["type-changed", "type-changed"],
@@ -132,8 +129,8 @@ const kindNames = {
 >;
 
 /**
- * Keeps one change per place and rule: preferably a breaking change, and `required-added` rather
- * than `property-added`.
+ * Keeps one change per place and rule, preferably a breaking one, and `required-added` instead of
+ * `property-added`.
  */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
@@ -167,7 +164,7 @@ function defaultChanges(
     }));
 }
 
-/** Returns the defaults in a schema by path. Does not follow references or alternatives. */
+/** Does not follow references or alternatives. */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
   // Safe cast: members stay `unknown`.
   const { properties, items, default: own } = Object(schema) as JsonSchema;

@@ -17,9 +17,9 @@ import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./sha
 
 /**
  * Finds where `to` may reject a value that `from` accepts, and properties that only one schema
- * names. Ignores properties that `from` neither names nor restricts, because `from` guarantees
- * nothing about them. With `isOpen`, `to` may reject unnamed properties, because its reader ignores
- * unknown properties.
+ * names. Ignores properties that `from` neither names nor restricts: `from` guarantees nothing
+ * about them. With `isOpen`, `to` may reject unnamed properties, because its reader ignores unknown
+ * ones.
  */
 export function differences(
   from: SchemaNode,
@@ -35,7 +35,7 @@ const mostSteps = 10_000;
 
 class Walk {
   readonly #isOpen: boolean;
-  /** Pairs of schemas being compared. A recursive schema repeats a pair without new differences. */
+  /** Pairs being compared. A recursive schema repeats a pair without new differences. */
   readonly #above = new Set<string>();
   #steps = 0;
 
@@ -91,8 +91,8 @@ class Walk {
       if (other.kind === "value") continue;
       const all = this.#shape(shape, other, path);
       const apart = isOneOfMany ? all.filter(({ kind }) => kind in apartWeights) : [];
-      // `other` is a different alternative, so a property that it lacks was not lost: only
-      // differences that tell the alternatives apart are reported.
+      // `other` is a different alternative, so a property that it lacks was not lost. Only
+      // differences that tell alternatives apart are reported.
       const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
@@ -172,8 +172,8 @@ function allNames({ names }: ObjectShape): Schema {
 }
 
 /**
- * Weighs the differences between alternatives. A value that does not fit, and less strongly a
- * changed type, suggests a different alternative.
+ * A value that does not fit, and to a lesser degree a changed type, suggests a different
+ * alternative.
  */
 function weightOf(found: readonly Difference[]): number {
   return found.reduce(

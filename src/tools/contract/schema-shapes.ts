@@ -25,7 +25,7 @@ import {
 } from "./shape.ts";
 import { type Answer, matches } from "./shape-value.ts";
 
-/** Thrown if a schema is nested too deeply or has too many alternatives. */
+/** The schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}
 
 const mostShapes = 300;
@@ -73,7 +73,7 @@ function shapesOfOne(
     intersections(some, others, level);
   const { type, enum: listed, $ref, allOf: all = [], anyOf, oneOf } = node;
   let shapes = shapesOfTypes(type === undefined ? allTypes : [type].flat().map(String), node, root);
-  // The casts to lists are safe: in JSON Schema, these keywords have lists as values.
+  // Safe casts in this function: JSON Schema requires lists here.
   for (const values of [listed, "const" in node ? [node["const"]] : undefined]) {
     if (values !== undefined) shapes = and(shapes, (values as readonly unknown[]).map(valueShape));
   }
@@ -108,8 +108,8 @@ function shapesOfOne(
 }
 
 /**
- * Restricts unnamed properties to `others`. Returns `undefined` if another alternative or a rule
- * might name these properties.
+ * Restricts unnamed properties. Returns `undefined` if another alternative or a rule might name
+ * some.
  */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
@@ -120,7 +120,7 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/** Returns the target of a `$ref`, or `undefined` if it is missing or in another document. */
+/** Returns `undefined` if the target is missing or in another document. */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -141,8 +141,8 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
 }
 
 /**
- * Whether certainly no value matches both shapes. Objects can differ in a discriminator, a property
- * that both require.
+ * Whether certainly no value matches both. Objects can differ in a discriminator, a property that
+ * both require.
  */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
@@ -219,8 +219,8 @@ function bothObjects(
 }
 
 /**
- * Returns a value that may match a shape. It gets the shape's rules as tags, and `unsure` unless
- * its parts certainly match.
+ * A value that may match gets the shape's rules as tags, and `unsure` unless its parts certainly
+ * match.
  */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);

@@ -91,9 +91,7 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
   "x-keelson-takes-text": "changed-type",
 };
 
-/**
- * Whether `from` implies a rule: a multiple of 6 is a multiple of 3, and one item has no duplicate.
- */
+/** A multiple of 6 is also a multiple of 3, and a list with one item has no duplicates. */
 function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>

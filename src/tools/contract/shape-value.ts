@@ -29,7 +29,7 @@ function every(answers: readonly Answer[]): Answer {
 }
 
 function parts(shape: Shape, value: unknown, accepts: Accepts): readonly Answer[] {
-  // Safe casts: the value has the shape's type, a list or an object.
+  // Safe casts: the value has the shape's type.
   if (shape.kind === "array")
     return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
   if (shape.kind !== "object") return [];

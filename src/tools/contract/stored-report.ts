@@ -27,7 +27,7 @@ export interface StoredReport {
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;
   readonly unlisted: number;
-  /** Number of secrets that the key ring does not decrypt, or that have no key ring. */
+  /** Number of secrets that could not be decrypted. */
   readonly unopened: number;
 }
 
@@ -53,7 +53,7 @@ interface ReportSources {
   readonly onPage: (scanned: number) => void;
 }
 
-/** Reports each row that is not read as stored, with the value read instead. */
+/** Reports rows that are not read as stored, with the value read instead. */
 export async function reportStored(sources: ReportSources): Promise<StoredReport> {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
@@ -106,7 +106,7 @@ function lookAt(
   counting: Rows,
 ): readonly Looked[] {
   const looked = { address, owner, key, instead: undefined, opened: undefined };
-  // A superseded row is only a remnant of a rename, so it is not reported.
+  // A superseded row is a remnant of a rename, so it is not reported.
   const ignored = row.renamedTo === undefined ? [{ ...looked, verdict: "ignored" as const }] : [];
   if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {

@@ -4,8 +4,8 @@ import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascad
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
 /**
- * Why a row is not read as stored: `clamped` to bounds; invalid, so a `fallback` to the next level;
- * or `ignored`, as no key reads the row.
+ * Why a row is not read as stored: out of bounds; invalid, so the next level applies; read by no
+ * key.
  */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
@@ -16,24 +16,20 @@ export interface StoredVerdict {
   readonly tenantId: string | null;
   readonly verdict: Verdict;
   /**
-   * Value read instead: `null` if there is none, `"(secret)"` for a secret, `"(computed)"` for a
-   * computed default.
+   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` by a function.
    */
   readonly reads: unknown;
 }
 
 export type OpenedRow = Levels["rows"][number];
 
-/** Whether a key reads rows of this level: its own scope or any broader scope. */
+/** A key reads rows of its own scope and of any broader scope. */
 export function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
   const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
 }
 
-/**
- * Returns the verdict on a row, or `undefined` if the row is read as stored or is a secret that
- * cannot be decrypted.
- */
+/** Returns `undefined` for a row that is read as stored, or a secret that cannot be decrypted. */
 export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
   if (!countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
@@ -42,7 +38,7 @@ export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | u
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** Returns the value that a key reads. `rows` start with the narrowest scope. */
+/** Returns the value that the key reads. `rows` start with the narrowest scope. */
 export function readsOf(
   key: RegisteredConfigKey,
   {

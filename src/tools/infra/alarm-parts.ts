@@ -23,10 +23,7 @@ export interface Alarm {
   /** Dimensions of the metric. Default: the whole account and region. */
   readonly of?: Values;
   readonly statistic?: "Sum" | "Maximum";
-  /**
-   * Breaching minutes out of the latest minutes. With the default, a single failure does not raise
-   * the alarm.
-   */
+  /** Breaching minutes out of the latest minutes. By default, a single failure raises no alarm. */
   readonly minutes?: readonly [above: number, of: number];
   readonly threshold?: number;
 }
@@ -99,8 +96,8 @@ export function alarmParts(
 }
 
 /**
- * Creates an alarm on events left in the outbox. AWS has no metric for these, so the metric comes
- * from the sweep's log lines.
+ * Alarm on messages left in the outbox: AWS has no metric for them, so the sweep's log lines are
+ * counted.
  */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";
@@ -174,9 +171,8 @@ function lineParts(
 }
 
 /**
- * Returns a filter for log lines with this `msg`, except lines from browsers, which can contain any
- * message. The filter needs `NOT EXISTS`, because AWS does not document whether `!=` matches a
- * missing field.
+ * Filter pattern that excludes lines from browsers, which can contain any message. `NOT EXISTS` is
+ * needed, because AWS does not document whether `!=` matches a missing field.
  */
 function ownLine(msg: string, ...more: readonly string[]): string {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];

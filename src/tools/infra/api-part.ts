@@ -16,7 +16,7 @@ import {
 export const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
 
-/** Creates the HTTP API, without an authorizer, because the server verifies tokens. */
+/** The API has no authorizer, because the server verifies tokens. */
 export function apiParts(functions: readonly NeededFunction[], basePath: string): TemplatePart[] {
   return [
     resource(apiId, "AWS::ApiGatewayV2::Api", {
@@ -84,9 +84,8 @@ function routeId(route: string): string {
 }
 
 /**
- * Fields of the access log. Query, body and other headers are omitted, because they contain tokens
- * and values. Fields that a client controls come first, because the later of two duplicate members
- * wins.
+ * Omits query, body and other headers, which contain tokens and values. Fields that a client
+ * controls come first, because the later of two duplicate members wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

@@ -58,8 +58,7 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
   const { Properties: has = {} } = found;
   const wanted = tableParts(table)[0]?.Resources?.[id]?.Properties;
-  // Safe cast: CloudFormation uses the member names of DynamoDB's own description, and
-  // `indexFault` reports anything else.
+  // Safe cast: CloudFormation uses DynamoDB's member names, and `indexFault` reports anything else.
   const described = {
     AttributeDefinitions: listOf(has["AttributeDefinitions"]),
     GlobalSecondaryIndexes: listOf(has["GlobalSecondaryIndexes"]),
@@ -144,7 +143,7 @@ function entryMistakes(
       ];
     }
     const [is, wanted] = [markOf(exported), expected.get(name)];
-    // An export without a mark may wrap a keelson function, or belong to the application.
+    // An unmarked export may wrap a keelson function, or belong to the application.
     if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
     return [
       `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
@@ -152,7 +151,7 @@ function entryMistakes(
   });
 }
 
-/** Returns the names of keelson's functions. A bundle may also export whatever its parts share. */
+/** Ignores other exports: a bundle may also export whatever its parts share. */
 function markedIn(exports: Entry["exports"]): string {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],

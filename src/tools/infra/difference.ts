@@ -17,7 +17,7 @@ export type ComparedTemplate = Omit<TemplatePart, "Resources"> & {
 const replacing = ["TableName", "KeySchema", "LocalSecondaryIndexes"];
 const typesOf = "AttributeDefinitions";
 
-/** Compares two templates, using the defaults of parameters. Dangerous changes come first. */
+/** Compares templates with the defaults of their parameters. Dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
   const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
   return changes.toSorted((one, other) => Number(other.isDangerous) - Number(one.isDangerous));
@@ -82,9 +82,7 @@ function retypes(was: Members, is: Members): boolean {
   );
 }
 
-/**
- * Lists created and deleted indexes. An index with changed keys or attributes is listed as both.
- */
+/** Created and deleted indexes. One with changed keys or attributes is listed as both. */
 function indexChanges(was: Members, is: Members): string[] {
   const indexesOf = (members: Members) => entriesOf(members, "GlobalSecondaryIndexes", "IndexName");
   const [old, now] = [indexesOf(was), indexesOf(is)];
@@ -112,8 +110,8 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
 }
 
 /**
- * Replaces references to parameters by defaults, so that a changed default is reported as a change
- * of the property that uses it.
+ * Replaces references to parameters, so a changed default shows as a change of the property that
+ * uses it.
  */
 export function resolved(properties: Members = {}, { Parameters = {} }: ComparedTemplate): Members {
   const defaultOf = (name: string) => own(Parameters, name)?.Default;
@@ -139,7 +137,7 @@ function changedMembers(old: Members, now: Members): string[] {
   return idsOf(old, now).filter((name) => !isDeepStrictEqual(own(old, name), own(now, name)));
 }
 
-/** Returns the items of a list by their member `key`. */
+/** Items of a list by their member `key`. */
 function entriesOf(properties: Members, list: string, key: string): Map<unknown, Members> {
   const items = properties[list];
   // In a template that CloudFormation accepted, these members are lists of objects.

@@ -21,10 +21,7 @@ const known: readonly string[] = [
 ];
 const variablesPath = ["Function", "Environment", "Variables"];
 
-/**
- * Validates a template that is to be added. Of SAM's `Globals`, supports only environment variables
- * of functions.
- */
+/** Validates an extension. Of SAM's `Globals`, supports only environment variables of functions. */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));
@@ -38,11 +35,7 @@ export function extensionOf(read: unknown): Extension {
   return { part, variables: variablesOf(template["Globals"]) };
 }
 
-/**
- * Adds an extension to a template.
- *
- * @throws Error if a name is already used, or a reference is dangling.
- */
+/** @throws Error if a name is already used, or a reference is dangling. */
 export function extended(template: Template, { part }: Extension): Template {
   const merged = { ...template };
   for (const section of sections) {
@@ -57,11 +50,7 @@ export function extended(template: Template, { part }: Extension): Template {
   return merged;
 }
 
-/**
- * Adds the extension's variables.
- *
- * @throws Error if keelson sets one of them.
- */
+/** @throws Error if keelson sets one of them. */
 export function environmentWith(own: Values, { variables }: Extension): Values {
   const taken = Object.keys(variables).find(
     (name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET",

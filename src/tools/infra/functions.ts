@@ -90,7 +90,7 @@ function handlerFunction(
     "static" in segment ? `/${segment.static}` : `/{${segment.param}}`,
   );
   const path = [basePath, ...segments].join("") || "/";
-  // The function also gets HEAD requests, because the function for all routes may lack permissions.
+  // Includes HEAD, because the function for all routes may lack permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
@@ -144,7 +144,7 @@ function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   ];
 }
 
-/** Permissions of a function without routes that runs code of these features. */
+/** What a function without routes needs to run code of these features. */
 function effects(
   registry: Registry,
   needs: Needs,
@@ -197,7 +197,7 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFu
   });
 }
 
-/** Leaves room for stage and application, because a function name has at most 64 characters. */
+/** Leaves room for stage and application: a function name has at most 64 characters. */
 const longestName = 40;
 
 export function exportName(handler: string): string {

@@ -7,9 +7,8 @@ import { statement, tableStatements, useCustomerKey } from "./statements.ts";
 import type { Value } from "./template.ts";
 
 /**
- * Returns the statements of the tenant role, or `undefined` if the function needs none. In tables
- * with tenants, the role reaches only rows of the session's tenant; in other tables, it reaches the
- * other items of a transaction.
+ * Statements of the tenant role, or `undefined` if the function needs none. The role reaches rows
+ * of the session's tenant, and in tables without tenants the other items of a transaction.
  */
 export function tenantStatements(
   needed: NeededFunction,
@@ -37,9 +36,8 @@ const ofTenant = {
 const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
 /**
- * Returns statements for the other items of a transaction, which use the same credentials. Only
- * transactions use `ConditionCheckItem`, which does not support a condition on the enclosing
- * operation.
+ * A transaction uses one role for all items. `ConditionCheckItem` does not support the condition on
+ * the enclosing operation, and only transactions use it.
  */
 function commitStatements({ duties, tables }: NeededFunction, place: DataPlace): Value[] {
   const claimed = duties.has("claim") ? [onceTable] : [];

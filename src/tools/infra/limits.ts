@@ -1,8 +1,8 @@
 import type { Members, Template } from "./template.ts";
 
-/** CloudFormation's limits on a template's entries. */
+/** CloudFormation's limits on entries. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
-/** CloudFormation's limits on a template's size, in a call and from a bucket. */
+/** CloudFormation's limits on size, in a call and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 /** IAM's limit on a role's policies, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
@@ -11,7 +11,7 @@ const mostEnvironmentBytes = 4_096;
 
 export interface SizeReport {
   readonly problems: readonly string[];
-  /** Remarks on a template that can be deployed, but not in the usual way. */
+  /** Remarks on a template that cannot be deployed in the usual way. */
   readonly notes: readonly string[];
 }
 
@@ -64,7 +64,7 @@ const limited: readonly Limited[] = [
 
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
-/** Estimates the size of policies, assuming that a resource's name equals its logical ID. */
+/** Assumes that a resource's name equals its logical ID. */
 function policyCharacters({ Policies }: Members, { Parameters }: Template): number {
   const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
@@ -126,10 +126,7 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   );
 }
 
-/**
- * Returns what a reference stands for: a parameter's default, the name of a table or a bus, or the
- * URL of a queue.
- */
+/** A parameter's default, the name of a table or a bus, or the URL of a queue. */
 function referredText(
   name: string,
   { Parameters, Resources }: Template,

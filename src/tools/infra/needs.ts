@@ -39,7 +39,7 @@ export interface NeededBus {
 }
 
 export interface NeededParameters {
-  /** Path of parameters that override defaults: `/app` for `/app/<feature>/<key name>`. */
+  /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
   readonly overrides: string | undefined;
   /** Name of the key ring's SecureString. */
   readonly keyRing: string | undefined;

@@ -12,7 +12,7 @@ import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, type Value, type Values } from "./template.ts";
 
-/** Statement of a policy. No action or resource is `*`. */
+/** Never allows the action or resource `*`. */
 interface Statement extends Values {
   readonly Sid: string;
 }
@@ -25,7 +25,7 @@ export function statementsOf(
 ): Value[] {
   const queues = queuesOf(needs);
   const { isIsolated } = needs;
-  // With isolation, the tenant role reaches rows of tenants, and this role does not.
+  // With isolation, only the tenant role reaches rows of tenants.
   const tables = needed.tables.filter(({ table }) => !isIsolated || table.tenant !== true);
   const statements = [
     ...parameterStatements(needs),
@@ -85,12 +85,11 @@ const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"),
 
 const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
-  // Operators' routes write a row with its history. Functions do not rotate keys; a person's role
-  // does.
+  // Operators' routes write a row with its history. Keys are rotated with a person's role.
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
   // The first write after a rename supersedes the former key's row, or checks that it is missing.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
-  // A claim is taken and completed (PutItem), read for a duplicate (GetItem), renewed during long
+  // Claims are taken and completed (PutItem), read for a duplicate (GetItem), renewed during long
   // runs (UpdateItem), and released after a failure (DeleteItem).
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
   // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
@@ -147,7 +146,7 @@ const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
   ["write", "WriteTables", writing],
 ];
 
-/** Returns the statements that allow access to rows. Indexes only support queries. */
+/** Allows access to rows. Indexes only support queries. */
 export function tableStatements(
   tables: NeededFunction["tables"],
   place: Pick<DataPlace, "tableArn" | "indexArn">,
@@ -169,7 +168,7 @@ export function tableStatements(
   ];
 }
 
-/** Returns a statement that allows actions, or no statement without resources. */
+/** Returns no statement if there are no resources. */
 export function statement(
   Sid: string,
   Action: readonly string[],

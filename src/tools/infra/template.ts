@@ -35,7 +35,7 @@ export interface Output {
   readonly Value: Value;
 }
 
-/** Part of a template. The names of its entries are logical IDs. */
+/** Entries by logical ID. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Values;
@@ -85,8 +85,7 @@ export const policyDocument = (...Statement: readonly Value[]): Value => ({
 });
 
 /**
- * Merges parts. Entries that several parts have must be identical. @throws Error if two parts have
- * the same resource.
+ * Merges parts, which may repeat identical entries. @throws Error if two have the same resource.
  */
 export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
   const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
@@ -107,7 +106,7 @@ export function templateText(template: Template): string {
   return `${written(template, "\n")}\n`;
 }
 
-/** Values that fit take one line, because people read templates and their size is limited. */
+/** Values that fit take one line: people read templates, and their size is limited. */
 const longestLine = 140;
 
 function written(value: unknown, newline: string): string {

@@ -23,7 +23,7 @@ export interface TestCallOptions {
   readonly idempotencyKey?: string;
 }
 
-/** Calls a handler by name. Checks access and input as for a request. */
+/** Calls a handler, with access and input checked as for a request. */
 export function callHandler(
   runtime: Runtime,
   name: string,

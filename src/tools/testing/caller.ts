@@ -8,7 +8,7 @@ export interface Caller {
   readonly roles?: readonly string[];
 }
 
-/** Returns the caller as a user, or the anonymous user if there is no caller. */
+/** Returns the anonymous user if there is no caller. */
 export function userOf(caller: Caller | undefined): User {
   if (caller === undefined) return anonymous;
   const { id, tenantId, roles = [] } = caller;
@@ -17,7 +17,7 @@ export function userOf(caller: Caller | undefined): User {
 
 type TokenAuth = Pick<TokenOptions, "secret" | "issuer" | "audience" | "claims">;
 
-/** Returns the options of a token for the caller that a server with this `auth` accepts. */
+/** Options for a token that a server with this `auth` accepts. */
 export function tokenOf(
   { id: userId, tenantId, roles = [] }: Caller,
   { secret, issuer, audience, claims }: TokenAuth,

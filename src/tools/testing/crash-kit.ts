@@ -60,7 +60,7 @@ export async function crashEverywhere<Result>(
   return cuts;
 }
 
-/** Runs the scenario, with a crash at `cut` if given. Returns the operations that `act` called. */
+/** Crashes at `cut`, if given. Returns the operations that `act` called. */
 async function runWith<Result>(
   server: Server,
   scenario: CrashScenario<Result>,

@@ -36,17 +36,14 @@ interface Armed {
 
 export interface CallWatch {
   /**
-   * Number of calls sent so far, by operation. Includes calls that a fault failed, but not calls
-   * that keelson's tenant check rejected.
+   * Number of calls sent, by operation. Includes calls that a fault failed, but not calls that
+   * keelson's tenant check rejected.
    */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
   /** Operations in the order in which their calls started. */
   readonly sequence: readonly string[];
-  /**
-   * Starts watching the calls of an SDK client. After `life` aborts, every call of the client
-   * fails.
-   */
+  /** Watches the calls of an SDK client, which all fail once `life` aborts. */
   watch(
     client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">,
     life: AbortSignal,
@@ -55,8 +52,8 @@ export interface CallWatch {
 
 export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
-  // Number of calls begun, by operation. Faults use this number, because a fault fires before the
-  // call is known to be sent.
+  // Calls begun, by operation. Faults use these numbers, because a fault fires before the call is
+  // known to be sent.
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -73,9 +70,9 @@ export function createCallWatch(crash: () => void): CallWatch {
     }
   };
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
-    // Safe cast: these middlewares pass every command of either client through unchanged.
+    // Safe cast: the middlewares pass commands of either client through unchanged.
     const stack = middlewareStack as Database["middlewareStack"];
-    // Counts a call after keelson's tenant check of its input and before the SDK's retries.
+    // Counts after keelson's tenant check and before the SDK's retries.
     stack.add(
       (next, context) => (parameters) => {
         count(operationOf(context));
@@ -94,7 +91,7 @@ export function createCallWatch(crash: () => void): CallWatch {
           count(operation); // the application sees this call as sent
           throw error;
         });
-        life.throwIfAborted(); // the process may have crashed during the delay or during the call
+        life.throwIfAborted(); // the process may have crashed meanwhile
         const output = await next(parameters);
         life.throwIfAborted();
         await fire("after", operation, call);

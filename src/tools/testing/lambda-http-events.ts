@@ -56,7 +56,6 @@ function loadBalancerEvent(request: LambdaRequest): ALBEvent {
   return { ...rest, headers: Object.fromEntries(headers), queryStringParameters };
 }
 
-/** Event of a load balancer whose target group uses multi-value headers. */
 function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
   return {
@@ -107,7 +106,7 @@ function version1(
   };
 }
 
-/** Identity of a client without a certificate, an API key or an AWS account. */
+/** Client without a certificate, an API key or an AWS account. */
 const nobody = {
   ...{ accessKey: null, apiKey: null, apiKeyId: null, clientCert: null },
   ...{ accountId: null, caller: null, user: null, userArn: null, principalOrgId: null },

@@ -91,10 +91,7 @@ function jobIdOf(message: Message | undefined): string | undefined {
   return typeof message === "object" && "jobId" in message ? message.jobId : undefined;
 }
 
-/**
- * Returns the body of a message. An event gets the EventBridge envelope, because the bus's rule
- * sends the whole envelope to the queue.
- */
+/** Wraps an event in the EventBridge envelope, because the bus's rule sends the whole envelope. */
 function bodyOf(message: Message, sentMs: number): string {
   if (typeof message === "string") return message;
   if ("jobId" in message) return JSON.stringify(message);

@@ -21,7 +21,7 @@ export interface LambdaGatewayRequest extends LambdaRequest {
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-/** Request with defaults applied. `path` and `query` are encoded; `query` has no `?`. */
+/** `path` and `query` are encoded; `query` has no `?`. */
 export interface SentRequest
   extends Required<Pick<LambdaRequest, "method" | "path" | "cookies" | "ip">> {
   readonly query: string;
@@ -66,7 +66,7 @@ export function listsOf(pairs: Iterable<readonly [string, string]>): Record<stri
   return lists;
 }
 
-/** Decodes a path as API Gateway does: a path that cannot be decoded stays unchanged. */
+/** A path that cannot be decoded stays unchanged, as in API Gateway. */
 export function decodedPath(path: string): string {
   try {
     return decodeURIComponent(path);

@@ -67,8 +67,7 @@ export function recordMessaging(
         send: async (body, options) => {
           const messageId = await messaging.jobs.send(body, options);
           const job = readJob(body);
-          // For a job that the queue dropped as a duplicate, `send` returns the earlier job's
-          // message ID.
+          // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
           const isNew =
             !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
           messageIds.add(messageId);
@@ -80,9 +79,7 @@ export function recordMessaging(
   });
 }
 
-/**
- * Sends the test clock's offset with each request, so that the embedded stack follows this clock.
- */
+/** Sends the test clock's offset, which the embedded stack follows. */
 function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
   middlewareStack.add(
     (next) => (parameters) => {
@@ -96,7 +93,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
 }
 
 export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
-  // The cast to a mutable map is safe: the map belongs to this runtime, and only a test changes it.
+  // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {
     own.set(name, {

@@ -11,7 +11,7 @@ import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 import type { TestStack } from "./test-stack.ts";
 
-/** Milliseconds by which each step advances the clock while messages are hidden. */
+/** Advance of the clock per step while messages are hidden. */
 const stepMs = 5_000;
 
 interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
@@ -44,7 +44,7 @@ export async function settle(
       ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
       : { dispatched: 0, left: 0, setAside: 0 };
 
-  /** Processes one batch of a queue. Returns the number of received messages. */
+  /** Returns the number of received messages. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
@@ -68,7 +68,7 @@ export async function settle(
     return messages.length;
   };
 
-  /** Runs the due schedules. Returns how many ran and how many are still due. */
+  /** Returns how many schedules ran and how many are still due. */
   const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {
@@ -120,7 +120,7 @@ export async function settle(
     );
 }
 
-/** Only servers with schedules load the module that runs them. */
+/** Only servers with schedules load this module. */
 async function schedulesOf({ runtime, adapters }: TestProcess): Promise<readonly Schedule[]> {
   const { createSchedules } = await import("../../app/schedules/schedules.ts");
   return createSchedules(runtime, adapters, consumeOnce);

@@ -15,12 +15,12 @@ export interface TestClock extends Clock {
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
 /**
- * Starts a task if it is due. The task runs once even if several intervals have passed, as with a
- * Node timer after the process was suspended.
+ * Starts a due task, once even if several intervals have passed, like a Node timer after the
+ * process was suspended.
  */
 type LookUp = () => void;
 
-/** Creates a clock that a test can advance, and timers that follow this clock. */
+/** The timers follow the clock that a test advances. */
 export function createTestClock(): { readonly clock: TestClock; readonly timers: TestTimers } {
   const repetitions = new Set<LookUp>();
   let advanced = 0;
@@ -31,8 +31,8 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
     const begin = () => {
-      // Runs one task at a time, because the clock may advance several steps at once and the last
-      // run must win.
+      // Runs one task at a time: the clock may advance several steps at once, and the last run must
+      // win.
       last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
     };
     const lookUp = () => {

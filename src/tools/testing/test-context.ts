@@ -26,8 +26,8 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
     return result as Result; // safe cast: a run that does not throw has called `handle`
   };
   const effects: Effects = {
-    // The casts to `never` are safe: the test's own `ctx` type checks names and payloads against
-    // the application's declarations; here a name is any string.
+    // Safe casts: the type of the test's `ctx` checks names and payloads; here, a name is any
+    // string.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) =>
       runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),

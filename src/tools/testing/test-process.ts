@@ -24,10 +24,7 @@ export interface TestProcess {
   readonly port: number;
   /** Aborts with a CrashError when the process crashes. */
   readonly signal: AbortSignal;
-  /**
-   * Crashes the process: work in flight fails with a CrashError and no longer reaches a store or
-   * the log.
-   */
+  /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
   crash(): void;
   close(): Promise<void>;
 }
@@ -100,7 +97,7 @@ export async function startTestProcess(
   };
 }
 
-/** Returns the result of `work`. Rejects with a CrashError as soon as the process crashes. */
+/** Returns the result of `work`, or rejects with a CrashError once the process crashes. */
 export function untilCrash<Result>(
   { signal }: TestProcess,
   work: Promise<Result>,

@@ -24,7 +24,7 @@ export interface TestRow {
   readonly deleted?: true;
 }
 
-/** Configuration rows of a test app. Their calls are not counted as calls of the app. */
+/** Calls of this object are not counted as the app's. */
 export interface TestRows {
   /** Writes a row and updates the cache of the running process. */
   put(row: TestRow): Promise<void>;

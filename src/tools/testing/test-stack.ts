@@ -10,16 +10,15 @@ export interface TestStack extends EmbeddedStack {
   /** Real time to wait at each step: an AWS emulator does not follow the test's clock. */
   readonly waitMs: number;
   /**
-   * Maximum time in milliseconds by which settling advances the test's clock. An emulator hides
-   * messages by real time, while the test's clock runs ten times as fast: without this limit,
-   * records of completed work would expire too early.
+   * Maximum advance of the test's clock. An emulator hides messages by real time, and the test's
+   * clock runs ten times as fast: without a limit, records of completed work would expire.
    */
   readonly mostMs: number;
 }
 
 /**
- * Starts an embedded stack. If `KEELSON_TEST_ENDPOINT` names an AWS emulator, uses that instead:
- * the app gets its own tables there, which `close` deletes.
+ * Starts an embedded stack, unless `KEELSON_TEST_ENDPOINT` names an AWS emulator. There, the app
+ * gets its own tables, which `close` deletes.
  */
 export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];

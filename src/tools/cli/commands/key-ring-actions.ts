@@ -30,12 +30,9 @@ export interface KeyRingCall
 
 export type KeyRingAction = (call: KeyRingCall) => Promise<void>;
 
-/** Time after which every server knows of a change: servers cache the ring for up to 10 s. */
+/** Every server knows of a change after this time: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
-/**
- * Time after which no stored response needs a former key: a write that stores its response
- * encrypted keeps it for five minutes.
- */
+/** A write that stores its response encrypted keeps it for five minutes. */
 const answerRetentionMs = 310_000;
 
 export const keyRingActions = Object.freeze({
@@ -111,8 +108,7 @@ export const keyRingActions = Object.freeze({
     const { retired } = await change(call, (now) => {
       assertRetired(now, ownKey(now, call));
       const { [key]: secret, ...keys } = now.keys;
-      // Retires the key instead of deleting it, because queues can still hold messages signed with
-      // it. The cast is safe: `ownKey` found the key.
+      // Queues can still hold messages signed with the key. Safe cast: `ownKey` found it.
       const kept = retiredKey(secret as string, clock.now());
       return { ...now, keys, retired: { ...now.retired, [key]: kept } };
     });
@@ -149,10 +145,7 @@ async function readRing({
   return { ...rest, ring: parseKeyRingText(text) };
 }
 
-/**
- * Replaces the key ring. SSM has no conditional write, so only the new version number shows whether
- * somebody else changed the ring at the same time.
- */
+/** SSM has no conditional write, so only the new version number reveals a concurrent change. */
 async function change(
   call: KeyRingCall,
   to: (ring: KeyRingText) => KeyRingText,
@@ -185,11 +178,7 @@ function assertRetired({ active }: KeyRingText, name: string): void {
   if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
 }
 
-/**
- * Returns the ring as text.
- *
- * @throws Error if a server would reject the ring.
- */
+/** @throws Error if a server would reject the ring. */
 function checked(ring: KeyRingText): string {
   const text = JSON.stringify(ring);
   parseKeyRingText(text);

@@ -77,7 +77,7 @@ export const run = defineCommand({
   },
 });
 
-/** Returns the message with those of its causes: "cannot be read" alone hides the store's error. */
+/** Adds the messages of causes, because "cannot be read" alone hides the store's error. */
 function withCauses(error: unknown): string {
   return isTypedError(error) && error.cause !== undefined
     ? `${error.message}: ${withCauses(error.cause)}`

@@ -61,10 +61,7 @@ export const run = defineCommand({
   },
 });
 
-/**
- * Returns the event's ID. The sort key is `<time>#<event ID>#shard#<n>`, even for an item that is
- * not an event.
- */
+/** Every item has the sort key `<time>#<event ID>#shard#<n>`, even if it is not an event. */
 function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }

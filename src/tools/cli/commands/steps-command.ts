@@ -99,7 +99,7 @@ async function standingOf(
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
 
-/** Owner of the outcomes that an operator enters. No run has this owner. */
+/** Owner of steps that an operator resolves. No run has this name. */
 const operator = "operator";
 
 function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {

@@ -18,14 +18,11 @@ import type { CommandContext } from "../setup/command-context.ts";
 
 export interface StoredRowsOptions {
   readonly server: DeclaredServer;
-  /**
-   * Keys of the lock file. For keys that were encrypted, the report omits the value read instead.
-   */
+  /** For keys that were encrypted in the lock, the report omits the value read instead. */
   readonly locked: readonly LockedKey[];
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
   readonly progress?: CommandContext["progress"];
-  /** Maximum number of listed rows. Default 1,000. */
   readonly limit?: number;
 }
 
@@ -70,7 +67,7 @@ async function parametersOf(
   env: CommandContext["env"],
 ): Promise<Parameters> {
   const { config = {}, ssm, keyRing } = server.options;
-  // As in a server, production never uses the development secret.
+  // As in a server: production never uses the development secret.
   const secret =
     server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
   if (ssm === undefined && keyRing === undefined)
@@ -99,7 +96,7 @@ async function overridesBelow(
   throw new Error(`the parameters below ${path} are not valid: ${told}`);
 }
 
-/** Returns the key ring, or `undefined` if it cannot be read: secrets are then only counted. */
+/** Returns `undefined` if the ring cannot be read. Secrets are then only counted. */
 async function ringOf(
   reader: ParameterReader,
   parameter: string,

@@ -4,8 +4,8 @@ import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { PlaceOf } from "./place.ts";
 
 /**
- * Clock differences in milliseconds: beyond `refusedMs`, AWS rejects signatures; beyond
- * `noticedMs`, leases and tokens expire noticeably early or late.
+ * Clock differences beyond which AWS rejects signatures, and beyond which leases and tokens expire
+ * noticeably early or late.
  */
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
@@ -57,7 +57,7 @@ export function accountChecks(
   ];
 }
 
-/** Returns by how much the endpoint's clock is ahead, from the `Date` header of any response. */
+/** How far the endpoint's clock is ahead, from the `Date` header of any response. */
 async function differenceMs(
   { client, send }: PlaceOf<DynamoDBClient>,
   clock: Clock,
@@ -83,8 +83,8 @@ async function differenceMs(
     // Continues after an error response, which has a `Date` header too.
     if (endMs === 0) throw error;
   }
-  // `Date` has a resolution of one second and can be from any moment of the call, so a difference
-  // within that range is ignored.
+  // `Date` has a resolution of one second and can be from any moment of the call, so smaller
+  // differences are ignored.
   const fromMs = Date.parse(date);
   const untilMs = fromMs + 1_000;
   if (Number.isNaN(fromMs)) return undefined;

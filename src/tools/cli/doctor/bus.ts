@@ -102,15 +102,12 @@ function routes(pattern: EventRule["pattern"], source: string, type: string): bo
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
-/**
- * Whether a member of a rule's pattern accepts `text`. Assumes that every complex matcher (a
- * prefix, a wildcard) matches.
- */
+/** Assumes that every complex matcher of a pattern (a prefix, a wildcard) matches `text`. */
 function takes(member: unknown, text: string): boolean {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
-/** Checks that EventBridge may send to the queue: otherwise, events are lost silently. */
+/** Without permission for EventBridge to send to the queue, events are lost silently. */
 function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
   const set = (attribute: string, value: string) =>
     setAttributes(place, url, JSON.stringify({ [attribute]: value }));
@@ -135,7 +132,7 @@ interface Statement {
   readonly Action?: string | readonly string[];
 }
 
-/** Ignores the conditions of statements. */
+/** Ignores the statements' conditions. */
 function allowsEventBridge(policy: string): boolean {
   // Safe cast: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as {

@@ -5,14 +5,14 @@ import { tableMode } from "../../../hosts/container/adapters.ts";
 import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 
-/** Name of a service in the AWS CLI. */
+/** Service names of the AWS CLI. */
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
 export interface Place {
   readonly service: ServiceName;
-  /** Endpoint as printed, without credentials. */
+  /** Endpoint without credentials. */
   readonly shown: string;
-  /** Whether the endpoint is an emulator, which may not support every feature. */
+  /** An emulator may not support every feature. */
   readonly isEmulator: boolean;
   readonly options: ReturnType<typeof clientOptions> & {
     readonly maxAttempts: number;
@@ -22,8 +22,7 @@ export interface Place {
   call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
   readonly signal: AbortSignal;
   /**
-   * Formats an AWS CLI command for this endpoint, such as `aws sqs <action> --<name> <value>`.
-   * Leaves out undefined options.
+   * Formats `aws <service> <action> --<name> <value>` for this endpoint, without undefined options.
    */
   aws(action: string, options: AwsOptions): string;
 }
@@ -34,7 +33,7 @@ export interface PlaceOf<Client> extends Place {
   send<Output>(command: Command<Output>, resource: string): Promise<Output>;
 }
 
-/** The part of an SDK command that determines the type of its response. */
+/** SDK command, reduced to what determines the type of its response. */
 interface Command<Output> {
   resolveMiddleware(...given: never[]): (input: never) => Promise<{ readonly output: Output }>;
 }
@@ -95,7 +94,7 @@ export function placeOf(
 }
 
 export function withClient<Client extends object>(place: Place, client: Client): PlaceOf<Client> {
-  // Safe cast: each SDK client sends its own commands and resolves to their output.
+  // Safe cast: an SDK client sends its own commands and resolves to their output.
   const sdk = client as unknown as Sender;
   return {
     ...place,

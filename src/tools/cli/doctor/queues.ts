@@ -27,8 +27,8 @@ export interface AskedQueue extends Found<FoundQueue> {
 type Queues = PlaceOf<SQSClient>;
 
 /**
- * Recommended range of `maxReceiveCount`: a duplicate can use up two receives, and a message must
- * use up its attempts before its claims expire.
+ * A duplicate can use up two receives, and a message must use up all receives before its claims
+ * expire.
  */
 const [fewestReceives, mostReceives] = [3, 6];
 

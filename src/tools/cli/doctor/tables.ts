@@ -28,7 +28,7 @@ import {
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 
-/** Place whose AWS CLI commands name the table. */
+/** `aws` adds the table's name to each command. */
 interface TableAt extends PlaceOf<DynamoDBClient> {
   readonly table: NeededTable;
 }
@@ -102,7 +102,7 @@ function definitionsOf(...keyed: readonly Keyed[]): string[] {
   return attributeDefinitions(...keyed).map(shorthand);
 }
 
-/** Formats members in the AWS CLI's shorthand syntax, `Key=value,Key=value`. */
+/** The AWS CLI's shorthand syntax: `Key=value,Key=value`. */
 function shorthand(members: object): string {
   return Object.entries(members)
     .map(([name, value]) => `${name}=${value}`)

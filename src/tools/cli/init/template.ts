@@ -1,11 +1,10 @@
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Folder of keelson's package; the relative path is the same in the sources and in `dist/`. */
+/** The relative path is the same in the sources and in `dist/`. */
 export const packageFolder = join(import.meta.dirname, "../../../..");
 /**
- * Folder of the template. In its file names, a leading `_` stands for a dot, because npm leaves
- * some dotfiles out of packages.
+ * In the template's file names, a leading `_` stands for a dot, because npm omits some dotfiles.
  */
 const templateFolder = join(packageFolder, "examples/starter");
 const manifestName = "manifest.json";
@@ -48,10 +47,7 @@ export async function writeProject(folder: string, name: string): Promise<void> 
   );
 }
 
-/**
- * Creates the project's package.json. Dependencies get the versions with which this version of
- * keelson was tested.
- */
+/** Dependencies get the versions with which this version of keelson was tested. */
 export function manifestOf(
   name: string,
   template: TemplateManifest,

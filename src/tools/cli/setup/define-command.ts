@@ -8,7 +8,6 @@ type Flags = NonNullable<ParseArgsConfig["options"]>;
 export const text = { type: "string" } as const;
 export const flag = { type: "boolean", default: false } as const;
 
-/** Lines shared by several usage texts. */
 export const moduleArgument =
   "  <module>                    exports the result of buildServer as `server`; it must not start anything";
 export const helpOption = "  --help                      print this text";
@@ -25,7 +24,7 @@ export type ValuesOf<Declared extends Flags> = ReturnType<
 export type RunCommand = (args: readonly string[], context: CommandContext) => Promise<number>;
 
 interface Command<Declared extends Flags> {
-  /** Text printed for `--help`, and after the error message of wrong usage. */
+  /** Printed for `--help`, and after the error message of wrong usage. */
   readonly usage: string;
   readonly flags: Declared;
   readonly allowNegative?: boolean;
@@ -73,7 +72,6 @@ export function required(argument: string | undefined, message: string): string 
   return argument;
 }
 
-/** Returns the argument `<module>` of a command or of a command's action. */
 export function moduleOf(argument: string | undefined, command: string, others = ""): string {
   return required(argument, `no module is given; use keelson ${command} <module>${others}`);
 }

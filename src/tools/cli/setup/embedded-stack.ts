@@ -40,8 +40,7 @@ export async function onItsStack<Result>(
 }
 
 /**
- * Returns the embedded stack's directory, or `undefined` if the server does not use that stack.
- * Decides by the same variables and options as the container.
+ * Decides as the container does. Returns `undefined` if the server does not use the embedded stack.
  */
 function stackDirectory(
   env: Variables,

@@ -1,6 +1,5 @@
 /**
- * Returns the result of `work`. The limit is needed because the SDK sometimes ignores its abort
- * signal.
+ * Limits the time of `work`, because the SDK sometimes ignores its abort signal.
  *
  * @throws Error with `message` after `limitMs`.
  */

@@ -11,8 +11,7 @@ export async function loadServer(module: string): Promise<ServerInternals> {
 /**
  * Returns the server that a module exports as `server`, as the default or under any other name.
  *
- * @throws UsageError if the module does not exist or exports no server; Error if it cannot be
- * loaded.
+ * @throws UsageError if no such module or server exists; Error if the module cannot be loaded.
  */
 export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);

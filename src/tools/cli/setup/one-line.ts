@@ -1,6 +1,4 @@
-/**
- * Replaces line breaks and other control characters by spaces, so foreign input stays on one line.
- */
+/** Keeps foreign input on one line: replaces control characters with spaces. */
 export function oneLine(text: string): string {
   return text.replaceAll(/\p{C}+/gu, " ");
 }

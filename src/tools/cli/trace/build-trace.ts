@@ -35,17 +35,17 @@ const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50
 
 export interface BuiltTrace {
   readonly roots: readonly TraceNode[];
-  /** Number of nodes omitted because of the limits. */
+  /** Number of nodes beyond the limits. */
   readonly leftOut: number;
 }
 
-/** Builds the trees that contain an ID. Never throws, even on malformed lines. */
+/** Never throws, even on malformed lines. */
 export function buildTrace(parts: TraceParts): BuiltTrace {
   const index = indexLines(parts.lines);
   const links = linkTrace(index, parts.facts.rows.values());
   const roots = links.rootsOf(parts.id);
   const building = new Building(parts, links);
-  // Keeps the latest roots, because a reused request ID usually means the last request that has it.
+  // Keeps the latest roots, because a reused request ID usually means the last request.
   const told = roots.slice(-limits.roots).map((root) => building.tree(root));
   return { roots: told, leftOut: building.leftOut + roots.length - told.length };
 }
@@ -179,7 +179,7 @@ class Building {
     };
   }
 
-  /** Returns when a subject began, if known. The row of a job holds the due time instead. */
+  /** A job's row tells only the due time, so it is not used. */
   #beginOf(subject: Subject): number | undefined {
     const row = this.#parts.facts.rows.get(subject.id);
     return firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);
@@ -205,7 +205,6 @@ class Building {
   }
 }
 
-/** Unknown times come last. */
 function byTime(one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY): number {
   return one - other;
 }

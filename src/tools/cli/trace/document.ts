@@ -4,7 +4,7 @@ import type { Verdict } from "./verdict.ts";
 export interface TraceDocument extends Verdict {
   readonly id: string;
   readonly roots: readonly TraceNode[];
-  /** Number of nodes omitted because of the limits. */
+  /** Number of nodes beyond the limits. */
   readonly leftOut: number;
   /** Messages about lines and tables that could not be read. */
   readonly notes: readonly string[];
@@ -15,7 +15,7 @@ export interface TraceDocument extends Verdict {
   readonly tables: boolean;
 }
 
-/** Formats the document as JSON, with control characters escaped, which could act on a terminal. */
+/** Escapes control characters, which could act on a terminal. */
 export function jsonOf(document: TraceDocument): string {
   return JSON.stringify(document, undefined, 2).replaceAll(/[^\n\P{C}]/gu, (character) =>
     [...Array(character.length).keys()]

@@ -7,7 +7,7 @@ export interface Origin {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly tenantId: string | undefined;
-  /** Lines of the origin in chronological order; empty if the logs have none. */
+  /** In chronological order; empty if the logs have no line of the origin. */
   readonly lines: TraceLine[];
 }
 
@@ -18,7 +18,6 @@ export interface Subject {
   /** Type of an event, name of a job, or channel of a delivery. */
   name?: string | undefined;
   tenantId?: string | undefined;
-  /** Origins and runs that sent the subject, in chronological order. */
   readonly producers: Produced[];
   cause?: Cause | undefined;
   /** Lines of the subject's runs, by handler. */
@@ -51,7 +50,7 @@ export interface TraceIndex {
   readonly subjects: ReadonlyMap<string, Subject>;
 }
 
-/** Indexes lines by origin and subject. The lines may be in any order. */
+/** The lines may be in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const named = (id: string) => subjectOf(subjects, id);
@@ -82,7 +81,7 @@ export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item
   else list.push(item);
 }
 
-/** Whether a line is from queues, bus or outbox. No run writes such lines. */
+/** Whether a line is about queues, bus or outbox. No run writes such lines. */
 function isOfTheWay({ msg }: TraceLine): boolean {
   return /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/.test(msg);
 }

@@ -12,9 +12,9 @@ export interface TraceLine extends Texts, Numbers {
 type Texts = { readonly [Name in (typeof textFields)[number]]?: string };
 type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
-/** Maximum length of a field. IDs have at most 128 characters. */
+/** IDs have at most 128 characters. */
 const longestText = 256;
-/** Largest duration (31 years) and time (some 250,000 years). Their sum still fits in a Date. */
+/** 31 years and some 250,000 years, whose sum still fits in a Date. */
 const [longestMs, farthestMs] = [1e12, 8e15];
 const mostLeft = 200;
 
@@ -90,7 +90,7 @@ function msOf(time: unknown): number | undefined {
   return typeof ms === "number" && Math.abs(ms) <= farthestMs ? ms : undefined;
 }
 
-/** Sorts lines by time and removes duplicates. */
+/** Sorts by time and removes duplicates. */
 export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
   const byText = new Map(lines.map((line) => [JSON.stringify(line), line]));
   return [...byText]

@@ -11,7 +11,7 @@ import {
 import { type RowFact, runKey } from "./node.ts";
 
 export interface TraceLinks {
-  /** Origins by key, including those without lines, which are known only from their effects. */
+  /** Includes origins without lines, which are known only from their effects. */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
   readonly below: ReadonlyMap<string, readonly Below[]>;
@@ -69,8 +69,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     const producers = subject.producers.filter(({ tenantId }) =>
       isSame(tenantId, subject.tenantId),
     );
-    // The first producer is the cause. Senders that use the same key share one delivery, which the
-    // first sender caused.
+    // Senders that use the same key share one delivery, which the first sender caused.
     const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
     const seen = new Set<string>();
     for (const produced of first === undefined ? producers : [first, ...producers]) {
@@ -99,10 +98,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
 }
 
-/**
- * Merges a request's lines without a tenant into its lines with one, because a request writes lines
- * before its tenant is known.
- */
+/** Adds lines that a request wrote before its tenant was known to the lines with the tenant. */
 function merged(given: TraceIndex["origins"]): {
   origins: Map<string, Origin>;
   aliases: ReadonlyMap<string, string>;
@@ -136,7 +132,7 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-/** Whether two tenants may be the same. Some lines do not name their tenant. */
+/** Whether the tenants can be the same: some lines do not name their tenant. */
 function isSame(one: string | undefined, other: string | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Opened log files. Each file is read up to its size at the time of opening. */
+/** Each file is read up to its size at the time of opening. */
 export interface LogFiles {
   readonly bytes: number;
   each(
@@ -13,12 +13,12 @@ export interface LogFiles {
     take: (line: string) => void,
     show: (bytes: number) => void,
   ): Promise<void>;
-  /** Returns the last lines of each file. The first of them can be incomplete. */
+  /** The first line of each file's end can be incomplete. */
   lastLines(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Maximum length of a line. A collector can write a whole document in one line. */
+/** A collector can write a whole document in one line. */
 const longestLine = 16_777_216;
 const chunkBytes = 1_048_576;
 
@@ -27,7 +27,7 @@ interface LogFile {
   readonly bytes: number;
 }
 
-/** Opens log files. The path `-` means standard input. */
+/** The path `-` means standard input. */
 export async function openLogFiles(paths: readonly string[], stdin?: Readable): Promise<LogFiles> {
   const files: LogFile[] = [];
   let spool: string | undefined;
@@ -39,8 +39,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
     for (const path of paths) {
       let from = path;
       if (path === "-" && stdin !== undefined) {
-        // Copies standard input to a file, because the lines are read several times and most of
-        // them need not stay in memory.
+        // Standard input is read several times, from a file rather than from memory.
         spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
         from = join(spool, "stdin");
         await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
@@ -73,7 +72,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
   };
 }
 
-/** Yields the file in chunks, each of which ends after a whole line. */
+/** Each chunk ends after a whole line. */
 async function* wholeLines({ file, bytes }: LogFile) {
   let rest = "";
   const decoder = new TextDecoder();

@@ -8,8 +8,8 @@ export interface LineRecords {
 
 const mostDepth = 5;
 /**
- * Members that contain a record in CloudWatch and Logs Insights, Docker's log files, Fluent Bit,
- * journald and query results.
+ * Members that contain records: CloudWatch and Logs Insights, Docker, Fluent Bit, journald,
+ * queries.
  */
 const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"];
 /** Start of a member in a JSON document of several lines, as the AWS CLI prints it. */
@@ -38,10 +38,7 @@ function read(text: string, depth: number): readonly LogRecord[] {
   return unwrap(value ?? objectIn(text), depth);
 }
 
-/**
- * Returns the quoted value of a member that has its own line. Parses in steps, because one regular
- * expression takes quadratic time on blanks.
- */
+/** Parses in steps, because one regular expression takes quadratic time on blanks. */
 function wrappedText(text: string): string | undefined {
   const line = text.trim();
   const start = memberStart.exec(line)?.[0].length;
@@ -74,7 +71,7 @@ function unwrap(value: unknown, depth: number): readonly LogRecord[] {
     const inner = unwrap(member(record, name), depth + 1);
     if (inner.length > 0) return inner;
   }
-  // Powertools' formatter writes `message` and `timestamp` instead of `msg` and `time`.
+  // Powertools' formatter writes `message` and `timestamp`.
   const message = member(record, "message");
   return typeof message === "string" && member(record, "timestamp") !== undefined
     ? [{ ...record, msg: message }]

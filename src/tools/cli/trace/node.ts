@@ -5,14 +5,14 @@ import type { StepStanding } from "../../../parts/once/step.ts";
  *
  * | state | means |
  * |---|---|
- * | `done`, `replayed` | finished; `replayed`: an earlier run finished, and keelson returned the stored result |
+ * | `done`, `replayed` | finished; `replayed`: with the stored result of an earlier run |
  * | `failed` | the last attempt failed, and no line gives the time of the next attempt |
  * | `retrying` | the last attempt failed, and the next one is at `until` |
  * | `dead-lettered`, `set-aside`, `gave-up` | keelson has stopped retrying |
  * | `waiting` | a job that is due at `until` |
- * | `running`, `interrupted` | a process holds the claim until `until`, or stopped while it held the claim |
+ * | `running`, `interrupted` | a process holds the claim until `until`, or held it and stopped |
  * | `in-outbox`, `dispatched` | an event that waits for the bus, or that the bus has accepted |
- * | `taken`, `taken-back` | a claim that a run acquired; a job that was unscheduled before it was due |
+ * | `taken`, `taken-back` | an acquired claim; a job that was unscheduled before it was due |
  * | `unknown` | a step or commit whose outcome is not known |
  * | `unended`, `not-seen` | no end, or no line at all, in these logs |
  */
@@ -37,12 +37,9 @@ export type TraceState =
 
 type Optional<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
 
-/**
- * Node of a tree, as printed by `--json`. A field is absent if neither logs nor tables give its
- * value.
- */
+/** Node as `--json` prints it. A field is absent if neither logs nor tables give its value. */
 export interface TraceNode extends Optional<NodeFields> {
-  /** Kind of the node. `message` is an event or a job that lines name only as a cause. */
+  /** `message` is an event or a job that lines name only as a cause. */
   readonly kind:
     | "request"
     | "schedule"
@@ -70,11 +67,11 @@ interface AttemptFields {
 }
 
 interface NodeFields extends Omit<AttemptFields, "attempt"> {
-  /** ID of the node. A consumer has the ID of its event, a step its key. */
+  /** A consumer has the ID of its event, a step its key. */
   id: string;
   /** Start, or time of publishing or enqueuing, in ISO 8601. */
   at: string;
-  /** Milliseconds from the start of the tree to `at`. */
+  /** Time from the start of the tree to `at`. */
   sinceMs: number;
   /** End of the lease, due time or time of the next attempt, in ISO 8601. */
   until: string;
@@ -97,7 +94,7 @@ export interface TraceAttempt extends Optional<AttemptFields> {
 }
 
 export interface TableFacts {
-  /** Outbox rows by the ID of their event or job. */
+  /** Outbox rows by event or job ID. */
   readonly rows: ReadonlyMap<string, RowFact>;
   /** IDs of events and jobs that were looked up in the outbox. */
   readonly asked: ReadonlySet<string>;

@@ -27,7 +27,7 @@ const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 
 /** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
-/** Looks up in the tables what the logs leave open. Reads by key only. */
+/** Looks up by key what the logs do not tell. */
 export async function askTables(stores: TraceStores, given: Asked): Promise<TableFacts> {
   const { id, roots, nowMs } = given;
   const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
@@ -134,7 +134,7 @@ async function readShard(
   return false;
 }
 
-/** Looks up the outbox row of a scheduled job. The job's ID contains the row's key. */
+/** A scheduled job's ID contains the key of its outbox row. */
 async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact | undefined> {
   const place = duePlace(jobId);
   if (place === undefined) return undefined;

@@ -12,7 +12,7 @@ interface Row {
   readonly rest: string;
 }
 
-/** Formats a trace as lines of text. Escapes and shortens text that comes from logs. */
+/** Escapes and shortens text that comes from logs. */
 export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): readonly string[] {
   const lines: string[] = [];
   for (const root of roots) lines.push(...treeLines(root), "");
@@ -51,7 +51,7 @@ function treeLines(root: TraceNode): string[] {
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
-  // Stops early, because rows beyond the limit are not printed.
+  // Rows beyond the limit are not printed.
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
   // The reason is printed once, at the attempt.
@@ -75,16 +75,13 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** Returns the attempts to print: none for a single first attempt that did not fail. */
+/** Omits a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
-/**
- * Returns the children to print, in their order. Beyond the limit, finished children are left out
- * first.
- */
+/** Keeps the order. Beyond the limit, leaves out finished children first. */
 function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
@@ -161,7 +158,7 @@ function time(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Formats a time since the start, which is negative if the clocks of processes differ. */
+/** A time can be negative if the clocks of processes differ. */
 function signed(ms: number): string {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }

@@ -6,14 +6,14 @@ export interface Verdict {
   readonly says: string;
 }
 
-/** Node that does not continue without an operator. */
+/** Node that needs an operator to continue. */
 export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
   readonly fix: string;
   readonly commands: readonly string[];
 }
 
 /**
- * Delays after which an overdue node is stuck: two sweeps of the outbox, and the longest visibility
+ * A node is stuck if it is overdue by two sweeps of the outbox, or by the longest visibility
  * timeout.
  */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
@@ -23,7 +23,7 @@ interface Looking {
   readonly module: string;
 }
 
-/** Finds the node that is most seriously stuck. Of two nodes in the same state, the first wins. */
+/** Reports the node in the worst state; of two in the same state, the first. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
   let [worst, waiting]: [TraceNode?, TraceNode?] = [];
   let unseen = 0;
@@ -47,7 +47,6 @@ export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdic
   return { says: `Nothing is stuck${seen}.` };
 }
 
-/** Yields all nodes in tree order, without recursion. */
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   const left = [...roots].reverse();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
@@ -57,7 +56,7 @@ export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   }
 }
 
-/** States from the worst on. */
+/** States from worst to best. */
 const ranks: readonly TraceState[] = [
   ...(["unknown", "dead-lettered", "set-aside", "gave-up", "in-outbox"] as const),
   ...(["failed", "interrupted", "retrying", "waiting", "running"] as const),
