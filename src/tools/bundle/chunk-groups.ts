@@ -20,11 +20,9 @@ export interface ChunkGroup {
   readonly namesOf: (file: ChunkFile) => Names;
 }
 
-/** Pairs of an original name and its name in the merged file. */
 export type Names = readonly (readonly [name: string, given: string])[];
 
 export interface Grouped {
-  /** Files that an entry reaches. */
   readonly files: readonly ChunkFile[];
   readonly groups: readonly ChunkGroup[];
 }
@@ -107,10 +105,7 @@ function grouped(
   return { out, files, namesOf: (file) => names.get(file) as Names };
 }
 
-/**
- * Returns imported names as `<path> <name>`. The pattern needs code whose whitespace is not
- * minified.
- */
+/** Returns imported names as `<path> <name>`. The pattern needs unminified whitespace. */
 function importedBy(
   files: readonly ChunkFile[],
   textOf: (path: string) => string,

@@ -1,13 +1,9 @@
-/** What a bundler knows about a module after it has read all modules. */
 export interface ModuleFacts {
   readonly isEntry: boolean;
-  /** Modules imported by an `import` statement. */
   readonly importedIds: readonly string[];
-  /** Modules imported by `import()`. */
   readonly dynamicallyImportedIds: readonly string[];
 }
 
-/** Names the output file of a module. */
 export interface Chunks {
   /**
    * Returns the file from which a cold start reads the module, if there is one. Must be called for

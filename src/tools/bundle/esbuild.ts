@@ -6,10 +6,7 @@ import { builtinSource } from "./builtins.ts";
 import { marked } from "./chunk-groups.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 
-/**
- * Plugin in the shape that esbuild accepts. It does not name esbuild's types, so projects without
- * esbuild compile.
- */
+/** Plugin for esbuild, without esbuild's types, so that projects without esbuild compile. */
 export interface EsbuildPlugin {
   readonly name: string;
   readonly setup: (build: object) => void;
@@ -56,7 +53,7 @@ export function esbuildPlugin(): EsbuildPlugin {
 /** Sets the options of the first pass and returns those of the second pass. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
-  options.splitting ??= true; // lazy code gets separate files
+  options.splitting ??= true;
   options.format ??= "esm";
   options.platform ??= "node";
   options.target ??= "node22";
@@ -79,8 +76,8 @@ function setDefaults(options: BuildOptions): BuildOptions {
 }
 
 /**
- * Leaves `import()` of a built-in to the second pass, which inlines the replacement: the first pass
- * would export only `default`.
+ * Leaves `import()` of a built-in to the second pass, because the first would export only
+ * `default`.
  */
 function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {

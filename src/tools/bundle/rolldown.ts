@@ -16,10 +16,7 @@ export const optionalPackages: readonly string[] = [
   "prom-client",
 ];
 
-/**
- * Plugin in the shape that Rolldown and Vite accept. It does not name their types, so projects
- * without them compile.
- */
+/** Plugin for Rolldown and Vite, without their types, so that projects without them compile. */
 export interface RolldownPlugin {
   readonly name: string;
 }
@@ -86,13 +83,11 @@ export function rolldownPlugin(): RolldownPlugin {
   return plugin;
 }
 
-/** Members that only Vite reads. */
 interface VitePart {
   readonly enforce: "pre";
   readonly config: (config: ViteConfig) => ViteConfig;
 }
 
-/** Part of Vite's configuration that this plugin sets. */
 interface ViteConfig {
   readonly build?: {
     readonly target?: unknown;

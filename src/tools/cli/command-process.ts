@@ -20,15 +20,15 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stopping,
   wait: (ms) => sleep(ms),
   ask: process.stdin.isTTY && process.stdout.isTTY ? ask : undefined,
-  // Loaded lazily: with a secret in the environment, the command does not read the disk.
+  // Loaded lazily: with a secret in the environment, nothing is read from the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../../embedded/service/development-secret.ts");
     return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);
   },
 });
 
-// Ends the process 1 s after all output is written: a handle that a module keeps open would keep
-// the process alive, and a CI pipeline waiting.
+// Ends the process 1 s after all output is written, because a handle that the module keeps open
+// would block it, and a CI pipeline, forever.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted(): void {

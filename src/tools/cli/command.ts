@@ -17,9 +17,7 @@ const commands =
 
 type Load = () => Promise<{ readonly run: RunCommand }>;
 
-/**
- * Commands in the order of the help text. Loaded lazily, because `keelson token` needs no AWS code.
- */
+/** Commands in the help text's order. Loaded lazily: `keelson token` needs no AWS code. */
 const otherCommands: Readonly<Record<string, readonly [summary: string, load: Load]>> = {
   init: ["makes a project", () => import("./commands/init-command.ts")],
   doctor: ["checks what a server needs", () => import("./commands/doctor-command.ts")],
@@ -118,7 +116,7 @@ export async function runCommand(args: readonly string[], given: CommandContext)
   return (await load()).run(others, context);
 }
 
-/** Treats an empty variable as unset, because environment files set unused variables to "". */
+/** An empty variable counts as unset: environment files set unused variables to "". */
 async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
   const configured = env["KEELSON_AUTH_SECRET"];
   if (!configured) {

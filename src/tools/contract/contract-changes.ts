@@ -52,7 +52,6 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
 
 interface Entries<Entry> {
   readonly key: (entry: Entry) => string;
-  /** Place of an entry in the report. Default: kind and key. */
   readonly where?: (entry: Entry) => string;
   /** Whom a removal breaks. */
   readonly removal?: Broken;

@@ -27,9 +27,7 @@ export interface Difference {
   readonly to: string;
 }
 
-/**
- * Whether the difference can cause a rejection. A property that only one schema mentions cannot.
- */
+/** Whether a value may be rejected. A property that only one schema mentions is harmless. */
 export function isRefusing({ kind }: Difference): boolean {
   return kind !== "only-from" && kind !== "only-to";
 }

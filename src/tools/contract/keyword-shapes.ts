@@ -18,9 +18,7 @@ type Range = Pick<Ranged, "least" | "most">;
 
 export const allTypes: readonly string[] = "null boolean number string array object".split(" ");
 
-/**
- * Returns a schema's shapes of these types. Ignores references and keywords that combine schemas.
- */
+/** Returns the shapes of these types, without references and keywords that combine schemas. */
 export function shapesOfTypes(
   types: readonly string[],
   node: JsonSchema,

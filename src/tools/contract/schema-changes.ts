@@ -14,7 +14,7 @@ export interface Change {
   readonly detail?: string | undefined;
 }
 
-/** Role of a schema, which determines whom its changes break. */
+/** Role of a schema, which decides whom its changes break. */
 type Role = "input" | "output" | "payload" | "job" | "message";
 
 /**
@@ -66,9 +66,7 @@ export function partChanges(
 }
 
 interface RoleRules {
-  /**
-   * Whether rejecting accepted values (`narrowed`) or allowing new values (`widened`) is breaking.
-   */
+  /** Whether rejecting accepted values (`narrowed`) or accepting others (`widened`) breaks. */
   readonly narrowed: boolean;
   readonly widened: boolean;
   readonly broken: Broken;
@@ -129,7 +127,7 @@ const kindNames = {
 >;
 
 /**
- * Keeps one change per place and rule, preferably a breaking one, and `required-added` instead of
+ * Keeps one change per place and rule: a breaking one first, `required-added` before
  * `property-added`.
  */
 function unique(changes: readonly Change[]): readonly Change[] {

@@ -171,10 +171,7 @@ function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
 
-/**
- * A value that does not fit, and to a lesser degree a changed type, suggests a different
- * alternative.
- */
+/** A value that does not fit, or less strongly a changed type, suggests another alternative. */
 function weightOf(found: readonly Difference[]): number {
   return found.reduce(
     (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),

@@ -107,10 +107,7 @@ function shapesOfOne(
   );
 }
 
-/**
- * Restricts unnamed properties. Returns `undefined` if another alternative or a rule might name
- * some.
- */
+/** Restricts unnamed properties; `undefined` if another alternative or a rule might name some. */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -131,7 +128,6 @@ function targetOf(reference: string, root: SchemaNode): unknown {
   );
 }
 
-/** Whether certainly no value matches two branches. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
     branches
@@ -140,10 +136,7 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
   );
 }
 
-/**
- * Whether certainly no value matches both. Objects can differ in a discriminator, a property that
- * both require.
- */
+/** Whether no value matches both. Objects can differ in a property that both require. */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
@@ -218,10 +211,7 @@ function bothObjects(
   };
 }
 
-/**
- * A value that may match gets the shape's rules as tags, and `unsure` unless its parts certainly
- * match.
- */
+/** A value that may match gets the shape's rules, and `unsure` unless its parts surely match. */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;

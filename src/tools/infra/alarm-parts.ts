@@ -95,10 +95,7 @@ export function alarmParts(
   ];
 }
 
-/**
- * Alarm on messages left in the outbox: AWS has no metric for them, so the sweep's log lines are
- * counted.
- */
+/** AWS has no metric for messages left in the outbox, so the sweep's log lines provide it. */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";
   return [

@@ -109,10 +109,7 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
   });
 }
 
-/**
- * Replaces references to parameters, so a changed default shows as a change of the property that
- * uses it.
- */
+/** Replaces references by defaults, so a changed default shows in properties that use it. */
 export function resolved(properties: Members = {}, { Parameters = {} }: ComparedTemplate): Members {
   const defaultOf = (name: string) => own(Parameters, name)?.Default;
   const resolve = (value: unknown): unknown => {

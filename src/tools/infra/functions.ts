@@ -161,7 +161,6 @@ function effects(
   };
 }
 
-/** Without declared keys, a server does not read configuration. */
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
 }

@@ -41,7 +41,6 @@ export interface NeededBus {
 export interface NeededParameters {
   /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
   readonly overrides: string | undefined;
-  /** Name of the key ring's SecureString. */
   readonly keyRing: string | undefined;
 }
 

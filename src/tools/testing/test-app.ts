@@ -40,8 +40,8 @@ export interface TestApp {
   /** Calls a handler without HTTP. Returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
   /**
-   * Returns the `ctx` that a write handler would get. Each publish or commit is stored immediately,
-   * because no end of a handler follows.
+   * Returns the `ctx` of a write handler that never ends: each publish or commit is stored
+   * immediately.
    */
   ctx(
     caller: Caller,

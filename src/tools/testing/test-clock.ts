@@ -14,10 +14,7 @@ export interface TestClock extends Clock {
 
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
-/**
- * Starts a due task, once even if several intervals have passed, like a Node timer after the
- * process was suspended.
- */
+/** Starts a due task, once even after several intervals, like a Node timer after a suspension. */
 type LookUp = () => void;
 
 /** The timers follow the clock that a test advances. */
@@ -31,8 +28,7 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
     const begin = () => {
-      // Runs one task at a time: the clock may advance several steps at once, and the last run must
-      // win.
+      // Runs one task at a time: the clock may advance several steps, and the last run must win.
       last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
     };
     const lookUp = () => {

@@ -6,10 +6,7 @@ import { causeOf } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 
-/**
- * Creates a `ctx` outside of any handler run, so each call with effects is a separate run that
- * commits immediately.
- */
+/** Creates a `ctx` outside of a handler: each call with effects is a run that commits at once. */
 export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
   const runAlone = async <Result>(
     handle: (ctx: PipelineContext) => Promise<Result>,
@@ -26,8 +23,7 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
     return result as Result; // safe cast: a run that does not throw has called `handle`
   };
   const effects: Effects = {
-    // Safe casts: the type of the test's `ctx` checks names and payloads; here, a name is any
-    // string.
+    // Safe casts: the type of the test's `ctx` checks names; here, a name is any string.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) =>
       runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),

@@ -26,10 +26,7 @@ export interface AskedQueue extends Found<FoundQueue> {
 
 type Queues = PlaceOf<SQSClient>;
 
-/**
- * A duplicate can use up two receives, and a message must use up all receives before its claims
- * expire.
- */
+/** A duplicate can use up two receives, and all receives must happen before the claims expire. */
 const [fewestReceives, mostReceives] = [3, 6];
 
 export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {

@@ -19,8 +19,7 @@ export interface Attempt
 /** `lines` must be in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
-  // `next` is the first line after a failure. If no line ends the failed attempt, `next` starts
-  // another.
+  // `next`, the first line after a failure, starts a new attempt if no line ends the failed one.
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
     const startMs = (open ?? line).ms;

@@ -41,8 +41,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   const parents = new Map<string, Parent>();
 
   const originOf = (asked: OriginId): Origin => {
-    // Also looks without the tenant, because a system run that works for a tenant starts without
-    // one.
+    // Also looks without the tenant: a system run that works for a tenant starts without one.
     for (const key of [originKey(asked), originKey({ ...asked, tenantId: undefined })]) {
       const known = origins.get(aliases.get(key) ?? key);
       if (known !== undefined) return known;

@@ -51,8 +51,7 @@ export function jobState(
     return { state: "waiting", until, reason: left?.reason, confirmed };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
-  // No process sends a job early, so a missing row before the due time means that the job was
-  // unscheduled.
+  // No process sends a job early, so a missing row before the due time means unscheduled.
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 

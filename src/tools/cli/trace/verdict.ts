@@ -12,10 +12,7 @@ export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" 
   readonly commands: readonly string[];
 }
 
-/**
- * A node is stuck if it is overdue by two sweeps of the outbox, or by the longest visibility
- * timeout.
- */
+/** A node is stuck if overdue by two sweeps of the outbox, or the longest visibility timeout. */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
 interface Looking {
@@ -107,8 +104,8 @@ function waitText({ state, until = "" }: TraceNode): string {
   }
 }
 
-// IDs come from logs, which anyone may write. Quoting makes each ID one shell word, and an ID with
-// a leading dash is never parsed as an option.
+// IDs come from logs, which anyone may write, so each is quoted as one shell word, and one with a
+// leading dash is never an option.
 
 function resolveCommand(module: string, id: string, end: string): string {
   const start = keelson("steps", "resolve", module);
