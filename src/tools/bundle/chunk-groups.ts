@@ -9,34 +9,32 @@ export interface ChunkFile extends Pick<Metafile["outputs"][string], "exports" |
   readonly out: string;
 }
 
-/** Files that are merged into one. */
+/** Files that the second pass merges into one. */
 export interface ChunkGroup {
   readonly out: string;
   readonly files: readonly ChunkFile[];
   /**
-   * Exports of a file that other files import. Those of an entry point keep their names, by which
-   * `import()` and Lambda look them up.
+   * Exports of a file that files outside the group import. An entry point keeps the names of all
+   * its exports, because `import()` and Lambda look them up.
    */
   readonly namesOf: (file: ChunkFile) => Names;
 }
 
-/** Pairs of an original name and its name in the merged file. */
 export type Names = readonly (readonly [name: string, given: string])[];
 
 export interface Grouped {
-  /** Files that the entries reach. */
   readonly files: readonly ChunkFile[];
   readonly groups: readonly ChunkGroup[];
 }
 
-/** Of files that are no entries: esbuild reports lazy modules as entries too. */
+/** Marks files that are not entries, because esbuild reports lazy modules as entry points too. */
 const mark = "keelson~";
 
 export function marked(names: string): string {
   return names.replace(/[^/]*$/, (name) => `${mark}${name}`);
 }
 
-/** Finds the files that are read together. `folder` is the working directory of the build. */
+/** Groups the files that are read together. `folder` is the working directory of the build. */
 export function groupChunks(
   outputs: Metafile["outputs"],
   folder: string,
@@ -61,7 +59,7 @@ export function groupChunks(
     Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
-  // Safe: files only import each other, because `idsOf` filters out everything else.
+  // Safe cast: `idsOf` returns only files in `outputs`, and `facts` has all of these.
   const factsOf = (id: string) => facts.get(id) as Facts;
   const reached = reach(entries, (id) => [
     ...factsOf(id).importedIds,
@@ -103,11 +101,11 @@ function grouped(
       ? exports.filter((name) => imported.has(`${path} ${name}`)).map((name) => [name, short()])
       : exports.map((name) => [name, name]);
   const names = new Map(files.map((file) => [file, namesOf(file)]));
-  // Safe: callers pass only files of this group.
+  // Safe cast: callers pass only files of this group.
   return { out, files, namesOf: (file) => names.get(file) as Names };
 }
 
-/** As `<path> <name>`. The pattern matches esbuild's output before whitespace is minified. */
+/** Returns imported names as `<path> <name>`. The pattern needs unminified whitespace. */
 function importedBy(
   files: readonly ChunkFile[],
   textOf: (path: string) => string,
@@ -124,10 +122,10 @@ function importedBy(
   );
 }
 
-/** Its hash changes with the contents of the files, because their names contain hashes. */
+/** The hash changes with the files' contents, because their names contain hashes. */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);
-  const { out } = files[0] as ChunkFile; // safe: a group has files
+  const { out } = files[0] as ChunkFile; // safe cast: a group has files
   return join(dirname(out), `${name}-${hash.toUpperCase()}${extname(out)}`);
 }

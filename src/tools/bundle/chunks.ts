@@ -1,28 +1,25 @@
-/** Facts that a bundler knows about a module after it has read all modules. */
 export interface ModuleFacts {
   readonly isEntry: boolean;
-  /** Modules imported by an `import` statement. */
   readonly importedIds: readonly string[];
-  /** Modules imported by `import()`. */
   readonly dynamicallyImportedIds: readonly string[];
 }
 
-/** Names the file of a module. */
 export interface Chunks {
   /**
-   * `undefined` if a cold start does not read the module. Has to be called for every used module
-   * before `lazy`: SDK packages list more modules than are used, and these calls tell which are.
+   * Returns the file from which a cold start reads the module, if there is one. Must be called for
+   * every used module before `lazy`: SDK packages list more modules than are used, and these calls
+   * tell which are.
    */
   readonly start: (id: string) => string | undefined;
   /**
-   * Of a module that a cold start does not read: `first` if the first request reads it, `sdk` if it
-   * is loaded with the SDK. keelson's own SDK module keeps a file with its name, by which
-   * `aws/sdk-now.ts` looks it up.
+   * Returns the file of a module that a cold start does not read: `first` if the first request
+   * reads the module, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps its file,
+   * which `aws/clients/sdk-now.ts` finds by name.
    */
   readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
-/** Whether this module has keelson's imports from the DynamoDB SDK. */
+/** Whether this module contains keelson's imports from the DynamoDB SDK. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -39,9 +36,9 @@ function isHttp(id: string): boolean {
  * | module reached by `import` statements from | reached by `import()` from | file |
  * |---|---|---|
  * | some entries | no entries or the same entries | one file for exactly these entries |
- * | some entries | other entries | the bundler's choice: a shared file would run foreign code |
+ * | some entries | other entries | the bundler's choice: a shared file would run others' code |
  * | the first request | any | one file |
- * | the SDK as keelson uses it | any | a separate file, not needed by a query of configuration |
+ * | the SDK as keelson uses it | any | a separate file, which a configuration query does not need |
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];
@@ -54,7 +51,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   }));
   const [http, sdk] = [reach(all.filter(isHttp), imports), reach(all.filter(isSdk), imports)];
   const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
-  // True if every entry that ever reads the module reads it at its start.
+  // Whether every entry that ever reads the module reads it during a cold start.
   const isOnlyStart = (id: string) =>
     reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
   const names = new Map<string, string>();
@@ -78,7 +75,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-/** Includes `from`. */
+/** The result includes `from`. */
 export function reach(
   from: readonly string[],
   next: (id: string) => readonly string[],

@@ -6,10 +6,7 @@ import { builtinSource } from "./builtins.ts";
 import { marked } from "./chunk-groups.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 
-/**
- * Plugin in the shape that esbuild accepts. It does not name esbuild's types, so projects without
- * esbuild compile.
- */
+/** Plugin for esbuild, without esbuild's types, so that projects without esbuild compile. */
 export interface EsbuildPlugin {
   readonly name: string;
   readonly setup: (build: object) => void;
@@ -49,18 +46,18 @@ export function esbuildPlugin(): EsbuildPlugin {
       });
     },
   };
-  // Safe: esbuild calls the plugin with its own build object.
+  // Safe cast: esbuild calls `setup` with its own build object.
   return plugin as EsbuildPlugin;
 }
 
-/** Sets the options of the first of two passes and returns those of the second. */
+/** Sets the options of the first pass and returns those of the second pass. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
-  options.splitting ??= true; // lazy code gets separate files
+  options.splitting ??= true;
   options.format ??= "esm";
   options.platform ??= "node";
   options.target ??= "node22";
-  // ES modules of packages, so that unused code can be dropped.
+  // Prefers the ES modules of packages, so that unused code can be dropped.
   options.mainFields ??= ["module", "main"];
   options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
@@ -78,7 +75,10 @@ function setDefaults(options: BuildOptions): BuildOptions {
   };
 }
 
-/** `import()` is left to the second pass, which inlines it: the first would export only `default`. */
+/**
+ * Leaves `import()` of a built-in to the second pass, because the first would export only
+ * `default`.
+ */
 function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {
     if (!isBuiltin(path)) return undefined;

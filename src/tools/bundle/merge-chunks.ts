@@ -24,11 +24,9 @@ export interface Bundled {
 }
 
 /**
- * Bundles the output of the first pass again, so that files that are read together become one.
- * esbuild creates a file for anything that two lazy modules share and has no option to group them,
- * and each file costs a millisecond of a cold start.
- *
- * @param options - what the first pass left to the second.
+ * Bundles the output of the first pass again and merges files that are read together. esbuild
+ * creates a file for anything that two lazy modules share and has no option to group them, and each
+ * file costs a millisecond of a cold start.
  */
 export async function mergeChunks(
   build: PluginBuild,
@@ -42,7 +40,7 @@ export async function mergeChunks(
     ...given
   } = build.initialOptions;
   const { charset, logLevel, platform, sourcesContent, supported, target } = given;
-  const extension = outExtension[".js"] as string; // safe: it has a default
+  const extension = outExtension[".js"] as string; // safe cast: `esbuildPlugin` sets it
   const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
   const scripts = Object.fromEntries(Object.entries(made.metafile.outputs).filter(isScript));
   const textOf = textsOf(made.outputFiles);
@@ -86,7 +84,7 @@ interface Chunks extends Grouped {
  *
  * | imported file | by a file of the same group | by other files |
  * |---|---|---|
- * | a file of a group | is bundled | becomes a module that maps the names in the group's file |
+ * | a file of a group | is bundled | becomes a module that restores the names |
  * | a file of a group, by `import()` | is the group's file | is the group's file, same names |
  * | another file | stays a separate file | stays a separate file |
  */
@@ -96,7 +94,7 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
     groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)),
   );
   const byOut = new Map(groups.map((group) => [group.out, group]));
-  // Safe: callers pass only bundled files, and groups that `find` has named.
+  // Safe casts: callers pass only the paths of bundled files and the outputs of groups.
   const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
   const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
   const find = (args: OnResolveArgs): OnResolveResult => {
@@ -131,7 +129,7 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
         contents: builtinSource(path, "whole"),
       }));
       build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
-        const { target, file, group } = pluginData as Between; // safe: `find` sets it
+        const { target, file, group } = pluginData as Between; // safe cast: `find` sets it
         const names = group.namesOf(file).map(([name, given]) => [given, name] as const);
         return { contents: reexport(target, names) };
       });
@@ -140,7 +138,6 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
 }
 
 interface Between {
-  /** Import path of the group's file. */
   readonly target: string;
   readonly file: ChunkFile;
   readonly group: ChunkGroup;
@@ -158,11 +155,11 @@ function importPath(from: string, to: string): string {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-/** Each file has its source map inline, for the second pass. */
+/** Adds source maps inline, for the second pass. */
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return (path) => {
-    const { text } = byPath.get(path) as OutputFile; // safe: the first pass created it
+    const { text } = byPath.get(path) as OutputFile; // safe cast: the first pass created it
     const map = byPath.get(`${path}.map`);
     if (map === undefined) return text;
     const encoded = Buffer.from(map.contents).toString("base64");
@@ -170,7 +167,7 @@ function textsOf(files: readonly OutputFile[]): (path: string) => string {
   };
 }
 
-/** Names the modules of the application, not the files of the first pass. */
+/** Lists the application's modules as inputs, not the files of the first pass. */
 function metafileOf({ outputs }: Metafile, made: Metafile): Metafile {
   const named = Object.entries(outputs).map(([path, output]) => {
     const files = Object.keys(output.inputs).flatMap((input) => made.outputs[input] ?? []);

@@ -5,8 +5,8 @@ import { type Chunks, divide, isSdk } from "./chunks.ts";
 
 /**
  * Packages that keelson loads in a `try`, so a bundle may omit them. Rolldown leaves out packages
- * that it cannot find, but with Plug'n'Play it fails: a declared peer dependency that is not
- * installed is an error there, unlike an unknown package.
+ * that it cannot find. With Plug'n'Play it fails instead, because a declared peer dependency that
+ * is not installed is an error there.
  */
 export const optionalPackages: readonly string[] = [
   "@aws-lambda-powertools/idempotency",
@@ -16,10 +16,7 @@ export const optionalPackages: readonly string[] = [
   "prom-client",
 ];
 
-/**
- * Plugin in the shape that Rolldown and Vite accept. It does not name their types, so projects
- * without them compile.
- */
+/** Plugin for Rolldown and Vite, without their types, so that projects without them compile. */
 export interface RolldownPlugin {
   readonly name: string;
 }
@@ -70,13 +67,13 @@ export function rolldownPlugin(): RolldownPlugin {
       },
     },
     load: (id) => {
-      // Safe below: the pattern has the two kinds.
+      // Safe cast below: the pattern matches only the two kinds.
       const [, kind, path] = /^\0keelson-(members|whole):([^?]*)/.exec(id) ?? [];
       if (path === undefined) return undefined;
       return builtinSource(path, kind as BuiltinKind);
     },
     moduleParsed({ id }) {
-      // As an entry, the module tells the bundler which of its dependencies are used.
+      // As an entry, the module shows the bundler which of its dependencies are used.
       if (isSdk(id)) this.emitFile({ type: "chunk", id, name: "dynamodb-sdk" });
     },
     buildEnd() {
@@ -86,13 +83,11 @@ export function rolldownPlugin(): RolldownPlugin {
   return plugin;
 }
 
-/** Only Vite reads these. */
 interface VitePart {
   readonly enforce: "pre";
   readonly config: (config: ViteConfig) => ViteConfig;
 }
 
-/** What this plugin sets of Vite's configuration. */
 interface ViteConfig {
   readonly build?: {
     readonly target?: unknown;
@@ -102,7 +97,7 @@ interface ViteConfig {
   readonly ssr?: { readonly noExternal?: unknown };
 }
 
-/** Before Vite passes all its defaults to Rolldown. */
+/** Sets defaults before Vite passes its own to Rolldown. */
 function viteDefaults({ build = {}, ssr = {} }: ViteConfig): ViteConfig {
   const { target = "node22", minify = true, rolldownOptions: { output = {} } = {} } = build;
   return {
@@ -121,7 +116,7 @@ function inputDefaults(options: InputOptions): InputOptions {
     preserveEntrySignatures: "allow-extension",
     ...options,
     transform: { target: "node22", ...options.transform },
-    // ES modules of packages, so that unused code can be dropped.
+    // Prefers the ES modules of packages, so that unused code can be dropped.
     resolve: { mainFields: ["module", "main"], ...options.resolve },
   };
 }

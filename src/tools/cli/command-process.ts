@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../base/process/clock.ts";
 import { runCommand } from "./command.ts";
 
-// A closed pipe (`| head`) must not interrupt a rotation halfway or end the command with a stack
-// trace.
+// A closed pipe (`| head`) must not interrupt a rotation or cause a stack trace.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
@@ -21,15 +20,15 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stopping,
   wait: (ms) => sleep(ms),
   ask: process.stdin.isTTY && process.stdout.isTTY ? ask : undefined,
-  // Loaded lazily: with a secret in the environment, the command does not read the disk.
+  // Loaded lazily: with a secret in the environment, nothing is read from the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../../embedded/service/development-secret.ts");
     return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);
   },
 });
 
-// A module that keeps a handle open would keep the process alive forever, and a CI pipeline with
-// it. The timer starts after all output is written.
+// Ends the process 1 s after all output is written, because a handle that the module keeps open
+// would block it, and a CI pipeline, forever.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted(): void {
@@ -39,7 +38,7 @@ function endStarted(): void {
   );
 }
 
-/** Cut to one line, because a wrapped line cannot be cleared. */
+/** Shows `text` cut to one line, because a wrapped line cannot be cleared. */
 function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }

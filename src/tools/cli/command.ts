@@ -17,7 +17,7 @@ const commands =
 
 type Load = () => Promise<{ readonly run: RunCommand }>;
 
-/** In the order of the help text. Loaded lazily: `keelson token` does not need AWS code. */
+/** Commands in the help text's order. Loaded lazily: `keelson token` needs no AWS code. */
 const otherCommands: Readonly<Record<string, readonly [summary: string, load: Load]>> = {
   init: ["makes a project", () => import("./commands/init-command.ts")],
   doctor: ["checks what a server needs", () => import("./commands/doctor-command.ts")],
@@ -107,16 +107,16 @@ const runToken = defineCommand({
   },
 });
 
-/** Runs `keelson` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
+/** Runs `keelson` and returns the exit code: 0, 1 for a failure, 2 for wrong usage. */
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
   const [name = "", ...others] = args;
   if (!Object.hasOwn(otherCommands, name)) return runToken(args, context);
-  const [, load] = otherCommands[name] as readonly [string, Load]; // safe: it has the name
+  const [, load] = otherCommands[name] as readonly [string, Load]; // safe cast: it has the name
   return (await load()).run(others, context);
 }
 
-/** Environment files set unused variables to an empty string. */
+/** An empty variable counts as unset: environment files set unused variables to "". */
 async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
   const configured = env["KEELSON_AUTH_SECRET"];
   if (!configured) {

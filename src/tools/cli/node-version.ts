@@ -1,4 +1,4 @@
-/** The oldest that imports TypeScript without a flag, as in `engines`. */
+/** First Node version that imports TypeScript without a flag, as in `engines`. */
 const oldest = "22.18";
 
 export function nodeTooOld(version: string): string | undefined {

@@ -15,7 +15,7 @@ export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   return kind === "anyOf" ? { anyOf: parts } : { allOf: parts };
 }
 
-/** True if `after` rejects a caller that `before` allowed, or if that cannot be determined. */
+/** Whether `after` rejects a caller that `before` allowed, or if that cannot be determined. */
 export function isStricter(before: unknown, after: unknown): boolean {
   if (JSON.stringify(before) === JSON.stringify(after)) return false;
   const [was, is] = [ruleOf(before), ruleOf(after)];
@@ -31,7 +31,7 @@ type Roles = ReadonlySet<string>;
 
 const mostSets = 2_000;
 
-/** Minimal role sets of a signed-in caller, or `undefined` for too many. */
+/** Minimal sets of roles that a rule allows, or `undefined` if there are too many. */
 function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
   switch (kind) {
     case "admin":

@@ -52,9 +52,8 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
 
 interface Entries<Entry> {
   readonly key: (entry: Entry) => string;
-  /** Default: the kind and the key. */
   readonly where?: (entry: Entry) => string;
-  /** Whom the removal breaks. */
+  /** Whom a removal breaks. */
   readonly removal?: Broken;
   readonly changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
 }

@@ -2,7 +2,7 @@ import { sortedBy } from "../../app/openapi/canonical.ts";
 import { isObject } from "../../app/openapi/schema.ts";
 import { type Contract, contractFormat } from "./contract.ts";
 
-/** One fact per line, always in the same order. */
+/** Formats the contract with one fact per line, always in the same order. */
 export function contractText(contract: Contract): string {
   return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
 }
@@ -14,9 +14,9 @@ export function readContract(text: string): Contract {
   } catch (error) {
     throw new Error(
       `it is not JSON: ${(error as Error).message}; after a conflict of a merge, write it anew`,
-    ); // safe: JSON.parse only throws errors
+    ); // safe cast: JSON.parse only throws errors
   }
-  // Safe: any member of an object can be read.
+  // Safe cast: `format` stays `unknown`.
   const { format } = Object(read) as { readonly format?: unknown };
   if (typeof format === "number" && format > contractFormat) {
     throw new Error(
@@ -28,7 +28,8 @@ export function readContract(text: string): Contract {
   const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
   if (wrong !== undefined)
     throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
-  return read as Contract; // safe: the format is known, and each entry has its identifying members
+  // Safe cast: the format is known, and each entry has its identifying members.
+  return read as Contract;
 }
 
 /** Name of each list, followed by the members that identify its entries. */
@@ -50,7 +51,7 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
-/** Only the members of these are sorted. A route keeps its order: most important first. */
+/** Schemas, whose members are sorted. Other members keep their order, the most important first. */
 const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 

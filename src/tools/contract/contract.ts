@@ -18,14 +18,14 @@ import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
 export const contractFormat = 1;
 
-/** A server's promises to clients, consumers and stored settings. Plain JSON. */
+/** A server's guarantees to clients, consumers and stored settings, as plain JSON. */
 export interface Contract {
   readonly format: typeof contractFormat;
   readonly routes: readonly LockedRoute[];
   readonly events: readonly LockedEvent[];
   readonly jobs: readonly { readonly name: string; readonly input: JsonSchema }[];
   readonly channels: readonly { readonly name: string; readonly message: JsonSchema }[];
-  /** The name of a consumer identifies the events that it has handled. */
+  /** A consumer's name identifies the events that it has handled. */
   readonly consumers: readonly { readonly name: string; readonly event: string }[];
   readonly schedules: readonly LockedSchedule[];
   readonly keys: readonly LockedKey[];
@@ -51,7 +51,7 @@ export type LockedKeyHeader = "either" | "idempotency-key" | "none" | "required"
 
 export interface LockedEvent {
   readonly type: string;
-  /** In days. */
+  /** Retention in days. */
   readonly kept?: number | "forever";
   readonly payload: JsonSchema;
 }
@@ -106,7 +106,7 @@ async function readContract(
       registry.channels.values(),
       async ({ name, input }) => ({
         name,
-        // Safe: channels declared by an application must have a schema.
+        // Safe cast: an application's channels must have a schema.
         message: await inputOf(input as StandardSchemaV1, `channel ${name} message`),
       }),
       nameOf,
@@ -151,7 +151,7 @@ async function lockedRoute(
   return defined({
     ...place,
     handler: name,
-    // Safe: a server rejects a route without a rule when it is built.
+    // Safe cast: a server with a route without a rule cannot be built.
     access: lockedAccess(access as NonNullable<typeof access>),
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
     input:

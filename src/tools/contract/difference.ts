@@ -27,7 +27,7 @@ export interface Difference {
   readonly to: string;
 }
 
-/** A property that only one side names, and the other does not mention, is harmless. */
+/** Whether a value may be rejected. A property that only one schema mentions is harmless. */
 export function isRefusing({ kind }: Difference): boolean {
   return kind !== "only-from" && kind !== "only-to";
 }

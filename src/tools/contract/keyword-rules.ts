@@ -1,7 +1,7 @@
 import { type JsonSchema, noTextMark, unsaidMark } from "../../app/openapi/schema.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** Keywords that shapes express or that restrict nothing. Others become tags. */
+/** Keywords that shapes express or that restrict nothing. Other keywords become tags. */
 export const knownKeywords: ReadonlySet<string> = new Set([
   ..."type enum const $ref allOf anyOf oneOf $defs definitions".split(" "),
   ..."minimum maximum exclusiveMinimum exclusiveMaximum multipleOf format".split(" "),
@@ -13,11 +13,11 @@ export const knownKeywords: ReadonlySet<string> = new Set([
   ..."deprecated readOnly writeOnly".split(" "),
 ]);
 
-/** Includes the neighboring keywords that affect the rule. */
+/** Returns the rule of a keyword, including the neighboring keywords that affect it. */
 export function ruleOf(keyword: string, node: JsonSchema): SchemaNode {
   const { properties = {}, additionalProperties } = node;
   if (keyword === "patternProperties") {
-    const named = Object.keys(properties as object).sort(); // safe: an object in JSON Schema
+    const named = Object.keys(properties as object).sort(); // safe cast: an object in JSON Schema
     return { patterns: node[keyword], additionalProperties, named };
   }
   if (keyword === unsaidMark) return {}; // the reason does not matter

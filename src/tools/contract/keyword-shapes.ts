@@ -18,7 +18,7 @@ type Range = Pick<Ranged, "least" | "most">;
 
 export const allTypes: readonly string[] = "null boolean number string array object".split(" ");
 
-/** Ignores references and keywords that combine schemas. */
+/** Returns the shapes of these types, without references and keywords that combine schemas. */
 export function shapesOfTypes(
   types: readonly string[],
   node: JsonSchema,
@@ -32,7 +32,7 @@ export function valueShape(value: unknown): ValueShape {
 }
 
 export function partOf(part: unknown, root: SchemaNode): Schema {
-  // Safe: only known keywords are read, and a value that is not a schema does not have any.
+  // Safe cast: only known keywords are read, and a non-schema has none.
   return part === undefined ? [] : [{ node: part as SchemaNode, root }];
 }
 
@@ -73,13 +73,13 @@ function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** With `patternProperties`, an unnamed property may match any of the patterns. */
+/** Unnamed properties may match any of the `patternProperties`. */
 function additionalOf(
   { additionalProperties, patternProperties }: JsonSchema,
   root: SchemaNode,
 ): Schema | undefined {
   if (patternProperties !== undefined) {
-    // Safe: draft 2020-12 requires an object here.
+    // Safe cast: draft 2020-12 requires an object here.
     const patterned = Object.values(patternProperties as object);
     return partOf({ anyOf: [additionalProperties ?? true, ...patterned] }, root);
   }
@@ -105,7 +105,6 @@ function numberRange(node: JsonSchema): Range {
   };
 }
 
-/** Limits of a length or a count. */
 function range(node: JsonSchema, what: string): Range {
   return {
     least: limit(node[`min${what}`], 0),

@@ -85,7 +85,8 @@ export function compareKeys(before: readonly LockedKey[], after: readonly Locked
         (id) => had.get(id) ?? [],
       );
       if (first === undefined) return [change(key.id, "key-added")];
-      // The key also inherits the rows of its other former keys: of those, only what breaks rows counts.
+      // The key also inherits the rows of its other former keys, so changes that break these are
+      // reported too.
       const inherited = others
         .flatMap((other) => rulesOf(other, key, successors))
         .filter((rule) => breaking[rule] === "row");

@@ -6,7 +6,7 @@ import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** To clients, parameter names do not count. */
+/** The key omits parameter names, which clients do not see. */
 export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
@@ -45,7 +45,7 @@ function accessFacts(
   ];
 }
 
-/** Number of headers that name a key. */
+/** Number of request headers that can carry a key. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -89,7 +89,7 @@ function withNames(
   names: readonly string[],
   others: readonly string[],
 ): SchemaNode {
-  // Safe: any member of an object can be read.
+  // Safe cast: members stay `unknown`.
   const { properties, required, ...rest } = Object(input) as JsonSchema;
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
@@ -117,7 +117,7 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   const [wasSaid, isSaid] = [before.output !== undefined, after.output !== undefined];
   const [was, is] = [statusesOf(before), statusesOf(after)];
   const left = was.filter((status) => is.includes(status));
-  // Clients could not know which of the two statuses to expect.
+  // Without declared statuses, clients must expect both 200 and 204.
   const gone =
     isUnsaid(before) && left.length > 0 ? [] : was.filter((status) => !left.includes(status));
   const added = isUnsaid(after) ? [] : is.filter((status) => !was.includes(status));

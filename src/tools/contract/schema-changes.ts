@@ -14,7 +14,7 @@ export interface Change {
   readonly detail?: string | undefined;
 }
 
-/** Role of a schema, which determines whom its changes break. */
+/** Role of a schema, which decides whom its changes break. */
 type Role = "input" | "output" | "payload" | "job" | "message";
 
 /**
@@ -50,7 +50,7 @@ export function schemaChanges(
   ]);
 }
 
-/** The same, for the part of a contract at this place. */
+/** Like {@link schemaChanges}, with paths below `where`. */
 export function partChanges(
   role: Role,
   before: SchemaNode,
@@ -66,20 +66,20 @@ export function partChanges(
 }
 
 interface RoleRules {
-  /** Whether it is breaking to reject values that were accepted, and to allow other values. */
+  /** Whether rejecting accepted values (`narrowed`) or accepting others (`widened`) breaks. */
   readonly narrowed: boolean;
   readonly widened: boolean;
   readonly broken: Broken;
-  /** Whether it is breaking that a property is no longer named. */
+  /** Whether removing a property is breaking. */
   readonly losing: boolean;
-  /** Whether readers ignore properties that they do not know. */
+  /** Whether readers ignore unknown properties. */
   readonly isOpen: boolean;
 }
 
 const roles: Readonly<Record<Role, RoleRules>> = {
   input: { narrowed: true, widened: false, broken: "client", losing: true, isOpen: false },
   output: { narrowed: false, widened: true, broken: "client", losing: true, isOpen: true },
-  // The new schema reads kept events; the old one reads new events, as in a rolling deployment.
+  // The new schema reads kept events, and in a rolling deployment the old schema reads new events.
   payload: { narrowed: true, widened: true, broken: "consumer", losing: true, isOpen: false },
   job: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
@@ -91,7 +91,7 @@ function ruleOf({ kind, type }: Difference, isNarrowed: boolean): string {
   if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;
   if (kind === "required" && !isNarrowed)
     return type === "named" ? "property-became-optional" : "property-removed";
-  // Safe: the other kinds are handled above.
+  // Safe cast: the other kinds are handled above.
   const names = kindNames[kind as keyof typeof kindNames];
   if (typeof names === "string")
     return type === "none" ? `${names}-${isNarrowed ? "added" : "removed"}` : `${names}-changed`;
@@ -105,7 +105,7 @@ const limits: Readonly<Record<string, readonly [least: string, most: string]>> =
   object: ["min-properties", "max-properties"],
 };
 
-/** Rules when narrowing and when widening. A single word is a prefix: added, removed, changed. */
+/** Rules for narrowing and for widening. A single word is a prefix of added, removed or changed. */
 const kindNames = {
   type: ["type-narrowed", "type-widened"],
   "changed-type": ["type-changed", "type-changed"],
@@ -126,7 +126,10 @@ const kindNames = {
   Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>
 >;
 
-/** One per place and rule: a breaking one first, a new required property before a new one. */
+/**
+ * Keeps one change per place and rule: a breaking one first, `required-added` before
+ * `property-added`.
+ */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
   const left = changes.filter(
@@ -161,7 +164,7 @@ function defaultChanges(
 
 /** Does not follow references or alternatives. */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
-  // Safe: any member can be read.
+  // Safe cast: members stay `unknown`.
   const { properties, items, default: own } = Object(schema) as JsonSchema;
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),

@@ -16,9 +16,10 @@ import {
 import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./shape-differences.ts";
 
 /**
- * Finds where `to` may reject a value that `from` accepts, and properties that only one names. Only
- * properties that `from` names or restricts count: it promises nothing about others. `isOpen` lets
- * pass unnamed properties that `to` rejects: its reader ignores unknown properties.
+ * Finds where `to` may reject a value that `from` accepts, and properties that only one schema
+ * names. Ignores properties that `from` neither names nor restricts: `from` guarantees nothing
+ * about them. With `isOpen`, `to` may reject unnamed properties, because its reader ignores unknown
+ * ones.
  */
 export function differences(
   from: SchemaNode,
@@ -34,7 +35,7 @@ const mostSteps = 10_000;
 
 class Walk {
   readonly #isOpen: boolean;
-  /** Enclosing pairs. A recursive schema repeats them without new differences. */
+  /** Pairs being compared. A recursive schema repeats a pair without new differences. */
   readonly #above = new Set<string>();
   #steps = 0;
 
@@ -90,8 +91,8 @@ class Walk {
       if (other.kind === "value") continue;
       const all = this.#shape(shape, other, path);
       const apart = isOneOfMany ? all.filter(({ kind }) => kind in apartWeights) : [];
-      // `other` is a different alternative, so only the differences between the alternatives count.
-      // A property that `other` lacks was not lost.
+      // `other` is a different alternative, so a property that it lacks was not lost. Only
+      // differences that tell alternatives apart are reported.
       const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
@@ -106,7 +107,7 @@ class Walk {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
-      // Safe, in both lines: both shapes have the same type.
+      // Safe casts: the shapes have the same type.
       ...(from.kind === "array" ? this.#items(from, to as ArrayShape, path) : []),
       ...(from.kind === "object" ? this.#members(from, to as ObjectShape, path) : []),
     ];
@@ -170,7 +171,7 @@ function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
 
-/** A value that does not fit, and less strongly a changed type, suggests another alternative. */
+/** A value that does not fit, or less strongly a changed type, suggests another alternative. */
 function weightOf(found: readonly Difference[]): number {
   return found.reduce(
     (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),

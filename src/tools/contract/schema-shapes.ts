@@ -25,14 +25,17 @@ import {
 } from "./shape.ts";
 import { type Answer, matches } from "./shape-value.ts";
 
-/** Thrown if a schema is nested too deeply or has too many alternatives. */
+/** The schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}
 
 const mostShapes = 300;
 const mostLevels = 40;
 const mostDiscriminators = 2;
 
-/** Rules that a shape cannot express become tags. @throws TooComplexError */
+/**
+ * Returns the alternatives of a schema. Rules that a shape cannot express become tags. @throws
+ * TooComplexError
+ */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
   if (level > mostLevels) throw new TooComplexError();
   return schema.reduce(
@@ -70,7 +73,7 @@ function shapesOfOne(
     intersections(some, others, level);
   const { type, enum: listed, $ref, allOf: all = [], anyOf, oneOf } = node;
   let shapes = shapesOfTypes(type === undefined ? allTypes : [type].flat().map(String), node, root);
-  // Safe, here and below: in JSON Schema these keywords are lists.
+  // Safe casts in this function: JSON Schema requires lists here.
   for (const values of [listed, "const" in node ? [node["const"]] : undefined]) {
     if (values !== undefined) shapes = and(shapes, (values as readonly unknown[]).map(valueShape));
   }
@@ -104,7 +107,7 @@ function shapesOfOne(
   );
 }
 
-/** `undefined` if another alternative or a rule might name the properties. */
+/** Restricts unnamed properties; `undefined` if another alternative or a rule might name some. */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -114,7 +117,7 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/** `undefined` if the target is missing or in another document. */
+/** Returns `undefined` if the target is missing or in another document. */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -125,7 +128,6 @@ function targetOf(reference: string, root: SchemaNode): unknown {
   );
 }
 
-/** No value matches two branches, as far as this can be determined. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
     branches
@@ -134,7 +136,7 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
   );
 }
 
-/** No value matches both. Objects differ in a property that both require, the discriminator. */
+/** Whether no value matches both. Objects can differ in a property that both require. */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
@@ -189,7 +191,7 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   }
   if (one.kind === "object" && other.kind === "object")
     return { kind: "object", ...ranged, ...bothObjects(one, other) };
-  // Safe: both are numbers, or both are strings.
+  // Safe cast: both shapes are numbers, or both are strings.
   return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined;
 }
 
@@ -209,7 +211,7 @@ function bothObjects(
   };
 }
 
-/** A value that may match carries the shape's rules, and `unsure` if its parts may match too. */
+/** A value that may match gets the shape's rules, and `unsure` unless its parts surely match. */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;

@@ -91,7 +91,7 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
   "x-keelson-takes-text": "changed-type",
 };
 
-/** A multiple of a number is one of its divisors, and a list with one item cannot repeat. */
+/** A multiple of 6 is also a multiple of 3, and a list with one item has no duplicates. */
 function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>

@@ -29,7 +29,7 @@ function every(answers: readonly Answer[]): Answer {
 }
 
 function parts(shape: Shape, value: unknown, accepts: Accepts): readonly Answer[] {
-  // Safe, twice: the value has the type of the shape, a list or an object.
+  // Safe casts: the value has the shape's type.
   if (shape.kind === "array")
     return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
   if (shape.kind !== "object") return [];
@@ -44,14 +44,15 @@ function parts(shape: Shape, value: unknown, accepts: Accepts): readonly Answer[
 
 function sizeOf(value: unknown): number {
   if (typeof value === "number") return value;
-  // Safe: a list or an object.
+  // Safe cast: only lists and objects are left.
   return typeof value === "string" ? [...value].length : Object.keys(value as object).length;
 }
 
 function isKept({ keyword, value: rule }: Tag, value: unknown): Answer {
   if (keyword === "multipleOf") return Number.isInteger(Number(value) / Number(rule));
   if (keyword === "uniqueItems") {
-    const texts = (value as readonly unknown[]).map(canonical); // safe: only lists have this rule
+    // Safe cast: only lists have this rule.
+    const texts = (value as readonly unknown[]).map(canonical);
     return new Set(texts).size === texts.length;
   }
   if (keyword !== "pattern") return undefined;

@@ -25,7 +25,7 @@ export interface Tag {
 export type Tags = ReadonlyMap<string, Tag>;
 
 export interface Ranged {
-  /** Limits a number's value, a string's characters, a list's items or an object's properties. */
+  /** Limits a number's value, or the count of characters, items or properties. */
   readonly least: Limit;
   readonly most: Limit;
   readonly tags: Tags;
@@ -51,18 +51,18 @@ export interface ObjectShape extends Ranged {
   readonly kind: "object";
   readonly properties: ReadonlyMap<string, Schema>;
   readonly required: ReadonlySet<string>;
-  /** Schema of properties that are not named. `undefined` if the schema does not mention them. */
+  /** Schema of unnamed properties; `undefined` if they are not mentioned. */
   readonly additional: Schema | undefined;
   readonly names: Schema;
 }
 
 export type RangedShape = ScalarShape | ArrayShape | ObjectShape;
-/** One alternative: values of one kind. Without its tags, it accepts the same values or more. */
+/** One alternative: values of one kind, which tags can restrict further. */
 export type Shape = ValueShape | RangedShape;
 
 export const noTags: Tags = new Map();
 
-/** Keyword of a rule that differs from every other rule. */
+/** Keyword of a rule that equals no other rule. */
 export const unsureKeyword = "(unsure)";
 
 export function tagOf(keyword: string, value: unknown): readonly [string, Tag] {

@@ -22,12 +22,12 @@ import {
 } from "./stored-rows.ts";
 
 export interface StoredReport {
-  /** Limited rows that are not read as stored. */
+  /** Rows that are not read as stored, up to the limit. */
   readonly stored: readonly StoredVerdict[];
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;
   readonly unlisted: number;
-  /** Secrets whose key ring is missing or does not decrypt them. */
+  /** Number of secrets that could not be decrypted. */
   readonly unopened: number;
 }
 
@@ -53,7 +53,7 @@ interface ReportSources {
   readonly onPage: (scanned: number) => void;
 }
 
-/** Reports each row that is not read as stored, with the value read instead. */
+/** Reports rows that are not read as stored, with the value read instead. */
 export async function reportStored(sources: ReportSources): Promise<StoredReport> {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
@@ -106,7 +106,7 @@ function lookAt(
   counting: Rows,
 ): readonly Looked[] {
   const looked = { address, owner, key, instead: undefined, opened: undefined };
-  // A superseded row is only a remnant of a rename, so it is not reported.
+  // A superseded row is a remnant of a rename, so it is not reported.
   const ignored = row.renamedTo === undefined ? [{ ...looked, verdict: "ignored" as const }] : [];
   if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {
@@ -115,7 +115,7 @@ function lookAt(
       isCurrent(instead, nowMs) && (instead[formerPlace]?.key ?? key.id) === address.key;
     if (!counts) return ignored.map((one) => ({ ...one, instead }));
   }
-  const { source } = owner.levels[0] as RowLevel; // safe: every owner has a level
+  const { source } = owner.levels[0] as RowLevel; // safe cast: every owner has a level
   const opened = { source, row: openRow(row, key.definition, address) };
   return [{ ...looked, opened, verdict: verdictOf(key, opened) }];
 }

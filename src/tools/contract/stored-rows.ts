@@ -3,7 +3,10 @@ import type { ConfigScope, RegisteredConfigKey } from "../../parts/config/declar
 import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
-/** Out of bounds; invalid, so that the next level applies; or read by no key. */
+/**
+ * Why a row is not read as stored: out of bounds; invalid, so the next level applies; read by no
+ * key.
+ */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
 export interface StoredVerdict {
@@ -12,19 +15,21 @@ export interface StoredVerdict {
   readonly scope: ConfigScope;
   readonly tenantId: string | null;
   readonly verdict: Verdict;
-  /** `null` without a value, `"(secret)"` for a secret, `"(computed)"` if a function decides. */
+  /**
+   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` by a function.
+   */
   readonly reads: unknown;
 }
 
 export type OpenedRow = Levels["rows"][number];
 
-/** Rows apply at the key's scope and at every broader one. */
+/** A key reads rows of its own scope and of any broader scope. */
 export function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
   const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
 }
 
-/** `undefined` if the row is read as stored, or is a secret that cannot be decrypted. */
+/** Returns `undefined` for a row that is read as stored, or a secret that cannot be decrypted. */
 export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
   if (!countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
@@ -33,7 +38,7 @@ export function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | u
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** `rows` begin with the narrowest. */
+/** Returns the value that the key reads. `rows` start with the narrowest scope. */
 export function readsOf(
   key: RegisteredConfigKey,
   {

@@ -20,11 +20,10 @@ export interface Alarm {
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
-  /** Default: the whole account and region. */
+  /** Dimensions of the metric. Default: the whole account and region. */
   readonly of?: Values;
-  /** Default: `Sum`. */
   readonly statistic?: "Sum" | "Maximum";
-  /** Breaching minutes out of the latest minutes. Default: one failure among many does not count. */
+  /** Breaching minutes out of the latest minutes. By default, a single failure raises no alarm. */
   readonly minutes?: readonly [above: number, of: number];
   readonly threshold?: number;
 }
@@ -96,7 +95,7 @@ export function alarmParts(
   ];
 }
 
-/** AWS has no metric for the age of the outbox, so this counts the sweep's log lines. */
+/** AWS has no metric for messages left in the outbox, so the sweep's log lines provide it. */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";
   return [
@@ -169,8 +168,8 @@ function lineParts(
 }
 
 /**
- * Excludes browser lines, which can contain any message. AWS does not document whether `!=` matches
- * a missing field, hence `NOT EXISTS`.
+ * Filter pattern that excludes lines from browsers, which can contain any message. `NOT EXISTS` is
+ * needed, because AWS does not document whether `!=` matches a missing field.
  */
 function ownLine(msg: string, ...more: readonly string[]): string {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];

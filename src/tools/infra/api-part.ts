@@ -16,7 +16,7 @@ import {
 export const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
 
-/** Has no authorizer, because the server verifies tokens. */
+/** The API has no authorizer, because the server verifies tokens. */
 export function apiParts(functions: readonly NeededFunction[], basePath: string): TemplatePart[] {
   return [
     resource(apiId, "AWS::ApiGatewayV2::Api", {
@@ -70,7 +70,7 @@ function routeParts({ name, routes }: NeededFunction): TemplatePart[] {
   ];
 }
 
-/** The ID that osls uses: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
+/** Returns the logical ID that osls uses: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
 function routeId(route: string): string {
   if (route === "$default") return `${apiId}RouteDefault`;
   const parts = route.split("/").map((part) =>
@@ -84,8 +84,8 @@ function routeId(route: string): string {
 }
 
 /**
- * Omits query, body and other headers: they contain tokens and values. Fields that a client controls
- * come first: the later of two duplicate members wins.
+ * Omits query, body and other headers, which contain tokens and values. Fields that a client
+ * controls come first, because the later of two duplicate members wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

@@ -58,8 +58,7 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
   const { Properties: has = {} } = found;
   const wanted = tableParts(table)[0]?.Resources?.[id]?.Properties;
-  // Safe: CloudFormation uses the member names of DynamoDB's own description, and anything else is
-  // reported as a fault.
+  // Safe cast: CloudFormation uses DynamoDB's member names, and `indexFault` reports anything else.
   const described = {
     AttributeDefinitions: listOf(has["AttributeDefinitions"]),
     GlobalSecondaryIndexes: listOf(has["GlobalSecondaryIndexes"]),
@@ -88,7 +87,7 @@ function functionsIn(template: ComparedTemplate): TemplateFunction[] {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
-    // Safe: any object or string.
+    // Safe cast: only the names of `Variables` are read.
     const { Variables = {} } = (Environment ?? {}) as { readonly Variables?: object };
     return Type === "AWS::Lambda::Function" && name !== ""
       ? [{ id, module, name, variables: Object.keys(Variables) }]
@@ -144,7 +143,7 @@ function entryMistakes(
       ];
     }
     const [is, wanted] = [markOf(exported), expected.get(name)];
-    // An export without a mark may wrap a keelson function, or belong to the application.
+    // An unmarked export may wrap a keelson function, or belong to the application.
     if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
     return [
       `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
@@ -152,7 +151,7 @@ function entryMistakes(
   });
 }
 
-/** A bundle may also export everything that its parts share. */
+/** Ignores other exports: a bundle may also export whatever its parts share. */
 function markedIn(exports: Entry["exports"]): string {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],

@@ -4,7 +4,7 @@ import type { NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { tableId } from "./table-part.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** Table, bus and queue names, from this stack or another one. */
+/** References to tables, bus and queues in this stack or another one. */
 export interface DataPlace {
   readonly tableName: (table: NeededTable) => Value;
   readonly tableArn: (table: Pick<NeededTable, "name">) => Value;
@@ -23,7 +23,7 @@ export interface DataPlace {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 const [partition, ofAccount] = ["arn:${AWS::Partition}", "${AWS::Region}:${AWS::AccountId}"];
 
-/** `resource` may contain placeholders of `Fn::Sub`. */
+/** ARN in this account and region. `resource` may contain placeholders of `Fn::Sub`. */
 export function arnOf(service: string, resource: string): Value {
   return substituted(`${partition}:${service}:${ofAccount}:${resource}`);
 }
@@ -62,7 +62,7 @@ export function dataElsewhere({ tables, bus }: Needs): DataPlace {
   };
 }
 
-/** The ARN of a stream cannot be derived from a name. */
+/** The ARN of a stream cannot be derived from a name, so it is a parameter. */
 const streamParameter: TemplatePart = {
   Parameters: {
     OutboxTableStreamArn: {

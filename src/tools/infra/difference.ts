@@ -4,7 +4,7 @@ import { type Members, own, type Resource, type Template, type TemplatePart } fr
 
 export interface Change {
   readonly text: string;
-  /** Loses or orphans data, or makes CloudFormation reject the deployment halfway. */
+  /** Whether the change loses or orphans data, or makes CloudFormation fail halfway. */
   readonly isDangerous: boolean;
 }
 
@@ -17,7 +17,7 @@ export type ComparedTemplate = Omit<TemplatePart, "Resources"> & {
 const replacing = ["TableName", "KeySchema", "LocalSecondaryIndexes"];
 const typesOf = "AttributeDefinitions";
 
-/** Uses the default values of parameters. Dangerous changes come first. */
+/** Compares templates with the defaults of their parameters. Dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
   const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
   return changes.toSorted((one, other) => Number(other.isDangerous) - Number(one.isDangerous));
@@ -82,7 +82,7 @@ function retypes(was: Members, is: Members): boolean {
   );
 }
 
-/** Lists creations and deletions. An index with changed keys or attributes counts as both. */
+/** Created and deleted indexes. One with changed keys or attributes is listed as both. */
 function indexChanges(was: Members, is: Members): string[] {
   const indexesOf = (members: Members) => entriesOf(members, "GlobalSecondaryIndexes", "IndexName");
   const [old, now] = [indexesOf(was), indexesOf(is)];
@@ -109,13 +109,13 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
   });
 }
 
-/** Shows a changed default as a change of the property that uses it. */
+/** Replaces references by defaults, so a changed default shows in properties that use it. */
 export function resolved(properties: Members = {}, { Parameters = {} }: ComparedTemplate): Members {
   const defaultOf = (name: string) => own(Parameters, name)?.Default;
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve);
     if (typeof value !== "object" || value === null) return value;
-    const { Ref: name, "Fn::Sub": template } = value as Members; // safe: any object
+    const { Ref: name, "Fn::Sub": template } = value as Members; // safe cast: any object
     if (typeof name === "string" && Object.hasOwn(Parameters, name)) return defaultOf(name);
     if (typeof template === "string")
       return template.replaceAll(/\$\{([^!}]+)\}/g, (whole, placeholder: string) =>
@@ -134,7 +134,7 @@ function changedMembers(old: Members, now: Members): string[] {
   return idsOf(old, now).filter((name) => !isDeepStrictEqual(own(old, name), own(now, name)));
 }
 
-/** Members of a list, by one of theirs. */
+/** Items of a list by their member `key`. */
 function entriesOf(properties: Members, list: string, key: string): Map<unknown, Members> {
   const items = properties[list];
   // In a template that CloudFormation accepted, these members are lists of objects.

@@ -21,7 +21,7 @@ const known: readonly string[] = [
 ];
 const variablesPath = ["Function", "Environment", "Variables"];
 
-/** From SAM's `Globals`, supports only environment variables of functions. */
+/** Validates an extension. Of SAM's `Globals`, supports only environment variables of functions. */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));
@@ -50,7 +50,7 @@ export function extended(template: Template, { part }: Extension): Template {
   return merged;
 }
 
-/** @throws Error if the extension sets a variable that keelson sets. */
+/** @throws Error if keelson sets one of them. */
 export function environmentWith(own: Values, { variables }: Extension): Values {
   const taken = Object.keys(variables).find(
     (name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET",
@@ -82,10 +82,11 @@ function variablesOf(globals: unknown): Values {
       );
     [found, path] = [members[name], `${path}.${name}`];
   }
-  return found === undefined ? {} : (membersOf(path, found) as Values); // safe: read from JSON
+  return found === undefined ? {} : (membersOf(path, found) as Values); // safe cast: read from JSON
 }
 
 function membersOf(what: string, read: unknown): Members {
-  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Members; // safe: checked
+  // Safe cast: the value is an object.
+  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Members;
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }

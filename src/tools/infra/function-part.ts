@@ -100,7 +100,7 @@ function rolePart(
   });
 }
 
-/** Only the function's role may assume its tenant role, with a tagged session. */
+/** Lets only the function's role assume its tenant role, with a tagged session. */
 function assumedBy(role: string): Value {
   return {
     Effect: "Allow",
@@ -139,7 +139,7 @@ export function environmentOf(needs: Needs, place: DataPlace): Values {
   };
 }
 
-/** It can also create tokens, so only functions that answer requests receive it. */
+/** The secret can also sign tokens, so only functions that answer requests receive it. */
 const authVariables: Values = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
   KEELSON_AUTH_SECRET: substituted("{{resolve:secretsmanager:${Secret}}}", {

@@ -8,7 +8,7 @@ import type { Needs } from "./needs.ts";
 /** One function for all routes, or one per handler with a route. */
 export type Shape = "one" | "each";
 
-/** Work beyond the tables of features, each kind with its own permissions. */
+/** Kind of work that needs permissions beyond the tables of features. */
 export type Duty =
   | "read-config"
   | "operate-config"
@@ -26,7 +26,10 @@ export type Duty =
   | "send-due";
 
 export interface NeededFunction {
-  /** Export, and suffix of the name: `http`, or `filesFileCreate` for `files.file.create`. */
+  /**
+   * Name of the export, and suffix of the function's name: `http`, or `filesFileCreate` for
+   * `files.file.create`.
+   */
   readonly name: string;
   readonly calledBy: "requests" | "queues" | "stream" | "minute";
   readonly timeoutSeconds: number;
@@ -36,14 +39,17 @@ export interface NeededFunction {
   readonly tables: readonly { readonly table: TableDeclaration; readonly reach: Reach }[];
 }
 
-/** Called by the API. Shorter than its 30 s, so that keelson sends the response on a timeout. */
+/** The timeout is shorter than the API's 30 s, so that keelson sends the response on a timeout. */
 const ofRequests = { calledBy: "requests", timeoutSeconds: 20 } as const;
 /** Timeout for a batch, in seconds. Queues hide a message for six times as long. */
 export const queueTimeoutSeconds = 30;
 const ofQueues = { calledBy: "queues", timeoutSeconds: queueTimeoutSeconds } as const;
 const ofStream = { calledBy: "stream", timeoutSeconds: 30 } as const;
 const ofSweep = { calledBy: "minute", timeoutSeconds: 60 } as const;
-/** Long enough for a report. Schedules that become due meanwhile start in another invocation. */
+/**
+ * The timeout is long enough for a report. Schedules that become due meanwhile start in another
+ * invocation.
+ */
 const ofSchedules = { calledBy: "minute", timeoutSeconds: 300 } as const;
 
 /** @throws Error if a handler's name is too long. */
@@ -84,7 +90,7 @@ function handlerFunction(
     "static" in segment ? `/${segment.static}` : `/{${segment.param}}`,
   );
   const path = [basePath, ...segments].join("") || "/";
-  // Also answers HEAD: the function for all routes may lack the permissions.
+  // Includes HEAD, because the function for all routes may lack permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
@@ -138,7 +144,7 @@ function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   ];
 }
 
-/** What a function without routes may do that runs code of these features. */
+/** What a function without routes needs to run code of these features. */
 function effects(
   registry: Registry,
   needs: Needs,
@@ -155,7 +161,6 @@ function effects(
   };
 }
 
-/** Without declared keys, a server does not read configuration. */
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
 }
@@ -179,7 +184,10 @@ function effectDuties(needs: Needs): Duty[] {
   return facts.flatMap(([isSo, duty]) => (isSo ? [duty] : []));
 }
 
-/** Includes features that they use, each with the widest access needed. */
+/**
+ * Tables of the runners' features and of the features these use, each with the widest access
+ * needed.
+ */
 function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFunction["tables"] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {

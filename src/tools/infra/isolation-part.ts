@@ -7,8 +7,8 @@ import { statement, tableStatements, useCustomerKey } from "./statements.ts";
 import type { Value } from "./template.ts";
 
 /**
- * Statements of the tenant role, or `undefined` if the function needs none. In tables with tenants
- * the role reaches only that tenant's rows, but also the other items of the same transaction.
+ * Statements of the tenant role, or `undefined` if the function needs none. The role reaches rows
+ * of the session's tenant, and in tables without tenants the other items of a transaction.
  */
 export function tenantStatements(
   needed: NeededFunction,
@@ -26,7 +26,7 @@ export function tenantStatements(
   ];
 }
 
-/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires one. */
+/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires a key. */
 const ofTenant = {
   "ForAllValues:StringLike": {
     "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
@@ -36,8 +36,8 @@ const ofTenant = {
 const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
 /**
- * Other items of a transaction use the same credentials. `ConditionCheckItem` does not support the
- * condition on the enclosing operation: only transactions use it.
+ * A transaction uses one role for all items. `ConditionCheckItem` does not support the condition on
+ * the enclosing operation, and only transactions use it.
  */
 function commitStatements({ duties, tables }: NeededFunction, place: DataPlace): Value[] {
   const claimed = duties.has("claim") ? [onceTable] : [];

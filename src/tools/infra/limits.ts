@@ -1,17 +1,17 @@
 import type { Members, Template } from "./template.ts";
 
-/** CloudFormation's limits. */
+/** CloudFormation's limits on entries. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
-/** CloudFormation's limits, in a call and from a bucket. */
+/** CloudFormation's limits on size, in a call and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
-/** Of one role, without white space and with references resolved. */
+/** IAM's limit on a role's policies, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
-/** Of a function, as JSON. */
+/** Lambda's limit on a function's environment, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
 export interface SizeReport {
   readonly problems: readonly string[];
-  /** About a template that can be deployed, but not in the usual way. */
+  /** Remarks on a template that cannot be deployed in the usual way. */
   readonly notes: readonly string[];
 }
 
@@ -68,7 +68,7 @@ const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 function policyCharacters({ Policies }: Members, { Parameters }: Template): number {
   const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
-    // Safe: any JSON value. An object may be an intrinsic function.
+    // Safe cast: members stay `unknown`. An object may be an intrinsic function.
     const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as Members;
     if (attribute !== undefined) return named(Object(attribute)[0]);
     if (substituted !== undefined)
@@ -79,7 +79,8 @@ function policyCharacters({ Policies }: Members, { Parameters }: Template): numb
 }
 
 function environmentBytes({ Environment = {} }: Members, template: Template): number {
-  const { Variables = {} } = Environment as { readonly Variables?: Members }; // safe: CloudFormation's format
+  // Safe cast: this is CloudFormation's format.
+  const { Variables = {} } = Environment as { readonly Variables?: Members };
   const values = Object.entries(Variables).map(([name, value]) => [
     name,
     deployedText(value, template),
@@ -93,7 +94,7 @@ const pseudo: Readonly<Record<string, string>> = {
   "AWS::Partition": "aws",
   "AWS::URLSuffix": "amazonaws.com",
 };
-/** Stands for a secret or another stack's output. */
+/** Placeholder for a secret or another stack's output. */
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
@@ -101,7 +102,7 @@ const mostReferences = 10;
 function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
-  // Safe: any JSON value. An object may be an intrinsic function.
+  // Safe cast: members stay `unknown`. An object may be an intrinsic function.
   const {
     Ref: name,
     "Fn::Sub": substituted,
@@ -115,7 +116,7 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
     return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
   if (Array.isArray(choice)) return longest(choice.slice(1).map(resolve));
   if (Array.isArray(joined))
-    // Safe: CloudFormation's format.
+    // Safe cast: `Fn::Join` takes a list.
     return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0]));
   if (substituted === undefined) return unknownText;
   const [text, given = {}] = Array.isArray(substituted) ? substituted : [substituted];

@@ -91,7 +91,7 @@ function queueParts(wanted: NeededQueue, ...allowed: readonly Allowed[]): Templa
   ];
 }
 
-/** Denies access without TLS. Other accounts have no access; roles grant it here. */
+/** Denies access without TLS. Roles grant access in this account; other accounts have none. */
 function policyPart(id: string, allowed: readonly Allowed[]): TemplatePart {
   return resource(`${id}Policy`, "AWS::SQS::QueuePolicy", {
     Queues: [ref(id)],

@@ -14,7 +14,7 @@ import type { Variables } from "../../base/process/environment.ts";
 
 export interface NeededTable extends RequiredTable {
   readonly variable: string;
-  /** Permanent items need point-in-time recovery and deletion protection. */
+  /** Whether items are permanent, and so need point-in-time recovery and deletion protection. */
   readonly isLasting: boolean;
   readonly stream: "KEYS_ONLY" | undefined;
 }
@@ -25,7 +25,7 @@ export interface NeededQueue {
   readonly deadName: string;
   readonly isOrdered: boolean;
   readonly variable: string;
-  /** For a Lambda function, six times its timeout. */
+  /** Minimum visibility timeout. A Lambda function needs six times its own timeout. */
   readonly visibilitySeconds: number;
   readonly maxReceives: number;
 }
@@ -39,9 +39,8 @@ export interface NeededBus {
 }
 
 export interface NeededParameters {
-  /** `/app` for `/app/<feature>/<key name>`. */
+  /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
   readonly overrides: string | undefined;
-  /** Name of a SecureString. */
   readonly keyRing: string | undefined;
 }
 
@@ -54,11 +53,11 @@ export interface Needs {
   readonly bus: NeededBus | undefined;
   readonly parameters: NeededParameters;
   readonly hasAuthSecret: boolean;
-  /** Isolation is enabled and a table has tenants. */
+  /** Whether isolation is enabled and a table has tenants. */
   readonly isIsolated: boolean;
 }
 
-/** Uses declarations only, without calling AWS. */
+/** Returns a server's needs, from declarations only, without calling AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
   { env = {}, prefix }: { readonly env?: Variables; readonly prefix?: string } = {},

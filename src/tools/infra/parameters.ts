@@ -29,7 +29,6 @@ export function nameParameter(prefix: string, stage: string, longest: number): T
   return { Parameters: { NamePrefix: given(name, description, rules) } };
 }
 
-/** Customer-managed KMS key of tables, queues and the roles that access them. */
 export const customerKeyParts: readonly TemplatePart[] = [
   arnParameter(
     "CustomerKeyArn",
@@ -47,7 +46,7 @@ export const dataParameters: TemplatePart = {
   },
 };
 
-/** Values that CloudWatch accepts as log retention, in days. */
+/** Retention times that CloudWatch accepts, in days. */
 const retentionDays = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288,
   3653,
@@ -119,7 +118,7 @@ function choice(description: string, ...values: readonly [string, ...string[]]):
   return given(values[0], description, { AllowedValues: values });
 }
 
-/** `pattern` matches what an ARN says after its account. */
+/** `pattern` matches the part of an ARN after the account. */
 export function arnParameter(
   id: string,
   service: string,

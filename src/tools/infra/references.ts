@@ -1,6 +1,9 @@
 import type { Template } from "./template.ts";
 
-/** Covers `Ref`, `Fn::GetAtt`, `Fn::Sub`, `DependsOn` and conditions. */
+/**
+ * Lists references to names that the template lacks. Covers `Ref`, `Fn::GetAtt`, `Fn::Sub`,
+ * `DependsOn` and conditions.
+ */
 export function danglingReferences({
   Parameters,
   Conditions,

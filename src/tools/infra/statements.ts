@@ -12,7 +12,7 @@ import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, type Value, type Values } from "./template.ts";
 
-/** No action or resource is `*`. */
+/** Never allows the action or resource `*`. */
 interface Statement extends Values {
   readonly Sid: string;
 }
@@ -25,7 +25,7 @@ export function statementsOf(
 ): Value[] {
   const queues = queuesOf(needs);
   const { isIsolated } = needs;
-  // With isolation, the tenant role reaches rows of tenants instead.
+  // With isolation, only the tenant role reaches rows of tenants.
   const tables = needed.tables.filter(({ table }) => !isIsolated || table.tenant !== true);
   const statements = [
     ...parameterStatements(needs),
@@ -42,7 +42,7 @@ export function statementsOf(
   return [...new Map(statements.map((one) => [one.Sid, one])).values(), useCustomerKey];
 }
 
-/** Read when a function starts; the key ring again when a new key appears. */
+/** A function reads parameters when it starts, and the key ring again when a new key appears. */
 function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
   const parameters = (...names: readonly string[]) =>
     names.map((name) => arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`));
@@ -85,12 +85,12 @@ const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"),
 
 const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
-  // Operators' routes: a row is written with its history. A person's role rotates keys.
+  // Operators' routes write a row with its history. Keys are rotated with a person's role.
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
   // The first write after a rename supersedes the former key's row, or checks that it is missing.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
-  // Take and complete (PutItem), read for a duplicate (GetItem), renew during long runs
-  // (UpdateItem), and release after a failure (DeleteItem).
+  // Claims are taken and completed (PutItem), read for a duplicate (GetItem), renewed during long
+  // runs (UpdateItem), and released after a failure (DeleteItem).
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
   // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
@@ -103,7 +103,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-events": [["ReadEvents", dynamodb("GetItem", "Query"), kept]],
   // A delivery or a later job is written with the effects, and deleted once sent or unscheduled.
   later: [leave],
-  // Due jobs are read, marked (UpdateItem), sent and deleted; invalid rows set aside (PutItem).
+  // Due jobs are read, marked (UpdateItem), sent and deleted; invalid rows are set aside (PutItem).
   "send-due": [sweep, ["MarkDue", dynamodb("UpdateItem"), outbox], enqueue],
   // Remaining events are read, and deleted after dispatch, or set aside (PutItem) for good.
   "sweep-outbox": [sweep, putEvents],
@@ -126,7 +126,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       (place, queues) => queues.map(place.deadQueueArn),
     ],
   ],
-  // Lambda's poller.
+  // Lambda reads the stream with the function's role.
   "read-stream": [
     [
       "ReadStream",
@@ -146,7 +146,7 @@ const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
   ["write", "WriteTables", writing],
 ];
 
-/** Reaches rows. Indexes only support queries. */
+/** Allows access to rows. Indexes only support queries. */
 export function tableStatements(
   tables: NeededFunction["tables"],
   place: Pick<DataPlace, "tableArn" | "indexArn">,
@@ -168,7 +168,7 @@ export function tableStatements(
   ];
 }
 
-/** Without resources, there is nothing to allow. */
+/** Returns no statement if there are no resources. */
 export function statement(
   Sid: string,
   Action: readonly string[],
@@ -184,4 +184,4 @@ const [useKey] = statement(
   ["kms:Decrypt", "kms:GenerateDataKey"],
   [ref("CustomerKeyArn")],
 );
-export const useCustomerKey = withCustomerKey(useKey as Statement); // safe: it has a resource
+export const useCustomerKey = withCustomerKey(useKey as Statement); // safe cast: it has a resource

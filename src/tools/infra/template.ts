@@ -35,7 +35,7 @@ export interface Output {
   readonly Value: Value;
 }
 
-/** Names are logical IDs. */
+/** Entries by logical ID. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Values;
@@ -72,7 +72,7 @@ export const attributeOf = (id: string, attribute: string): Value => ({
 export const substituted = (text: string, values?: Values): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
 });
-/** Without the second value, omits the property. */
+/** Without `otherwise`, CloudFormation omits the property if the condition is false. */
 export const when = (
   condition: string,
   value: Value,
@@ -84,7 +84,9 @@ export const policyDocument = (...Statement: readonly Value[]): Value => ({
   Statement,
 });
 
-/** Other entries of several parts must be identical. @throws Error on conflicting resources. */
+/**
+ * Merges parts, which may repeat identical entries. @throws Error if two have the same resource.
+ */
 export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
   const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
   if (twice !== undefined)

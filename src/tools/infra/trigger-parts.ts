@@ -43,9 +43,9 @@ const ofQueue = {
 const ofStream = {
   StartingPosition: "TRIM_HORIZON",
   BatchSize: 100,
-  // By then, the publishing function has usually dispatched the event.
+  // Within this window, the publishing function has usually dispatched the event.
   MaximumBatchingWindowInSeconds: 5,
-  MaximumRetryAttempts: 3, // after that, the sweep dispatches it
+  MaximumRetryAttempts: 3, // after that, the sweep dispatches the event
   BisectBatchOnFunctionError: true,
   FunctionResponseTypes,
   FilterCriteria: { Filters: [{ Pattern: JSON.stringify({ eventName: ["INSERT"] }) }] },

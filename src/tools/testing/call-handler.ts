@@ -23,7 +23,7 @@ export interface TestCallOptions {
   readonly idempotencyKey?: string;
 }
 
-/** Access and input are checked as for a request. */
+/** Calls a handler, with access and input checked as for a request. */
 export function callHandler(
   runtime: Runtime,
   name: string,
@@ -69,7 +69,7 @@ async function called(
   return bodyOf(await receiveResult(declaration, result, scope));
 }
 
-/** With `X-Request-ID` if an ID is given. */
+/** Returns request headers, with `X-Request-ID` if an ID is given. */
 export function headersOf(requestId: string | undefined): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;

@@ -8,7 +8,7 @@ export interface Caller {
   readonly roles?: readonly string[];
 }
 
-/** The anonymous user without a caller. */
+/** Returns the anonymous user if there is no caller. */
 export function userOf(caller: Caller | undefined): User {
   if (caller === undefined) return anonymous;
   const { id, tenantId, roles = [] } = caller;
@@ -17,7 +17,7 @@ export function userOf(caller: Caller | undefined): User {
 
 type TokenAuth = Pick<TokenOptions, "secret" | "issuer" | "audience" | "claims">;
 
-/** The options that sign a caller in to a server with this `auth`. */
+/** Options for a token that a server with this `auth` accepts. */
 export function tokenOf(
   { id: userId, tenantId, roles = [] }: Caller,
   { secret, issuer, audience, claims }: TokenAuth,

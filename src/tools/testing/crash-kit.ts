@@ -3,38 +3,38 @@ import { leaseMs, skewMs } from "../../parts/once/claim.ts";
 import { CrashError } from "./crash-error.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 
-/** Scenario that {@link crashEverywhere} cuts at each of its calls. */
+/** Scenario that {@link crashEverywhere} interrupts at each of its store calls. */
 export interface CrashScenario<Result> extends TestAppOptions {
-  /** Prepares the app. The calls of this step are not cut. Default: no preparation. */
+  /** Prepares the app. Its calls are not interrupted. Default: no preparation. */
   readonly arrange?: (app: TestApp) => Promise<void>;
   /**
    * Performs the client's work. The kit retries it with the same `Idempotency-Key` if it throws a
    * {@link CrashError}, or returns or throws 409 or 5xx.
    */
   readonly act: (app: TestApp) => Promise<Result>;
-  /** Throws if the scenario broke a promise. */
+  /** Throws if the scenario broke a guarantee. */
   readonly check: (app: TestApp, result: Result) => Promise<void>;
 }
 
-/** Point at which a scenario was cut. */
+/** Point at which a scenario was interrupted by a crash. */
 export interface Cut {
   readonly moment: "before" | "after";
-  /** Operation by its DynamoDB or SSM name, for example `TransactWriteItems`. */
+  /** Name of the AWS operation, for example `TransactWriteItems`. */
   readonly operation: string;
   /** Number of the call among the calls of that operation, starting at 1. */
   readonly call: number;
 }
 
-/** The first one included. */
+/** Maximum number of attempts, including the first. */
 const attempts = 5;
 
 /**
  * Runs a scenario once without faults, then twice for each store call that it made: the process
  * crashes once before the call and once after it. After a crash, the client retries once the dead
- * process's lease has expired, and `check` decides whether the promise held. Each run has its own
+ * process's lease has expired, and `check` decides whether the guarantee held. Each run has its own
  * stack.
  *
- * @returns the cuts.
+ * @returns the points at which the scenario was interrupted.
  * @throws the error of `check`, with the cut in its message; Error if the scenario does not make a
  * call, or fails five times.
  * @example
@@ -42,6 +42,8 @@ const attempts = 5;
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
  *   check: async (app) => expect(await namesOf(app)).toEqual(["a.txt"]),
  * });
+ *
+ *
  */
 export async function crashEverywhere<Result>(
   server: Server,
@@ -58,7 +60,7 @@ export async function crashEverywhere<Result>(
   return cuts;
 }
 
-/** Returns the calls of the first attempt. */
+/** Crashes at `cut`, if given. Returns the operations that `act` called. */
 async function runWith<Result>(
   server: Server,
   scenario: CrashScenario<Result>,
@@ -101,6 +103,7 @@ async function retried<Result>(
 }
 
 function isForAnotherTry(answer: unknown): boolean {
-  const { status } = (answer ?? {}) as { readonly status?: unknown }; // safe: read as `unknown`
+  // Safe cast: `status` stays `unknown`.
+  const { status } = (answer ?? {}) as { readonly status?: unknown };
   return status === 409 || (typeof status === "number" && status >= 500);
 }

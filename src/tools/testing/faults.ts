@@ -18,7 +18,7 @@ export interface Fault {
   loseAnswer(): void;
 }
 
-/** Arms faults. Several can be armed at the same time. Each fires once. */
+/** Arms faults. Several faults can be armed at the same time; each fires once. */
 export interface Faults {
   /** Arms a fault before the `n`-th call of `operation` from now, starting at 1. */
   before(operation: string, n: number): Fault;
@@ -36,14 +36,14 @@ interface Armed {
 
 export interface CallWatch {
   /**
-   * Number of calls sent so far, by operation. Includes calls that a fault failed, but not calls
-   * that the tenant wall rejected.
+   * Number of calls sent, by operation. Includes calls that a fault failed, but not calls that
+   * keelson's tenant check rejected.
    */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
   /** Operations in the order in which their calls started. */
   readonly sequence: readonly string[];
-  /** Watches an SDK client from now on. After `life` aborts, all of its calls fail. */
+  /** Watches the calls of an SDK client, which all fail once `life` aborts. */
   watch(
     client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">,
     life: AbortSignal,
@@ -52,7 +52,8 @@ export interface CallWatch {
 
 export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
-  // Faults count these, because a fault fires before the call is known to be sent.
+  // Calls begun, by operation. Faults use these numbers, because a fault fires before the call is
+  // known to be sent.
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -69,9 +70,9 @@ export function createCallWatch(crash: () => void): CallWatch {
     }
   };
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
-    // Safe: the middleware passes every command through unchanged, for either client.
+    // Safe cast: the middlewares pass commands of either client through unchanged.
     const stack = middlewareStack as Database["middlewareStack"];
-    // After the tenant wall, which checks the input, and before the SDK's retries.
+    // Counts after keelson's tenant check and before the SDK's retries.
     stack.add(
       (next, context) => (parameters) => {
         count(operationOf(context));
@@ -90,7 +91,7 @@ export function createCallWatch(crash: () => void): CallWatch {
           count(operation); // the application sees this call as sent
           throw error;
         });
-        life.throwIfAborted(); // the process may have crashed during the delay or during the call
+        life.throwIfAborted(); // the process may have crashed meanwhile
         const output = await next(parameters);
         life.throwIfAborted();
         await fire("after", operation, call);

@@ -4,19 +4,20 @@ import type { Context } from "aws-lambda";
 export interface LambdaContextOptions {
   /** Time until the invocation's timeout, in milliseconds of real time. Default 30,000. */
   readonly timeoutMs?: number;
-  /** Default: a random UUID. */
+  /** ID of the invocation. Default: a random UUID. */
   readonly awsRequestId?: string;
-  /** Default `test`. */
+  /** Name of the function. Default `test`. */
   readonly functionName?: string;
   /** Tenant of the invocation, as in Lambda's tenant isolation mode. Default: no tenant. */
   readonly tenantId?: string;
 }
 
 /**
- * Creates an invocation context.
+ * Creates the context of a Lambda invocation.
  *
  * @example
  * await handler(event, lambdaContext({ timeoutMs: 3_000 }));
+ *
  */
 export function lambdaContext(options: LambdaContextOptions = {}): Context {
   const {

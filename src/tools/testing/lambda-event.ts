@@ -16,13 +16,13 @@ import type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
  */
 export interface LambdaEvents {
   readonly restApi: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEvent };
-  /** Payload format 2.0. */
+  /** HTTP API with payload format 2.0. */
   readonly httpApi: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEventV2 };
-  /** Payload format 1.0. */
+  /** HTTP API with payload format 1.0. */
   readonly httpApiV1: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEvent };
   readonly functionUrl: { readonly of: LambdaRequest; readonly event: APIGatewayProxyEventV2 };
   readonly loadBalancer: { readonly of: LambdaRequest; readonly event: ALBEvent };
-  /** With multi-value headers. */
+  /** Load balancer whose target group uses multi-value headers. */
   readonly loadBalancerMultiValue: { readonly of: LambdaRequest; readonly event: ALBEvent };
   readonly sqs: { readonly of: LambdaMessages; readonly event: SQSEvent };
   readonly dynamoDbStream: { readonly of: LambdaRows; readonly event: DynamoDBStreamEvent };

@@ -19,14 +19,14 @@ export const httpEvents = {
   loadBalancerMultiValue: loadBalancerMultiValueEvent,
 };
 
-/** Its path excludes the stage and stays encoded as the client sent it. */
+/** In this event, the path excludes the stage and stays encoded as the client sent it. */
 function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "test", claims } = request;
   const authorizer = claims && { claims };
   return version1(request, { path: sentRequest(request).path, stage, authorizer });
 }
 
-/** Its path is decoded and prefixed with the stage. */
+/** In this event, the path is decoded and prefixed with the stage. */
 function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "$default", claims } = request;
   const path = withStage(decodedPath(sentRequest(request).path), stage);
@@ -34,7 +34,7 @@ function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   return Object.assign(version1(request, { path, stage, authorizer }), { version: "1.0" });
 }
 
-/** Its path is decoded and prefixed with the stage. */
+/** In this event, the path is decoded and prefixed with the stage. */
 function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
   const { stage = "$default", claims } = request;
   const rawPath = withStage(decodedPath(sentRequest(request).path), stage);
@@ -49,14 +49,13 @@ function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });
 }
 
-/** Values stay encoded, and a repeated header or parameter keeps only its last value. */
+/** In this event, values stay encoded, and a repeated name keeps only its last value. */
 function loadBalancerEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
   const queryStringParameters = Object.fromEntries(query);
   return { ...rest, headers: Object.fromEntries(headers), queryStringParameters };
 }
 
-/** Its target group uses multi-value headers. */
 function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
   return {
@@ -107,7 +106,7 @@ function version1(
   };
 }
 
-/** Identity of a client without a certificate, an API key or an AWS account. */
+/** Client without a certificate, an API key or an AWS account. */
 const nobody = {
   ...{ accessKey: null, apiKey: null, apiKeyId: null, clientCert: null },
   ...{ accountId: null, caller: null, user: null, userArn: null, principalOrgId: null },

@@ -12,14 +12,14 @@ export interface LambdaMessages {
    * unchanged.
    */
   readonly messages: readonly (SharedEvent | JobMessage | string)[];
-  /** Default `keelson-jobs.fifo` for jobs, `keelson-events` for events. */
+  /** Name of the queue. Default `keelson-jobs.fifo` for jobs, `keelson-events` for events. */
   readonly queue?: string;
 }
 
 /** Rows inserted into a table. */
 export interface LambdaRows {
   readonly rows: readonly { readonly pk: string; readonly sk: string }[];
-  /** Default `keelson-outbox`. */
+  /** Name of the table. Default `keelson-outbox`. */
   readonly table?: string;
 }
 
@@ -91,7 +91,7 @@ function jobIdOf(message: Message | undefined): string | undefined {
   return typeof message === "object" && "jobId" in message ? message.jobId : undefined;
 }
 
-/** Wraps an event in the EventBridge envelope, which the bus's rule puts into the queue whole. */
+/** Wraps an event in the EventBridge envelope, because the bus's rule sends the whole envelope. */
 function bodyOf(message: Message, sentMs: number): string {
   if (typeof message === "string") return message;
   if ("jobId" in message) return JSON.stringify(message);

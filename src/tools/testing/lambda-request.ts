@@ -1,11 +1,11 @@
 /** Request from which {@link lambdaEvent} creates an event. */
 export interface LambdaRequest {
-  /** Default `GET`, or `POST` if there is a body. */
+  /** HTTP method. Default `GET`, or `POST` if there is a body. */
   readonly method?: string;
   /** Path and query, encoded as a client sends them: `/files/a%20b?tag=x&tag=y`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Each in the form `name=value`. */
+  /** Cookies, each in the form `name=value`. */
   readonly cookies?: readonly string[];
   /** Body: objects are sent as JSON, strings unchanged, and bytes as base64. */
   readonly body?: unknown;
@@ -15,13 +15,13 @@ export interface LambdaRequest {
 
 /** Request through an API Gateway. */
 export interface LambdaGatewayRequest extends LambdaRequest {
-  /** Default `$default` for an HTTP API, `test` for a REST API. */
+  /** Stage of the API. Default `$default` for an HTTP API, `test` for a REST API. */
   readonly stage?: string;
   /** Claims verified by the gateway's authorizer (JWT or Cognito). Default: no authorizer. */
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-/** Path and query are encoded, the query without `?`. */
+/** `path` and `query` are encoded; `query` has no `?`. */
 export interface SentRequest
   extends Required<Pick<LambdaRequest, "method" | "path" | "cookies" | "ip">> {
   readonly query: string;
@@ -66,7 +66,7 @@ export function listsOf(pairs: Iterable<readonly [string, string]>): Record<stri
   return lists;
 }
 
-/** As a gateway decodes it: unchanged if it cannot be decoded. */
+/** A path that cannot be decoded stays unchanged, as in API Gateway. */
 export function decodedPath(path: string): string {
   try {
     return decodeURIComponent(path);

@@ -19,7 +19,7 @@ export interface SentDelivery {
   readonly origRequestId: string;
 }
 
-/** Each is listed once. */
+/** Messages sent so far, each listed once. */
 export interface Recorded {
   readonly events: SharedEvent[];
   readonly jobs: JobMessage[];
@@ -55,7 +55,7 @@ export function recordMessaging(
             const { eventId, origRequestId: requestId } = event;
             const isNew = !recorded.events.some((other) => other.eventId === eventId);
             if (reasons[index] !== undefined || !isNew) continue;
-            // Safe: a payload is an object. On the wire it includes the request ID.
+            // Safe cast: a payload is an object. The sent payload includes the request ID.
             const payload = { ...(event.payload as object), requestId };
             recorded.events.push({ ...event, payload });
           }
@@ -67,7 +67,7 @@ export function recordMessaging(
         send: async (body, options) => {
           const messageId = await messaging.jobs.send(body, options);
           const job = readJob(body);
-          // A job that the queue dropped as a duplicate returns the message ID of the earlier one.
+          // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
           const isNew =
             !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
           messageIds.add(messageId);
@@ -79,11 +79,11 @@ export function recordMessaging(
   });
 }
 
-/** The embedded stack follows the test's clock. */
+/** Sends the test clock's offset, which the embedded stack follows. */
 function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
   middlewareStack.add(
     (next) => (parameters) => {
-      // Safe: at this step the request is an HTTP request.
+      // Safe cast: at this step of the stack, every request is an HTTP request.
       const request = parameters.request as { readonly headers: Record<string, string> };
       request.headers["x-keelson-clock-offset"] = String(Math.max(0, clock.now() - Date.now()));
       return next(parameters);
@@ -93,7 +93,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
 }
 
 export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
-  // Safe: the map belongs to this runtime, and only a test changes it.
+  // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {
     own.set(name, {

@@ -11,18 +11,22 @@ import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 import type { TestStack } from "./test-stack.ts";
 
-/** How far the clock advances at a time while messages are hidden. */
+/** Advance of the clock per step while messages are hidden. */
 const stepMs = 5_000;
 
 interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
   /** Time from which schedules are due, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly clock: TestClock;
-  /** How often the clock advances at most. Default 120. */
+  /** Maximum number of steps. Default 120. */
   readonly maxSteps?: number | undefined;
 }
 
-/** @throws Error naming each message that is stuck or failed for good, with its reason. */
+/**
+ * Runs due schedules and processes messages until none are left.
+ *
+ * @throws Error naming each message that is stuck or failed for good, with its reason.
+ */
 export async function settle(
   process: TestProcess,
   { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
@@ -40,7 +44,7 @@ export async function settle(
       ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
       : { dispatched: 0, left: 0, setAside: 0 };
 
-  /** Returns how many messages the queue had. */
+  /** Returns the number of received messages. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
@@ -64,7 +68,7 @@ export async function settle(
     return messages.length;
   };
 
-  /** Returns how many schedules fired and how many are still due. */
+  /** Returns how many schedules ran and how many are still due. */
   const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {

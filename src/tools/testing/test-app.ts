@@ -23,7 +23,7 @@ import type { TestTokenOptions } from "./test-token.ts";
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
   readonly method?: string;
-  /** Objects are sent as JSON, strings and bytes unchanged. */
+  /** Request body. Objects are sent as JSON, strings and bytes unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -40,8 +40,8 @@ export interface TestApp {
   /** Calls a handler without HTTP. Returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
   /**
-   * Returns the `ctx` that a write handler would get. It never ends: each publish or commit is
-   * stored immediately.
+   * Returns the `ctx` of a write handler that never ends: each publish or commit is stored
+   * immediately.
    */
   ctx(
     caller: Caller,
@@ -71,17 +71,17 @@ export interface TestApp {
    */
   deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
   /**
-   * Fires due schedules and processes messages until no event, job, outbox row or delivery is left.
-   * Until this call, the app does not consume any messages. It advances the clock to the next
-   * retry, and does not wait for work that is due later.
+   * Runs due schedules and processes messages until no event, job, outbox row or delivery is left.
+   * The app consumes messages only during this call. The call advances the clock to the next retry,
+   * but does not wait for work that is due later.
    *
    * @throws Error naming each item that is stuck, failed too often or went to a dead-letter queue;
    * CrashError if a fault crashes the app.
    */
   settled(): Promise<void>;
   /**
-   * Number of calls sent to the store, SSM, the bus and the queues so far, by operation: `{
-   * BatchGetItem: 2 }`. Calls that create tables do not count.
+   * Number of calls sent to the store, SSM, the bus and the queues so far, by operation:
+   * `{ BatchGetItem: 2 }`. Calls that create tables are not counted.
    */
   readonly calls: Readonly<Record<string, number>>;
   readonly clock: TestClock;
@@ -98,7 +98,10 @@ export interface TestAppOptions {
   readonly parameters?: Readonly<Record<string, string>>;
   /** SSM SecureString parameters by name, for example a key ring. Default: no parameters. */
   readonly secureParameters?: Readonly<Record<string, string>>;
-  /** Default: the server's `environment`, otherwise `test`, regardless of `NODE_ENV`. */
+  /**
+   * Environment of the app. Default: the server's `environment`, otherwise `test`, regardless of
+   * `NODE_ENV`.
+   */
   readonly environment?: Environment;
   /**
    * Webhook targets allowed, for example a server in the test. Overrides the server's
@@ -129,7 +132,7 @@ export interface WatchedAppOptions extends TestAppOptions {
   readonly maxSteps?: number;
 }
 
-/** Exposes the sequence of calls, for the crash kit. */
+/** Starts a test app and exposes the sequence of its calls, for the crash kit. */
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
@@ -171,7 +174,7 @@ async function startOn(
     current.crash();
     next = undefined;
   };
-  /** Starts a new process after a crash. */
+  /** Returns the running process, or starts a new one after a crash. */
   const running = async () => {
     if (!current.signal.aborted) return current;
     next ??= start();

@@ -4,7 +4,7 @@ import type { ClaimSchedule } from "../../parts/once/held-claim.ts";
 /** Clock that shows real time plus the time advanced. */
 export interface TestClock extends Clock {
   /**
-   * Advances the clock by `ms` milliseconds. A running handler keeps its claim, because its lease
+   * Advances the clock by `ms` milliseconds. A running handler keeps its claim, because the lease
    * is renewed at the new time.
    *
    * @throws RangeError for a negative or fractional number.
@@ -14,10 +14,7 @@ export interface TestClock extends Clock {
 
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
-/**
- * Starts a task if it is due. It runs once even if several intervals have passed, like a Node timer
- * after the process was suspended.
- */
+/** Starts a due task, once even after several intervals, like a Node timer after a suspension. */
 type LookUp = () => void;
 
 /** The timers follow the clock that a test advances. */
@@ -31,8 +28,7 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
     const begin = () => {
-      // Runs one task at a time: the clock may advance several steps together, and the last run
-      // must win.
+      // Runs one task at a time: the clock may advance several steps, and the last run must win.
       last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
     };
     const lookUp = () => {

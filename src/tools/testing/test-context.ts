@@ -6,7 +6,7 @@ import { causeOf } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 
-/** It has no end, so each call with effects is a separate run that commits immediately. */
+/** Creates a `ctx` outside of a handler: each call with effects is a run that commits at once. */
 export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
   const runAlone = async <Result>(
     handle: (ctx: PipelineContext) => Promise<Result>,
@@ -20,11 +20,10 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
         result = await handle(ctx);
       },
     });
-    return result as Result; // safe: a run that does not throw has reached the end of the handler
+    return result as Result; // safe cast: a run that does not throw has called `handle`
   };
   const effects: Effects = {
-    // Safe: the caller's `ctx` has the types of the application's declarations; here a name is any
-    // string.
+    // Safe casts: the type of the test's `ctx` checks names; here, a name is any string.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) =>
       runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),

@@ -24,7 +24,7 @@ export interface TestProcess {
   readonly port: number;
   /** Aborts with a CrashError when the process crashes. */
   readonly signal: AbortSignal;
-  /** Work in flight fails with a CrashError, and none of it reaches a store or the log anymore. */
+  /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
   crash(): void;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-/** Time that resources have to close. */
+/** Time limit for closing resources. */
 const closeMs = 10_000;
 
 export async function startTestProcess(
@@ -74,7 +74,7 @@ export async function startTestProcess(
   const { http } = createHttpServer(runtime, {});
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
-  const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+  const { port } = http.address() as AddressInfo; // safe cast: the server listens on a port
   const stop = () => {
     const closed = new Promise((resolve) => http.close(resolve));
     http.closeAllConnections();
@@ -97,7 +97,7 @@ export async function startTestProcess(
   };
 }
 
-/** Rejects with a CrashError as soon as the process crashes. */
+/** Returns the result of `work`, or rejects with a CrashError once the process crashes. */
 export function untilCrash<Result>(
   { signal }: TestProcess,
   work: Promise<Result>,

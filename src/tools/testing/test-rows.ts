@@ -17,16 +17,16 @@ export interface TestRow {
   /** Identifier of the configuration key. */
   readonly key: string;
   readonly value: unknown;
-  /** Default 1. */
+  /** Version of the row. Default 1. */
   readonly version?: number;
   /** Expiry, in seconds since the epoch. */
   readonly expiresAt?: number;
   readonly deleted?: true;
 }
 
-/** Configuration rows of a test app. Calls of this database are not counted as the app's. */
+/** Calls of this object are not counted as the app's. */
 export interface TestRows {
-  /** Writes a row, and tells the cache of the running process. */
+  /** Writes a row and updates the cache of the running process. */
   put(row: TestRow): Promise<void>;
   close(): void;
 }

@@ -10,15 +10,15 @@ export interface TestStack extends EmbeddedStack {
   /** Real time to wait at each step: an AWS emulator does not follow the test's clock. */
   readonly waitMs: number;
   /**
-   * How far settling advances the test's clock at most. An emulator hides messages by real time:
-   * meanwhile the test's clock would run ten times as fast, and records of completed work expire.
+   * Maximum advance of the test's clock. An emulator hides messages by real time, and the test's
+   * clock runs ten times as fast: without a limit, records of completed work would expire.
    */
   readonly mostMs: number;
 }
 
 /**
- * An embedded stack, unless `KEELSON_TEST_ENDPOINT` names an AWS emulator: there the app gets its
- * own tables, which are deleted when it closes.
+ * Starts an embedded stack, unless `KEELSON_TEST_ENDPOINT` names an AWS emulator. There, the app
+ * gets its own tables, which `close` deletes.
  */
 export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];

@@ -4,7 +4,7 @@ import { oneLine } from "../setup/one-line.ts";
 
 export interface Checked {
   readonly changes: readonly Change[];
-  /** Whether the lock differs from the output of `write`. */
+  /** Whether `contract write` would change the lock file. */
   readonly isStale: boolean;
   readonly unsaid: readonly { readonly where: string; readonly why: string }[];
   readonly stored: StoredReport | undefined;
@@ -125,7 +125,6 @@ function shown(text: string): string {
   return line.length > 160 ? `${line.slice(0, 157)}...` : line;
 }
 
-/** Safe inside a table of Markdown. */
 function code(text: string): string {
   return `\`${oneLine(text).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

@@ -10,7 +10,7 @@ import { writeText } from "../setup/write-text.ts";
 export interface DocumentCommand {
   readonly name: string;
   readonly purpose: string;
-  /** Resolves packages from `directory`. */
+  /** Creates the document. Resolves packages from `directory`. */
   readonly make: (
     server: DeclaredServer,
     directory: string,

@@ -152,7 +152,7 @@ async function readJson(option: string, file: string): Promise<unknown> {
   }
 }
 
-/** The comparison treats deeper levels as unknown. */
+/** Checks only the outer levels, because the comparison reads deeper levels as `unknown`. */
 function isTemplate(read: unknown): read is ComparedTemplate {
   if (!isRecord(read)) return false;
   const { Resources, Parameters = {}, Conditions = {}, Outputs = {} } = read;

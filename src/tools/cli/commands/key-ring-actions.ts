@@ -30,9 +30,9 @@ export interface KeyRingCall
 
 export type KeyRingAction = (call: KeyRingCall) => Promise<void>;
 
-/** Until every server knows of a change: servers cache the ring for up to 10 s. */
+/** Every server knows of a change after this time: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
-/** A write that asks for it keeps its sealed response for five minutes. */
+/** A write that stores its response encrypted keeps it for five minutes. */
 const answerRetentionMs = 310_000;
 
 export const keyRingActions = Object.freeze({
@@ -108,7 +108,7 @@ export const keyRingActions = Object.freeze({
     const { retired } = await change(call, (now) => {
       assertRetired(now, ownKey(now, call));
       const { [key]: secret, ...keys } = now.keys;
-      // Queues can still hold messages that it signed. Safe: `ownKey` found the key.
+      // Queues can still hold messages signed with the key. Safe cast: `ownKey` found it.
       const kept = retiredKey(secret as string, clock.now());
       return { ...now, keys, retired: { ...now.retired, [key]: kept } };
     });
@@ -145,7 +145,7 @@ async function readRing({
   return { ...rest, ring: parseKeyRingText(text) };
 }
 
-/** SSM has no conditional write, so the version tells afterwards of a concurrent change. */
+/** SSM has no conditional write, so only the new version number reveals a concurrent change. */
 async function change(
   call: KeyRingCall,
   to: (ring: KeyRingText) => KeyRingText,

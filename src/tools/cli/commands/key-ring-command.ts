@@ -77,7 +77,7 @@ export const run = defineCommand({
   },
 });
 
-/** "cannot be read" hides the error of the store. */
+/** Adds the messages of causes, because "cannot be read" alone hides the store's error. */
 function withCauses(error: unknown): string {
   return isTypedError(error) && error.cause !== undefined
     ? `${error.message}: ${withCauses(error.cause)}`

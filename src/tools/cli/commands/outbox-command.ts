@@ -61,7 +61,7 @@ export const run = defineCommand({
   },
 });
 
-/** The key is `<time>#<event ID>#shard#<n>`, also for an item that is not an event. */
+/** Every item has the sort key `<time>#<event ID>#shard#<n>`, even if it is not an event. */
 function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }

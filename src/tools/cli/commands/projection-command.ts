@@ -127,7 +127,7 @@ async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise
     const { events } = await adapters.messaging.open();
     const { visible, hidden } = await events.size();
     const waiting = visible + hidden;
-    // Runs only if messages are waiting, because it scans the table of kept events.
+    // Searched only if messages are waiting, because the search scans a table.
     const oldestMs = waiting === 0 ? undefined : await oldestUncounted(adapters, projection, nowMs);
     const rebuilding = begun && {
       version: begun.version,

@@ -80,7 +80,7 @@ function listing({ unknown, result, retry }: Values): Work {
   return async (_runtime, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
     for await (const step of steps.list()) {
-      // DynamoDB deletes expired items late.
+      // Skips expired items, which DynamoDB deletes late.
       if (step.record.expiresAt * 1000 <= clock.now()) continue;
       const status = await standingOf(adapters, step, clock.now());
       if (unknown && status !== "unknown") continue;
@@ -99,7 +99,7 @@ async function standingOf(
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
 
-/** No run has this owner. */
+/** Owner of steps that an operator resolves. No run has this name. */
 const operator = "operator";
 
 function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {

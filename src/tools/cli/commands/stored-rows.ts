@@ -18,18 +18,17 @@ import type { CommandContext } from "../setup/command-context.ts";
 
 export interface StoredRowsOptions {
   readonly server: DeclaredServer;
-  /** For a key that was encrypted, the report leaves out the value that replaces a stored one. */
+  /** For keys that were encrypted in the lock, the report omits the value read instead. */
   readonly locked: readonly LockedKey[];
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
   readonly progress?: CommandContext["progress"];
-  /** Maximum number of listed rows. Default 1,000. */
   readonly limit?: number;
 }
 
 /**
- * Reports the stored configuration that does not fit. Opens secrets to check them, but never shows
- * them.
+ * Reports stored configuration that does not fit its declaration. Decrypts secrets to check them,
+ * but never shows them.
  *
  * @throws Error if the table, or the parameters that the server names, cannot be read.
  */
@@ -68,7 +67,7 @@ async function parametersOf(
   env: CommandContext["env"],
 ): Promise<Parameters> {
   const { config = {}, ssm, keyRing } = server.options;
-  // Follows the server: production never uses the development secret.
+  // As in a server: production never uses the development secret.
   const secret =
     server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
   if (ssm === undefined && keyRing === undefined)
@@ -97,7 +96,7 @@ async function overridesBelow(
   throw new Error(`the parameters below ${path} are not valid: ${told}`);
 }
 
-/** Without the right to read the ring, secrets are only counted. */
+/** Returns `undefined` if the ring cannot be read. Secrets are then only counted. */
 async function ringOf(
   reader: ParameterReader,
   parameter: string,

@@ -103,9 +103,9 @@ interface Asked {
   readonly module: string;
   readonly paths: readonly string[];
   readonly asked: string | undefined;
-  /** Whether the logs are those of a running server. */
+  /** Whether a running server writes the logs. */
   readonly isLive: boolean;
-  /** 0 skips the tables. */
+  /** Time limit for the tables; 0 skips them. */
   readonly tablesMs: number;
 }
 
@@ -142,7 +142,7 @@ async function found(
         notes.push(`The tables are out of reach, so this is what the logs say: ${why}`);
       }
     }
-    // Without tables, the state is valid for the time of the last log line.
+    // Without tables, log files show the state at the time of their last line.
     const isNow = facts !== undefined || isLive;
     const atMs = isNow ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
     const { roots, leftOut: untold } = build(atMs, facts ?? noFacts);

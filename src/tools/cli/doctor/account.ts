@@ -4,8 +4,8 @@ import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { PlaceOf } from "./place.ts";
 
 /**
- * AWS rejects signatures beyond the first; beyond the second, leases and tokens expire noticeably
- * early or late.
+ * Clock differences beyond which AWS rejects signatures, and beyond which leases and tokens expire
+ * noticeably early or late.
  */
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
@@ -35,7 +35,7 @@ export function accountChecks(
           await client.config.credentials();
           return fine("found");
         } catch (error) {
-          const { name } = error as Error; // safe: the SDK only throws errors
+          const { name } = error as Error; // safe cast: the SDK only throws errors
           return wrong(`none are found (${name})`, "aws configure", "aws sso login");
         }
       },
@@ -70,7 +70,7 @@ async function differenceMs(
       startMs = clock.now();
       const result = await next(args);
       endMs = clock.now();
-      // Safe: at this step of the stack, every response is an HTTP response.
+      // Safe cast: at this step of the stack, every response is an HTTP response.
       const { headers } = result.response as { readonly headers: { readonly date?: string } };
       date = headers.date ?? "";
       return result;
@@ -80,11 +80,11 @@ async function differenceMs(
   try {
     await send(new DescribeTableCommand({ TableName }), TableName);
   } catch (error) {
-    // An error response has a `Date` header too.
+    // Continues after an error response, which has a `Date` header too.
     if (endMs === 0) throw error;
   }
-  // `Date` has a resolution of one second and can be from any moment of the call. A difference
-  // within that range does not count.
+  // `Date` has a resolution of one second and can be from any moment of the call, so smaller
+  // differences are ignored.
   const fromMs = Date.parse(date);
   const untilMs = fromMs + 1_000;
   if (Number.isNaN(fromMs)) return undefined;

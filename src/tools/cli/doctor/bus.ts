@@ -84,7 +84,8 @@ async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]
     const page: ListRulesResponse = await send(command, EventBusName);
     for (const { Name, State, EventPattern } of page.Rules ?? []) {
       if (EventPattern === undefined) continue;
-      const pattern = JSON.parse(EventPattern) as EventRule["pattern"]; // safe: EventBridge only accepts objects
+      // Safe cast: EventBridge only accepts objects.
+      const pattern = JSON.parse(EventPattern) as EventRule["pattern"];
       rules.push({ name: String(Name), isDisabled: State === "DISABLED", pattern });
     }
     NextToken = page.NextToken;
@@ -101,12 +102,12 @@ function routes(pattern: EventRule["pattern"], source: string, type: string): bo
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
-/** Assumes that every complex matcher (a prefix, a wildcard) matches. */
+/** Assumes that every complex matcher of a pattern (a prefix, a wildcard) matches `text`. */
 function takes(member: unknown, text: string): boolean {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
-/** Without this permission, events are lost silently. */
+/** Without permission for EventBridge to send to the queue, events are lost silently. */
 function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
   const set = (attribute: string, value: string) =>
     setAttributes(place, url, JSON.stringify({ [attribute]: value }));
@@ -131,9 +132,9 @@ interface Statement {
   readonly Action?: string | readonly string[];
 }
 
-/** Ignores the conditions of the policy. */
+/** Ignores the statements' conditions. */
 function allowsEventBridge(policy: string): boolean {
-  // Safe: SQS only accepts policies of this shape.
+  // Safe cast: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as {
     readonly Statement?: Statement | readonly Statement[];
   };

@@ -19,12 +19,12 @@ export class CallError extends Error {
   }
 }
 
-/** Empty for an error that is no {@link CallError}. */
+/** Returns `""` for an error that is not a {@link CallError}. */
 export function failureName(error: unknown): string {
   return error instanceof CallError ? rootOf(error.cause).name : "";
 }
 
-/** Returns `undefined` if there is no such table, bus or queue. */
+/** Returns `undefined` if `find` fails because the table, bus or queue does not exist. */
 export async function unlessMissing<Found>(find: () => Promise<Found>): Promise<Found | undefined> {
   try {
     return await find();
@@ -70,7 +70,7 @@ interface Failure extends Error {
 function rootOf(error: unknown): Failure {
   let failure = error instanceof Error ? error : new Error(String(error));
   while (failure.cause instanceof Error && !("$metadata" in failure)) failure = failure.cause;
-  // Safe: callers check the members before they use them.
+  // Safe cast: callers check members before use.
   return failure as Failure;
 }
 
@@ -105,7 +105,7 @@ function isLate({ name }: Failure): boolean {
   return ["TimeoutError", "AbortError"].includes(name);
 }
 
-/** Only if AWS's message names the caller and the resource. */
+/** Command that grants the action, if AWS's message names the caller and the resource. */
 function permission(action: string, message: string): readonly string[] {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];

@@ -1,14 +1,11 @@
-/**
- * Formats a shell command. Quotes every word that contains more than letters, digits and harmless
- * punctuation.
- */
+/** Formats a shell command. Quotes words with characters that a shell might interpret. */
 export function command(...words: readonly string[]): string {
   return words
     .map((word) => (bare.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
     .join(" ");
 }
 
-/** Excludes a leading `=`: the Z shell expands `=word` to the path of a command. */
+/** Excludes a leading `=`, because the Z shell expands `=word` to the path of a command. */
 const bare = /^[\w.,:/@%+-][\w.,:=/@%+-]*$/;
 
 export function keelson(...words: readonly string[]): string {

@@ -29,7 +29,7 @@ export interface DiagnosisOptions {
 }
 
 /**
- * Checks everything that a server needs from outside, concurrently and without changing anything.
+ * Checks everything that a server needs, concurrently and without changes.
  *
  * @throws Error if an endpoint is not a URL.
  */

@@ -9,7 +9,6 @@ export interface Outcome {
 
 export interface Check {
   readonly name: string;
-  /** @throws CallError if a call fails. */
   run(): Promise<Outcome>;
 }
 
@@ -27,7 +26,7 @@ export interface Found<Thing> {
   readonly find: () => Promise<Thing | undefined>;
 }
 
-/** Looks at what another check finds; refers to that check if it finds nothing. */
+/** Passes what another check found to `look`, or refers to that check if it found nothing. */
 export async function after<Thing>(
   { name, find }: Found<Thing>,
   look: (found: Thing) => Outcome | Promise<Outcome>,

@@ -12,7 +12,7 @@ import { createKeyRing } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** No outcome contains the values of parameters. */
+/** No outcome contains a parameter's value. */
 export function parameterChecks(
   place: Place,
   reader: ParameterReader,
@@ -75,8 +75,8 @@ function parameterFix(
 }
 
 /**
- * During a rolling deployment both releases read a former name; later, a name without a key looks
- * like a mistake.
+ * Warns of parameters under a former name of their key: both releases of a rolling deployment read
+ * that name, but once no key declares it, it looks like a mistake.
  */
 function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
   const messages = former.map(({ name, today, isRead }) =>
@@ -121,7 +121,7 @@ function keyRingOutcome(
         create,
       );
     default: {
-      // Excludes the values of the history, because they are keys.
+      // Omits values from the history, because they are keys.
       const query = "Parameters[].[Version,LastModifiedDate,LastModifiedUser]";
       const history = place.aws("get-parameter-history", { name, query });
       return wrong(`${message}; restore the previous version`, history);

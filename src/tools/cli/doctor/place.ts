@@ -5,12 +5,12 @@ import { tableMode } from "../../../hosts/container/adapters.ts";
 import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 
-/** As the AWS CLI names it. */
+/** Service names of the AWS CLI. */
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
 export interface Place {
   readonly service: ServiceName;
-  /** Without credentials in the URL. */
+  /** Endpoint without credentials. */
   readonly shown: string;
   /** An emulator may not support every feature. */
   readonly isEmulator: boolean;
@@ -21,7 +21,9 @@ export interface Place {
   /** @throws CallError with the call that failed. */
   call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
   readonly signal: AbortSignal;
-  /** `aws sqs <action> --<name> <value>`, for this endpoint. Leaves out undefined options. */
+  /**
+   * Formats `aws <service> <action> --<name> <value>` for this endpoint, without undefined options.
+   */
   aws(action: string, options: AwsOptions): string;
 }
 
@@ -31,7 +33,7 @@ export interface PlaceOf<Client> extends Place {
   send<Output>(command: Command<Output>, resource: string): Promise<Output>;
 }
 
-/** A command of the SDK, as far as it says what its response is. */
+/** SDK command, reduced to what determines the type of its response. */
 interface Command<Output> {
   resolveMiddleware(...given: never[]): (input: never) => Promise<{ readonly output: Output }>;
 }
@@ -58,7 +60,7 @@ export function placeOf(
 ): Place {
   const endpoint = given.endpoint ?? endpointOf(env, variableNames[service]);
   if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint))) {
-    // The message leaves the URL out, because it can contain credentials.
+    // The message omits the URL, which can contain credentials.
     const variable = `AWS_ENDPOINT_URL_${variableNames[service]}`;
     throw new Error(
       `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or ${variable} to http://<host>:<port>`,
@@ -92,7 +94,7 @@ export function placeOf(
 }
 
 export function withClient<Client extends object>(place: Place, client: Client): PlaceOf<Client> {
-  // Safe: each client of the SDK sends its own commands, and resolves to their output.
+  // Safe cast: an SDK client sends its own commands and resolves to their output.
   const sdk = client as unknown as Sender;
   return {
     ...place,

@@ -26,9 +26,7 @@ export interface AskedQueue extends Found<FoundQueue> {
 
 type Queues = PlaceOf<SQSClient>;
 
-/**
- * A duplicate can use up two receives; a message must use up its attempts before its claims expire.
- */
+/** A duplicate can use up two receives, and all receives must happen before the claims expire. */
 const [fewestReceives, mostReceives] = [3, 6];
 
 export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {
@@ -59,7 +57,8 @@ function findQueue({ send }: Queues, nameOrUrl: string): Promise<FoundQueue | un
       : await send(new GetQueueUrlCommand({ QueueName: name }), name);
     const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] });
     const { Attributes } = await send(command, name);
-    const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has attributes
+    // Safe cast: every queue has attributes.
+    const attributes = Attributes as FoundQueue["attributes"];
     return { url: String(QueueUrl), arn: String(attributes["QueueArn"]), attributes };
   });
 }
@@ -133,7 +132,7 @@ async function deadLetterOutcome(
 }
 
 function redriveOf({ attributes }: FoundQueue) {
-  // Safe: SQS validates the policy.
+  // Safe cast: SQS validates the policy.
   return JSON.parse(attributes["RedrivePolicy"] || "{}") as {
     readonly deadLetterTargetArn?: string;
     readonly maxReceiveCount?: number | string;

@@ -28,7 +28,7 @@ import {
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 
-/** Its commands name the table. */
+/** `aws` adds the table's name to each command. */
 interface TableAt extends PlaceOf<DynamoDBClient> {
   readonly table: NeededTable;
 }

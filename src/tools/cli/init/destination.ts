@@ -9,7 +9,7 @@ export async function obstacleIn(folder: string): Promise<string | undefined> {
   try {
     entries = await readdir(folder);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException; // safe: readdir throws system errors
+    const { code } = error as NodeJS.ErrnoException; // safe cast: readdir throws system errors
     if (code === "ENOENT") return undefined;
     return code === "ENOTDIR"
       ? `${folder} is a file; name a folder`

@@ -1,9 +1,11 @@
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Both from the sources and from `dist/`. */
+/** The relative path is the same in the sources and in `dist/`. */
 export const packageFolder = join(import.meta.dirname, "../../../..");
-/** A leading `_` in a name stands for a dot, because npm leaves some dotfiles out of packages. */
+/**
+ * In the template's file names, a leading `_` stands for a dot, because npm omits some dotfiles.
+ */
 const templateFolder = join(packageFolder, "examples/starter");
 const manifestName = "manifest.json";
 const naming = ["README.md"];
@@ -32,7 +34,7 @@ export async function writeProject(folder: string, name: string): Promise<void> 
     const text = await readFile(join(folder, file), "utf8");
     await writeFile(join(folder, file), text.replaceAll("{{name}}", name));
   }
-  // Safe, both: files of this package.
+  // Safe casts: the files belong to this package.
   const own = JSON.parse(
     await readFile(join(packageFolder, "package.json"), "utf8"),
   ) as OwnManifest;
@@ -45,7 +47,7 @@ export async function writeProject(folder: string, name: string): Promise<void> 
   );
 }
 
-/** Dependencies get the versions that this version of keelson was tested with. */
+/** Dependencies get the versions with which this version of keelson was tested. */
 export function manifestOf(
   name: string,
   template: TemplateManifest,
@@ -54,7 +56,7 @@ export function manifestOf(
   const versions: Readonly<Record<string, string>> = {
     ...own.dependencies,
     ...own.peerDependencies,
-    ...own.devDependencies, // last: these are exact
+    ...own.devDependencies, // last, because these are exact
     keelson: `^${own.version}`,
   };
   const versioned = (names: readonly string[]) =>

@@ -4,7 +4,7 @@ import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import type { Database } from "../../../base/types/database.ts";
 
-/** The endpoint of a server's options goes before those of the environment. */
+/** `endpoint`, from a server's options, overrides the endpoints of the environment. */
 export function awsPlace(
   env: Variables,
   service: Parameters<typeof endpointOf>[1],

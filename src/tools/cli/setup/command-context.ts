@@ -7,15 +7,15 @@ export interface CommandContext {
   /** Opens standard input. Absent if nothing is piped in. */
   readonly input?: () => Readable;
   readonly print: (line: string) => void;
-  /** To standard error. */
+  /** Prints to standard error. */
   readonly complain: (line: string) => void;
-  /** Replaces the previous text; `""` clears it. Absent without a terminal. */
+  /** Replaces the progress text; `""` clears it. Absent without a terminal. */
   readonly progress?: ((text: string) => void) | undefined;
-  /** Aborts when the user stops the command, which ends between two steps. */
+  /** Signal that aborts when the user stops the command, which then ends after its current step. */
   readonly stopping?: () => AbortSignal;
   readonly wait: (ms: number) => Promise<void>;
-  /** Absent without a terminal. */
+  /** Asks a question. Absent without a terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
-  /** Throws in production. */
+  /** Secret of the embedded stack. Throws in production. */
   readonly developmentSecret: () => Promise<string>;
 }

@@ -8,7 +8,6 @@ type Flags = NonNullable<ParseArgsConfig["options"]>;
 export const text = { type: "string" } as const;
 export const flag = { type: "boolean", default: false } as const;
 
-/** Lines that several usage texts have. */
 export const moduleArgument =
   "  <module>                    exports the result of buildServer as `server`; it must not start anything";
 export const helpOption = "  --help                      print this text";
@@ -19,11 +18,13 @@ export type ValuesOf<Declared extends Flags> = ReturnType<
   typeof parseArgs<{ options: Declared; allowPositionals: true }>
 >["values"];
 
-/** @returns the exit code: 0, 1 if the command failed or found a problem, 2 for wrong usage. */
+/**
+ * Runs a command. Returns the exit code: 0, 1 for a failure or a found problem, 2 for wrong usage.
+ */
 export type RunCommand = (args: readonly string[], context: CommandContext) => Promise<number>;
 
 interface Command<Declared extends Flags> {
-  /** Printed for `--help`, and after the reason if the usage was wrong. */
+  /** Printed for `--help`, and after the error message of wrong usage. */
   readonly usage: string;
   readonly flags: Declared;
   readonly allowNegative?: boolean;
@@ -47,7 +48,7 @@ export function defineCommand<const Declared extends Flags>(
         return 0;
       }
       refuse(positionals[maxArguments]);
-      // Safe: parsed with the declared flags.
+      // Safe cast: the values were parsed with the declared flags.
       return await run(values as ValuesOf<Declared>, positionals, context);
     } catch (error) {
       const isUsage = error instanceof UsageError;
@@ -71,7 +72,6 @@ export function required(argument: string | undefined, message: string): string 
   return argument;
 }
 
-/** The argument `<module>` of a command, or of one action of it. */
 export function moduleOf(argument: string | undefined, command: string, others = ""): string {
   return required(argument, `no module is given; use keelson ${command} <module>${others}`);
 }
@@ -82,7 +82,7 @@ export function actionOf<Name extends string>(
   advice = "",
 ): Name {
   if (given === undefined) throw new UsageError(`no action is given${advice}`);
-  if (Object.hasOwn(actions, given)) return given as Name; // safe: a key of the actions
+  if (Object.hasOwn(actions, given)) return given as Name; // safe cast: a key of the actions
   throw new UsageError(`there is no action ${JSON.stringify(given)}${advice}`);
 }
 

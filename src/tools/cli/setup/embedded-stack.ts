@@ -8,10 +8,10 @@ import {
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * Runs a command against the data of its server: in development without an endpoint, on the embedded
- * stack, which a running server shares; otherwise with the variables unchanged.
+ * Runs a command against the server's data: in development without an endpoint, on the embedded
+ * stack, shared with a running server; otherwise with unchanged variables.
  *
- * @throws Error if the directory has no data.
+ * @throws Error if the embedded stack's directory has no data.
  */
 export async function onItsStack<Result>(
   context: CommandContext,
@@ -39,7 +39,9 @@ export async function onItsStack<Result>(
   }
 }
 
-/** As the container chooses it: by the variables and by the server's own options. */
+/**
+ * Decides as the container does. Returns `undefined` if the server does not use the embedded stack.
+ */
 function stackDirectory(
   env: Variables,
   server: Parameters<typeof onItsStack>[1],

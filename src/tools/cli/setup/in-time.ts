@@ -1,4 +1,8 @@
-/** @throws Error with `message` after the limit: the SDK ignores its abort signal in places. */
+/**
+ * Limits the time of `work`, because the SDK sometimes ignores its abort signal.
+ *
+ * @throws Error with `message` after `limitMs`.
+ */
 export async function inTime<Result>(
   work: Promise<Result>,
   limitMs: number,

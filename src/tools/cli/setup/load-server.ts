@@ -9,10 +9,9 @@ export async function loadServer(module: string): Promise<ServerInternals> {
 }
 
 /**
- * Returns the export `server`, the default export or any other that is a server.
+ * Returns the server that a module exports as `server`, as the default or under any other name.
  *
- * @throws UsageError if the module does not exist or exports no server; Error if it cannot be
- * loaded.
+ * @throws UsageError if no such module or server exists; Error if the module cannot be loaded.
  */
 export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
@@ -34,7 +33,7 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
     process.stderr.write(
       `keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`,
     );
-    // Overrides the module's exit code: the command has not checked anything.
+    // Overrides the module's exit code, because the command has not checked anything.
     process.exitCode = 2;
   };
   process.once("exit", endEarly);
@@ -49,7 +48,7 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
 
 function serverOf(value: unknown): Server | undefined {
   try {
-    const server = value as Server; // safe: serverInternals throws for anything else
+    const server = value as Server; // safe cast: serverInternals throws for anything else
     serverInternals(server);
     return server;
   } catch {

@@ -1,7 +1,4 @@
-/**
- * Keeps foreign input from starting a new line. The printer escapes sequences that act on a
- * terminal.
- */
+/** Keeps foreign input on one line: replaces control characters with spaces. */
 export function oneLine(text: string): string {
   return text.replaceAll(/\p{C}+/gu, " ");
 }

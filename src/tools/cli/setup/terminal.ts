@@ -2,8 +2,8 @@ import { visible } from "../../../base/log/quoted-text.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * Printed data must not act on a terminal: table rows, logs, modules and their errors. JSON stays
- * equivalent, because the escapes are JSON's.
+ * Escapes control characters, so that data from tables, logs and modules cannot act on a terminal.
+ * The escapes are JSON's, so JSON output stays equivalent.
  */
 export function forTerminal(given: CommandContext): CommandContext {
   const { progress, ask, print, complain } = given;

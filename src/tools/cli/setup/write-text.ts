@@ -1,13 +1,14 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
-/** @throws Error with the file and the reason. */
+/** @throws Error naming the file and the reason. */
 export async function writeText(file: string, text: string): Promise<void> {
   try {
     await mkdir(dirname(resolve(file)), { recursive: true });
     await writeFile(file, text);
   } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException; // safe: the file system only throws errors
+    // Safe cast: the file system only throws errors.
+    const { code = "", message } = error as NodeJS.ErrnoException;
     throw new Error(`${JSON.stringify(file)} cannot be written: ${reasons[code] ?? message}`, {
       cause: error,
     });

@@ -16,10 +16,10 @@ export interface Attempt
   readonly endMs: number;
 }
 
-/** Expects the lines in chronological order. */
+/** `lines` must be in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
-  // `next` is the first line after the failure: it starts the next attempt if this one has no end.
+  // `next`, the first line after a failure, starts a new attempt if no line ends the failed one.
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
     const startMs = (open ?? line).ms;
@@ -62,7 +62,7 @@ const nothing: Seen = [];
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
 const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;
-/** Matches lines about a run that another process holds, and lines written after a run ends. */
+/** Lines about a run in another process, and lines written after a run ends. */
 const isLate = /\.(?:conflicted|replayed|failed_late|after_failed|after_late|gave_up)$/;
 
 function isOwn(attempt: Attempt): attempt is NonNullable<RunSummary["last"]> {

@@ -22,11 +22,11 @@ import {
 } from "./standing.ts";
 
 export interface TraceParts {
-  /** Of a request, event, job, delivery or trace. */
+  /** ID of a request, event, job, delivery or trace. */
   readonly id: string;
   readonly lines: readonly TraceLine[];
   readonly facts: TableFacts;
-  /** By event type. */
+  /** Consumers by event type. */
   readonly consumers: ReadonlyMap<string, readonly { readonly name: string }[]>;
   readonly nowMs: number;
 }
@@ -35,7 +35,7 @@ const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50
 
 export interface BuiltTrace {
   readonly roots: readonly TraceNode[];
-  /** Nodes beyond the limits. */
+  /** Number of nodes beyond the limits. */
   readonly leftOut: number;
 }
 
@@ -45,7 +45,7 @@ export function buildTrace(parts: TraceParts): BuiltTrace {
   const links = linkTrace(index, parts.facts.rows.values());
   const roots = links.rootsOf(parts.id);
   const building = new Building(parts, links);
-  // Keep the latest roots: a reused request ID usually means its last request.
+  // Keeps the latest roots, because a reused request ID usually means the last request.
   const told = roots.slice(-limits.roots).map((root) => building.tree(root));
   return { roots: told, leftOut: building.leftOut + roots.length - told.length };
 }
@@ -140,7 +140,7 @@ class Building {
     };
   }
 
-  /** A job has one handler. Lines that name another handler are shown as well. */
+  /** Includes lines that name another handler than the job's own. */
   #job(subject: Subject) {
     const { id, kind, name = "" } = subject;
     const lines = [...subject.runs.values()].flat().sort((one, other) => one.ms - other.ms);
@@ -179,7 +179,7 @@ class Building {
     };
   }
 
-  /** The row of a job holds its due time, not its creation time. */
+  /** A job's row tells only the due time, so it is not used. */
   #beginOf(subject: Subject): number | undefined {
     const row = this.#parts.facts.rows.get(subject.id);
     return firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);
@@ -205,7 +205,6 @@ class Building {
   }
 }
 
-/** Unknown times come last. */
 function byTime(one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY): number {
   return one - other;
 }

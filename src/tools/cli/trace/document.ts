@@ -4,9 +4,9 @@ import type { Verdict } from "./verdict.ts";
 export interface TraceDocument extends Verdict {
   readonly id: string;
   readonly roots: readonly TraceNode[];
-  /** Nodes beyond the limits. */
+  /** Number of nodes beyond the limits. */
   readonly leftOut: number;
-  /** Files and tables that could not be read. */
+  /** Messages about lines and tables that could not be read. */
   readonly notes: readonly string[];
   readonly logs: {
     readonly lines: number;

@@ -1,29 +1,28 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
 import { inOrder, type TraceLine } from "./line.ts";
 
-/** Origin of a tree: a request, a firing of a schedule, or a run of the server. */
+/** Origin of a tree: a request, a scheduled run, or a run of the server. */
 export interface Origin {
   readonly key: string;
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly tenantId: string | undefined;
-  /** In chronological order; empty if no line shows it. */
+  /** In chronological order; empty if the logs have no line of the origin. */
   readonly lines: TraceLine[];
 }
 
 export interface Subject {
   readonly id: string;
-  /** `undefined` if lines name it only as a cause. */
+  /** `undefined` if lines name the subject only as a cause. */
   kind?: "event" | "job" | "delivery" | undefined;
   /** Type of an event, name of a job, or channel of a delivery. */
   name?: string | undefined;
   tenantId?: string | undefined;
-  /** In chronological order. */
   readonly producers: Produced[];
   cause?: Cause | undefined;
-  /** Lines of its runs, by handler. */
+  /** Lines of the subject's runs, by handler. */
   readonly runs: Map<string, TraceLine[]>;
-  /** Lines of queues, bus and outbox. */
+  /** Lines of queues, bus and outbox about the subject. */
   readonly way: TraceLine[];
   dueMs?: number | undefined;
   takenBackMs?: number;
@@ -51,7 +50,7 @@ export interface TraceIndex {
   readonly subjects: ReadonlyMap<string, Subject>;
 }
 
-/** Accepts lines in any order. */
+/** The lines may be in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const named = (id: string) => subjectOf(subjects, id);
@@ -82,7 +81,7 @@ export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item
   else list.push(item);
 }
 
-/** No run writes these. */
+/** Whether a line is about queues, bus or outbox. No run writes such lines. */
 function isOfTheWay({ msg }: TraceLine): boolean {
   return /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/.test(msg);
 }
@@ -109,7 +108,8 @@ function originOf(
 ): Origin {
   let origin = origins.get(key);
   if (origin === undefined) {
-    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: the key contains it
+    // Safe cast: the key contains the request ID.
+    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] };
     origins.set(key, origin);
   }
   return origin;

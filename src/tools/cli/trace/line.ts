@@ -5,7 +5,7 @@ export interface TraceLine extends Texts, Numbers {
   readonly msg: string;
   readonly replayed?: boolean;
   readonly aborted?: boolean;
-  /** Events and jobs that keelson could not dispatch. */
+  /** IDs of events and jobs that keelson could not dispatch. */
   readonly left?: readonly string[];
 }
 
@@ -14,7 +14,7 @@ type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
 /** IDs have at most 128 characters. */
 const longestText = 256;
-/** 31 years, and some 250,000 years: a sum of both still fits in a Date. */
+/** 31 years and some 250,000 years, whose sum still fits in a Date. */
 const [longestMs, farthestMs] = [1e12, 8e15];
 const mostLeft = 200;
 
@@ -60,7 +60,7 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;
   const ms = msOf(record["time"] ?? record["timestamp"]);
   if (typeof msg !== "string" || msg.length > longestText || ms === undefined) return undefined;
-  // Records from browsers are not trusted: the browser chooses every field except `source`.
+  // Ignores records from browsers, because the browser chooses every field except `source`.
   if (source === "client") return undefined;
   const line: Record<string, unknown> = { ms, msg };
   for (const name of textFields) {
@@ -74,10 +74,11 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
   const left = record[leftFields.get(msg) ?? ""];
   if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
-  return line as unknown as TraceLine; // safe: `ms` and `msg` are set, and every other field has its declared type
+  // Safe cast: `ms` and `msg` are set, and every other field has its declared type.
+  return line as unknown as TraceLine;
 }
 
-/** Parses `<type> <ID>`. */
+/** Returns the ID of a text `<type> <ID>`. */
 function idOf(text: unknown): string[] {
   return typeof text === "string" && text.length <= longestText
     ? [text.slice(text.lastIndexOf(" ") + 1)]
@@ -89,7 +90,7 @@ function msOf(time: unknown): number | undefined {
   return typeof ms === "number" && Math.abs(ms) <= farthestMs ? ms : undefined;
 }
 
-/** Removes duplicates. */
+/** Sorts by time and removes duplicates. */
 export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
   const byText = new Map(lines.map((line) => [JSON.stringify(line), line]));
   return [...byText]
@@ -100,7 +101,7 @@ export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
     .map(([, line]) => line);
 }
 
-/** Sorts last among lines of the same time. */
+/** Whether the line sorts last among lines of the same time. */
 function isEnd(msg: string): boolean {
   return msg.endsWith(".completed") || msg.startsWith("queue.");
 }

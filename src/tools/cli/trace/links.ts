@@ -11,7 +11,7 @@ import {
 import { type RowFact, runKey } from "./node.ts";
 
 export interface TraceLinks {
-  /** Includes origins without lines, known only from their effects. */
+  /** Includes origins without lines, which are known only from their effects. */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
   readonly below: ReadonlyMap<string, readonly Below[]>;
@@ -25,7 +25,7 @@ export interface Below {
   readonly isIndirect?: boolean;
 }
 
-/** A subject is a root if its cause is unknown or if it is part of a cycle. */
+/** Root of a tree: an origin, or a subject whose cause is unknown or part of a cycle. */
 export type Root = { readonly origin: Origin } | { readonly subject: Subject };
 
 export const originPlace = (key: string): string => `origin ${key}`;
@@ -41,7 +41,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   const parents = new Map<string, Parent>();
 
   const originOf = (asked: OriginId): Origin => {
-    // A system run that works for a tenant starts without a tenant.
+    // Also looks without the tenant: a system run that works for a tenant starts without one.
     for (const key of [originKey(asked), originKey({ ...asked, tenantId: undefined })]) {
       const known = origins.get(aliases.get(key) ?? key);
       if (known !== undefined) return known;
@@ -60,7 +60,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     append(below, originPlace(origin.key), item);
   };
 
-  /** The loop below appends subjects that are only named as a cause. */
+  /** The loop appends subjects that lines name only as a cause. */
   const list = [...subjects.values()];
   const indirect = new Map<string, Origin>();
   for (const subject of list) {
@@ -68,8 +68,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     const producers = subject.producers.filter(({ tenantId }) =>
       isSame(tenantId, subject.tenantId),
     );
-    // The first producer is the cause. Senders that use the same key share one delivery, which the
-    // first sender caused.
+    // Senders that use the same key share one delivery, which the first sender caused.
     const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
     const seen = new Set<string>();
     for (const produced of first === undefined ? producers : [first, ...producers]) {
@@ -98,7 +97,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
 }
 
-/** A request writes lines before its tenant is known; they belong to the request of that tenant. */
+/** Adds lines that a request wrote before its tenant was known to the lines with the tenant. */
 function merged(given: TraceIndex["origins"]): {
   origins: Map<string, Origin>;
   aliases: ReadonlyMap<string, string>;
@@ -132,16 +131,17 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-/** Some lines do not name their tenant. */
+/** Whether the tenants can be the same: some lines do not name their tenant. */
 function isSame(one: string | undefined, other: string | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }
 
 function isCause(by: Producer, causedBy: string | undefined): boolean {
   if (causedBy === undefined) return true;
+  // Safe cast: `originKey` made this text from a list.
   return "subject" in by
     ? by.subject === causedBy
-    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` built it
+    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy;
 }
 
 type Parent = { readonly origin: string } | { readonly subject: string };
@@ -160,7 +160,7 @@ function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly
   for (let at = subjects.get(id); at !== undefined; ) {
     const parent = parents.get(at.id);
     seen.add(at.id);
-    // Safe, here and below: every parent is in one of the two maps.
+    // The casts to Origin and Subject are safe: every parent is in one of the two maps.
     if (parent !== undefined && "origin" in parent) {
       roots.set(originPlace(parent.origin), { origin: origins.get(parent.origin) as Origin });
       break;

@@ -13,7 +13,7 @@ export interface LogFiles {
     take: (line: string) => void,
     show: (bytes: number) => void,
   ): Promise<void>;
-  /** The first line can be cut. */
+  /** The first line of each file's end can be incomplete. */
   lastLines(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ interface LogFile {
   readonly bytes: number;
 }
 
-/** `-` is the standard input. */
+/** The path `-` means standard input. */
 export async function openLogFiles(paths: readonly string[], stdin?: Readable): Promise<LogFiles> {
   const files: LogFile[] = [];
   let spool: string | undefined;
@@ -39,8 +39,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
     for (const path of paths) {
       let from = path;
       if (path === "-" && stdin !== undefined) {
-        // The input is read several times. A file keeps all lines that do not belong to the tree
-        // out of memory.
+        // Standard input is read several times, from a file rather than from memory.
         spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
         from = join(spool, "stdin");
         await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
@@ -73,7 +72,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
   };
 }
 
-/** Each chunk is cut behind its last whole line. */
+/** Each chunk ends after a whole line. */
 async function* wholeLines({ file, bytes }: LogFile) {
   let rest = "";
   const decoder = new TextDecoder();

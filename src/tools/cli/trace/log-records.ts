@@ -2,20 +2,23 @@ export type LogRecord = Readonly<Record<string, unknown>>;
 
 export interface LineRecords {
   readonly records: readonly LogRecord[];
-  /** Looks like a keelson record but cannot be parsed. */
+  /** Whether the line looks like a keelson record but cannot be parsed. */
   readonly isBroken: boolean;
 }
 
 const mostDepth = 5;
-/** CloudWatch and Logs Insights, Docker's log files, Fluent Bit, journald, query results. */
+/**
+ * Members that contain records: CloudWatch and Logs Insights, Docker, Fluent Bit, journald,
+ * queries.
+ */
 const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"];
 /** Start of a member in a JSON document of several lines, as the AWS CLI prints it. */
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Ignores the text around records: a time and a stream name (`aws logs tail`), a container name
- * (`kubectl logs --prefix`, `docker compose logs`), a collector's own JSON, a line of AWS CLI output,
- * a cell of a CSV file. Never throws.
+ * Returns the records in a line of a log. Ignores the text around records: a time and a stream name
+ * (`aws logs tail`), a container name (`kubectl logs --prefix`, `docker compose logs`), a
+ * collector's own JSON, a line of AWS CLI output, a cell of a CSV file. Never throws.
  */
 export function recordsOf(line: string): LineRecords {
   const records = read(line, 0);
@@ -35,7 +38,7 @@ function read(text: string, depth: number): readonly LogRecord[] {
   return unwrap(value ?? objectIn(text), depth);
 }
 
-/** In steps, because one regular expression takes quadratic time on blanks. */
+/** Parses in steps, because one regular expression takes quadratic time on blanks. */
 function wrappedText(text: string): string | undefined {
   const line = text.trim();
   const start = memberStart.exec(line)?.[0].length;
@@ -62,7 +65,7 @@ function unwrap(value: unknown, depth: number): readonly LogRecord[] {
   if (typeof value === "string") return value.includes("{") ? read(value, depth + 1) : [];
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item: unknown) => unwrap(item, depth + 1));
-  const record = value as LogRecord; // safe: an object, and its members are unknown
+  const record = value as LogRecord; // safe cast: its members stay `unknown`
   if (typeof member(record, "msg") === "string") return [record];
   for (const name of wrappers) {
     const inner = unwrap(member(record, name), depth + 1);

@@ -5,16 +5,16 @@ import type { StepStanding } from "../../../parts/once/step.ts";
  *
  * | state | means |
  * |---|---|
- * | `done`, `replayed` | it has finished; `replayed`: an earlier run did it, and keelson returned the stored result |
- * | `failed` | its last attempt failed, and no line gives the time of the next attempt |
- * | `retrying` | its last attempt failed, and the next one is at `until` |
+ * | `done`, `replayed` | finished; `replayed`: with the stored result of an earlier run |
+ * | `failed` | the last attempt failed, and no line gives the time of the next attempt |
+ * | `retrying` | the last attempt failed, and the next one is at `until` |
  * | `dead-lettered`, `set-aside`, `gave-up` | keelson has stopped retrying |
  * | `waiting` | a job that is due at `until` |
- * | `running`, `interrupted` | a process holds its claim until `until`, or held it and stopped |
+ * | `running`, `interrupted` | a process holds the claim until `until`, or held it and stopped |
  * | `in-outbox`, `dispatched` | an event that waits for the bus, or that the bus has accepted |
- * | `taken`, `taken-back` | a claim; a job that was unscheduled before it was due |
+ * | `taken`, `taken-back` | an acquired claim; a job that was unscheduled before it was due |
  * | `unknown` | a step or commit whose outcome is not known |
- * | `unended`, `not-seen` | it has no end, or no line at all, in these logs |
+ * | `unended`, `not-seen` | no end, or no line at all, in these logs |
  */
 export type TraceState =
   | "done"
@@ -37,7 +37,7 @@ export type TraceState =
 
 type Optional<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
 
-/** As `--json` prints it. A field is absent if neither logs nor tables give its value. */
+/** Node as `--json` prints it. A field is absent if neither logs nor tables give its value. */
 export interface TraceNode extends Optional<NodeFields> {
   /** `message` is an event or a job that lines name only as a cause. */
   readonly kind:
@@ -71,7 +71,7 @@ interface NodeFields extends Omit<AttemptFields, "attempt"> {
   id: string;
   /** Start, or time of publishing or enqueuing, in ISO 8601. */
   at: string;
-  /** `at` relative to the start of the tree. */
+  /** Time from the start of the tree to `at`. */
   sinceMs: number;
   /** End of the lease, due time or time of the next attempt, in ISO 8601. */
   until: string;
@@ -80,7 +80,7 @@ interface NodeFields extends Omit<AttemptFields, "attempt"> {
   traceId: string;
   /** Whether the tables confirm `state`. */
   confirmed: true;
-  /** The logs lack the nodes between this one and its parent. */
+  /** The logs lack the nodes between this node and its parent. */
   indirect: true;
   /** The tree shows this node at another place, with its descendants. */
   again: true;
@@ -94,9 +94,9 @@ export interface TraceAttempt extends Optional<AttemptFields> {
 }
 
 export interface TableFacts {
-  /** By the ID of their event or job. */
+  /** Outbox rows by event or job ID. */
   readonly rows: ReadonlyMap<string, RowFact>;
-  /** Events and jobs that were looked up in the outbox. */
+  /** IDs of events and jobs that were looked up in the outbox. */
   readonly asked: ReadonlySet<string>;
   /** Claims by {@link runKey}; `undefined` if the run has no claim. */
   readonly claims: ReadonlyMap<string, ClaimFact | undefined>;

@@ -17,8 +17,8 @@ export function developmentDirectory(
 }
 
 /**
- * Uses the endpoint that the options or the environment name; otherwise, in development, the process
- * that runs on the data directory, and elsewhere AWS. Creates no table.
+ * Runs `work` on the server's tables: at the endpoint of the options or the environment; otherwise,
+ * in development, in the process that runs on the data directory, or else in AWS. Creates no table.
  *
  * @throws Error if no process runs on the data directory.
  */

@@ -15,7 +15,7 @@ export interface FoundLines {
 
 export interface OpenedLogs {
   find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /** The last one outside keelson's own handlers. */
+  /** ID of the last request that keelson's own handlers did not answer. */
   lastRequest(): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -66,14 +66,14 @@ async function findLines(
       }
     };
     await files.each(anyOf(texts), take, showing(number));
-    // Each pass meets the lines of the previous pass again.
+    // Not a sum, because each pass finds the previous pass's lines again.
     leftOut = Math.max(leftOut, missed);
   };
   await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
   const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
   await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
-  // Lines of queues, bus and outbox have no request ID. A message that several requests sent
-  // has the ID of the first.
+  // Lines of queues, bus and outbox have no request ID, and a message that several requests sent
+  // has the first one's ID, so the third pass searches by message ID.
   const messages = new Set([...found.values()].flatMap(messagesOf));
   await pass(3, messages, ({ eventId = "", jobId = "", left = [] }) =>
     [eventId, jobId, ...left].some((one) => messages.has(one)),
@@ -100,7 +100,7 @@ async function lastRequest(files: LogFiles): Promise<string | undefined> {
   return last?.requestId;
 }
 
-/** Reads only the ends of the files, which hold the latest lines. */
+/** Reads only the ends of the files. */
 async function lastMs(files: LogFiles): Promise<number | undefined> {
   const lines = await files.lastLines();
   const times = lines.flatMap((text) => linesOf(recordsOf(text).records).map(({ ms }) => ms));
@@ -111,7 +111,7 @@ function linesOf(records: readonly LogRecord[]): readonly TraceLine[] {
   return records.flatMap((record) => traceLine(record) ?? []);
 }
 
-/** With many texts, looks up every ID-like part of the string instead. */
+/** With many texts, looks up each ID-like part of a line instead of searching for every text. */
 function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
   const all = [...texts];
   if (all.length <= few) return (text) => all.some((one) => text.includes(one));

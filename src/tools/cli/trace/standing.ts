@@ -20,7 +20,7 @@ export function dispatchState(subject: Subject, now: Now): Standing {
   if (row?.aside !== undefined) return { state: "set-aside", reason: row.aside, confirmed: true };
   if (row !== undefined) return { state: "in-outbox", reason: left?.reason, confirmed: true };
   if (runs.size > 0) return { state: "dispatched" };
-  // A message that cannot be parsed never reaches a consumer.
+  // A message that cannot be parsed never reaches a consumer, but the queue's lines tell its state.
   const message = runState(subject, summarize([]), undefined, now);
   if (message.state !== "not-seen") return message;
   if (facts.asked.has(id)) return { state: "dispatched", confirmed: true };
@@ -51,12 +51,11 @@ export function jobState(
     return { state: "waiting", until, reason: left?.reason, confirmed };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
-  // A missing row before the due time means that the job was unscheduled: no process sends it
-  // early.
+  // No process sends a job early, so a missing row before the due time means unscheduled.
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 
-/** Clamped to what a Date can hold. */
+/** Clamps the time to what a Date can hold. */
 export function isoOf(ms: number): string {
   return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
 }
@@ -71,7 +70,7 @@ export function runState(
   if (claim?.isDone === true) return { state: "done", confirmed: true };
   const held = claim && { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
   if (claim && claim.leaseUntilMs + skewMs >= nowMs) return { state: "running", ...held };
-  // Earlier queue lines are about an earlier attempt.
+  // Queue lines from before the last failure are about an earlier attempt.
   const since = last?.state === "failed" ? last.endMs : Number.NEGATIVE_INFINITY;
   const letter = way.findLast(({ msg, ms }) => msg === "queue.dead_lettered" && ms >= since);
   const retry = way.findLast(({ msg, ms }) => msg === "queue.retry" && ms >= since);

@@ -24,10 +24,10 @@ export interface TraceStores {
 }
 
 const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 });
-/** Clock difference between processes. */
+/** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
-/** Looks up what the logs leave open, by keys alone. */
+/** Looks up by key what the logs do not tell. */
 export async function askTables(stores: TraceStores, given: Asked): Promise<TableFacts> {
   const { id, roots, nowMs } = given;
   const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
@@ -127,14 +127,14 @@ async function readShard(
       after,
     );
     for (const row of rows) take(row);
-    // A short page can have a successor, because DynamoDB ends a page at 1 MB.
+    // Reads on after a short page, because DynamoDB ends a page at 1 MB.
     if (rows.length === 0) return true;
     after = rows.at(-1)?.sort;
   }
   return false;
 }
 
-/** The ID of a job contains its place. */
+/** A scheduled job's ID contains the key of its outbox row. */
 async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact | undefined> {
   const place = duePlace(jobId);
   if (place === undefined) return undefined;
@@ -174,7 +174,8 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
 function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
   try {
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
-    const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"]; // safe: only one member is read, as `unknown`
+    // Safe cast: the member stays `unknown`.
+    const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"];
     return {
       causedBy: textOf(causedBy),
       origRequestId: textOf(origRequestId),

@@ -51,7 +51,7 @@ function treeLines(root: TraceNode): string[] {
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
-  // Stop early: rows beyond the limit are not printed.
+  // Rows beyond the limit are not printed.
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
   // The reason is printed once, at the attempt.
@@ -75,13 +75,13 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** A single first attempt that did not fail is not printed. */
+/** Omits a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
-/** Unfinished children come first within the limit; the order stays. */
+/** Keeps the order. Beyond the limit, leaves out finished children first. */
 function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
@@ -158,7 +158,7 @@ function time(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Negative if the clocks of processes differ. */
+/** A time can be negative if the clocks of processes differ. */
 function signed(ms: number): string {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }

@@ -6,13 +6,13 @@ export interface Verdict {
   readonly says: string;
 }
 
-/** Does not continue without an operator. */
+/** Node that needs an operator to continue. */
 export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
   readonly fix: string;
   readonly commands: readonly string[];
 }
 
-/** Two sweeps of the outbox, and the longest visibility timeout. */
+/** A node is stuck if overdue by two sweeps of the outbox, or the longest visibility timeout. */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
 interface Looking {
@@ -20,7 +20,7 @@ interface Looking {
   readonly module: string;
 }
 
-/** Of two nodes of the same state, the first wins. */
+/** Reports the node in the worst state; of two in the same state, the first. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
   let [worst, waiting]: [TraceNode?, TraceNode?] = [];
   let unseen = 0;
@@ -44,17 +44,16 @@ export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdic
   return { says: `Nothing is stuck${seen}.` };
 }
 
-/** In tree order, without recursion. */
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   const left = [...roots].reverse();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
     yield node;
     for (let at = node.children.length - 1; at >= 0; at -= 1)
-      left.push(node.children[at] as TraceNode); // safe: within the list
+      left.push(node.children[at] as TraceNode); // safe cast: the index is in range
   }
 }
 
-/** From the worst on. */
+/** States from worst to best. */
 const ranks: readonly TraceState[] = [
   ...(["unknown", "dead-lettered", "set-aside", "gave-up", "in-outbox"] as const),
   ...(["failed", "interrupted", "retrying", "waiting", "running"] as const),
@@ -105,8 +104,8 @@ function waitText({ state, until = "" }: TraceNode): string {
   }
 }
 
-// IDs come from logs, which anyone may write. Quoting makes each ID one shell word, and an ID with
-// a leading dash is never parsed as an option.
+// IDs come from logs, which anyone may write, so each is quoted as one shell word, and one with a
+// leading dash is never an option.
 
 function resolveCommand(module: string, id: string, end: string): string {
   const start = keelson("steps", "resolve", module);
