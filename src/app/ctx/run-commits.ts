@@ -160,7 +160,7 @@ export class RunCommits<Result> {
       if (attempt !== undefined) await this.#write(attempt, effects);
       ledger.written();
     } catch (error) {
-      if (run.commitEnd() === "unknown") ledger.uncertain();
+      if (run.isCommitUncertain()) ledger.uncertain();
       else this.#drop(ledger.failed());
       throw error;
     }

@@ -120,7 +120,7 @@ export class SpansOfRun implements RunSpans {
       signal: parts.signal,
       commit: (...given) => this.part("commit", () => parts.commit(...given)),
       commitApart: (...given) => this.part("commit", () => parts.commitApart(...given)),
-      commitEnd: () => parts.commitEnd(),
+      isCommitUncertain: () => parts.isCommitUncertain(),
       held: () => parts.held(),
       seed: () => parts.seed(),
     };

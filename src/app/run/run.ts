@@ -1,4 +1,3 @@
-import { noAnswer } from "../../parts/once/answer.ts";
 import type { Run, RunOutcome } from "../../parts/once/claimed-run.ts";
 import { createContexts } from "../ctx/context.ts";
 import { type CommitParts, RunCommits } from "../ctx/run-commits.ts";
@@ -18,7 +17,7 @@ export async function run<Result>(
   work: Work<Result>,
 ): Promise<RunOutcome<Result>> {
   const { runtime, log, signal, spans } = scope;
-  const { claim, logPrefix, answerOf = () => noAnswer } = work;
+  const { claim, logPrefix, answerOf } = work;
   const runs = runtime.runs.value ?? (await runtime.runs.open());
   const { tenantId } = scope.user;
   const given: Run<Result> = {

@@ -4,6 +4,7 @@ import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { ensureTables } from "../tables/tables.ts";
 import { itemBefore } from "./aside-item.ts";
+import { dynamoAsideStore } from "./aside-store.ts";
 import { dynamoDueJobs } from "./due-store.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
 
@@ -125,8 +126,21 @@ test("reads waiting rows in order, before a time and after a row, until they are
     await expect(dynamoOutbox(database, "elsewhere").setAside(row(3), "never", 7)).rejects.toThrow(
       "not found",
     );
+
+    const asides = dynamoAsideStore(database, "outbox");
+    await asides.putBack(aside);
+    await expect(asides.putBack(aside)).rejects.toThrow("ConditionalCheckFailed");
   } finally {
     database.destroy();
     await stack.close();
   }
+});
+
+test("a row that is in another transaction stays where it is, and the caller hears of it", async () => {
+  const busy = Object.assign(new Error("busy"), {
+    name: "TransactionCanceledException",
+    CancellationReasons: [{ Code: "None" }, { Code: "TransactionConflict" }],
+  });
+  const database = { send: () => Promise.reject(busy) } as never; // the only call of setAside
+  await expect(dynamoOutbox(database, "outbox").setAside(row(1), "never", 7)).rejects.toBe(busy);
 });

@@ -116,6 +116,13 @@ test("a query that only reads configuration never needs the SDK", async () => {
   expect(calls).toEqual(Array(3).fill({ operation: "BatchGetItem", bySdk: false }));
 });
 
+test("a server with metrics reads without the SDK as well", async () => {
+  expect(
+    await ask(lambdaHandler(serve([limits], { metrics: {} }), "limits.limit.show"), "/show"),
+  ).toBe(7);
+  expect(calls).toEqual([{ operation: "BatchGetItem", bySdk: false }]);
+});
+
 test("falls back to the SDK when the store answers with an error, unnoticed by the request", async () => {
   answer = (response, operation) => {
     if (calls.length > 1) return found(response, operation);

@@ -7,7 +7,7 @@ import type { ClaimStore, TransactionItem } from "./claim-store.ts";
 import type { Claims } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
 import type { RunCommit } from "./run-commit.ts";
-import type { CommitEnd, RunKind } from "./settlement.ts";
+import type { RunKind } from "./settlement.ts";
 
 export interface OnceClaim {
   readonly kind: RunKind;
@@ -49,7 +49,8 @@ export interface RunParts {
    * is not stored. @throws the errors of {@link RunCommit.commit}.
    */
   commitApart(items: readonly TransactionItem[], own: readonly TransactionItem[]): Promise<void>;
-  commitEnd(): CommitEnd;
+  /** Whether a commit of the run has an unknown outcome. */
+  isCommitUncertain(): boolean;
   /** Returns the run's claim and its options; `undefined` if the run has no claim. */
   held(): HeldRun | undefined;
   /** Returns the seed for the IDs of the run's effects. A repeat of the run gets the same seed. */
@@ -87,8 +88,8 @@ export interface Run<Result> extends RunLog {
   readonly text?: string;
   readonly signal: AbortSignal | undefined;
   readonly work: RunWork<Result>;
-  /** Converts a result to its answer. Called more than once for a claimed write. */
-  readonly answerOf: (result: Result) => WriteAnswer;
+  /** Converts a result to its answer; called more than once. Required for a claimed write. */
+  readonly answerOf?: ((result: Result) => WriteAnswer) | undefined;
 }
 
 export interface OnceParts {

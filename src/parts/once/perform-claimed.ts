@@ -13,7 +13,7 @@ import type { HeldRun, OnceClaim, OnceParts, Run, RunOutcome, RunParts } from ".
 import type { Taken } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
 import { RunCommit, type RunCommitOptions } from "./run-commit.ts";
-import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
+import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 import { inProgress, replay, take } from "./take-claim.ts";
 
 /**
@@ -71,11 +71,8 @@ class RunInProgress<Result> implements RunParts {
     return this.#apart.commit(items, noAnswer, own);
   }
 
-  commitEnd(): CommitEnd {
-    if (this.#commit?.committed() !== undefined) return "committed";
-    return this.#commit?.isUncertain() === true || this.#apart?.isUncertain() === true
-      ? "unknown"
-      : "none";
+  isCommitUncertain(): boolean {
+    return this.#commit?.isUncertain() === true || this.#apart?.isUncertain() === true;
   }
 
   #createCommit(own: Pick<RunCommitOptions, "completes" | "cipher" | "toStored">): RunCommit {
@@ -112,7 +109,7 @@ class RunInProgress<Result> implements RunParts {
 
   /** Follows the table in `settlement.ts` until the table names an outcome. */
   async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
-    const { claim: wanted, logPrefix, log, answerOf } = this.#run;
+    const { claim: wanted, logPrefix, log } = this.#run;
     const { metrics } = this.#parts;
     const committed = this.#commit?.committed();
     const commit =
@@ -163,7 +160,7 @@ class RunInProgress<Result> implements RunParts {
           return {
             kind: "done",
             result: work.result,
-            answer: wanted?.kind === "write" ? answerOf(work.result) : undefined,
+            answer: wanted?.kind === "write" ? this.#answerOf(work.result) : undefined,
             isNoted:
               commit !== "unknown" && step.claim !== "unrecorded" && step.claim !== "unknown",
           };
@@ -191,10 +188,10 @@ class RunInProgress<Result> implements RunParts {
 
   /** Adds a write's answer, or returns the error if the answer is too large for the transport. */
   #answered(outcome: WorkOutcome<Result>): WorkOutcome<Result> {
-    const { claim, answerOf } = this.#run;
+    const { claim } = this.#run;
     if ("error" in outcome || claim?.kind !== "write") return outcome;
     const { result } = outcome;
-    const answer = answerOf(result);
+    const answer = this.#answerOf(result);
     if (isNeverReplayed(answer)) return { result, answer };
     try {
       this.#stored = storedAnswer(claim, answer);
@@ -202,6 +199,11 @@ class RunInProgress<Result> implements RunParts {
     } catch (error) {
       return { error, isRefused: true };
     }
+  }
+
+  #answerOf(result: Result): WriteAnswer {
+    // Safe cast: a claimed write has `answerOf`, and nothing else is asked for its answer.
+    return (this.#run.answerOf as NonNullable<Run<Result>["answerOf"]>)(result);
   }
 
   #endOf(outcome: WorkOutcome<Result>): WorkEnd {
