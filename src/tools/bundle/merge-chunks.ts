@@ -84,7 +84,7 @@ interface Chunks extends Grouped {
  *
  * | imported file | by a file of the same group | by other files |
  * |---|---|---|
- * | a file of a group | is bundled | becomes a module that restores the names |
+ * | a file of a group | is bundled | becomes a module that re-exports under the original names |
  * | a file of a group, by `import()` | is the group's file | is the group's file, same names |
  * | another file | stays a separate file | stays a separate file |
  */

@@ -5,7 +5,7 @@ import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.t
 
 /** Scenario that {@link crashEverywhere} interrupts at each of its store calls. */
 export interface CrashScenario<Result> extends TestAppOptions {
-  /** Prepares the app. Its calls are not interrupted. Default: no preparation. */
+  /** Prepares the app. Calls of this step are not interrupted. Default: no preparation. */
   readonly arrange?: (app: TestApp) => Promise<void>;
   /**
    * Performs the client's work. The kit retries it with the same `Idempotency-Key` if it throws a
@@ -35,13 +35,14 @@ const attempts = 5;
  * stack.
  *
  * @returns the points at which the scenario was interrupted.
- * @throws the error of `check`, with the cut in its message; Error if the scenario does not make a
+ * @throws the error of `check`, with the {@link Cut} in the message; Error if the scenario makes no
  * call, or fails five times.
  * @example
  * const cuts = await crashEverywhere(server, {
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
  *   check: async (app) => expect(await namesOf(app)).toEqual(["a.txt"]),
  * });
+ *
  *
  *
  */

@@ -1,6 +1,5 @@
 import { type SpawnOptions, spawn } from "node:child_process";
 
-/** Returns whether the installation succeeded. */
 export function npmInstall(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
