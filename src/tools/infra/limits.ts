@@ -98,11 +98,11 @@ const pseudo: Readonly<Record<string, string>> = {
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
-/** Estimates the deployed value, using names from the template. */
+/** Estimates the deployed value from the template. */
 function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
-  // Safe cast: members stay `unknown`. An object may be an intrinsic function.
+  // Safe cast: members stay `unknown`.
   const {
     Ref: name,
     "Fn::Sub": substituted,

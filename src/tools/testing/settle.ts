@@ -18,7 +18,6 @@ interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
   /** Time from which schedules are due, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly clock: TestClock;
-  /** Maximum number of steps. Default 120. */
   readonly maxSteps?: number | undefined;
 }
 

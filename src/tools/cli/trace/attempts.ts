@@ -4,7 +4,6 @@ import type { TraceAttempt } from "./node.ts";
 export interface RunSummary {
   readonly attempts: readonly Attempt[];
   readonly startMs: number | undefined;
-  /** Last attempt that was not handed back. */
   readonly last:
     | (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> })
     | undefined;

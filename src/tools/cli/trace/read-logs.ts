@@ -15,7 +15,7 @@ export interface FoundLines {
 
 export interface OpenedLogs {
   find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /** ID of the last request, without those to keelson's own handlers. */
+  /** ID of the last request that was not for keelson's own handlers. */
   lastRequest(): Promise<string | undefined>;
   close(): Promise<void>;
 }
