@@ -119,7 +119,7 @@ export async function settle(
     );
 }
 
-/** Only servers with schedules load this module. */
+/** Imports a module that only servers with schedules need. */
 async function schedulesOf({ runtime, adapters }: TestProcess): Promise<readonly Schedule[]> {
   const { createSchedules } = await import("../../app/schedules/schedules.ts");
   return createSchedules(runtime, adapters, consumeOnce);
