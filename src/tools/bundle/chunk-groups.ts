@@ -122,7 +122,7 @@ function importedBy(
   );
 }
 
-/** The hash changes with the files' contents, because their names contain hashes. */
+/** The hash changes with the files' contents, because file names contain hashes. */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);

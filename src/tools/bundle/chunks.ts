@@ -6,9 +6,9 @@ export interface ModuleFacts {
 
 export interface Chunks {
   /**
-   * Returns the file from which a cold start reads the module, if there is one. Must be called for
-   * every used module before `lazy`: SDK packages list more modules than are used, and these calls
-   * tell which are.
+   * Returns the name of the start file that contains the module, if there is one. Must be called
+   * for every used module before `lazy`: SDK packages list more modules than are used, and these
+   * calls tell which are.
    */
   readonly start: (id: string) => string | undefined;
   /**

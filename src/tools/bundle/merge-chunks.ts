@@ -25,8 +25,8 @@ export interface Bundled {
 
 /**
  * Bundles the output of the first pass again and merges files that are read together. esbuild
- * creates a file for anything that two lazy modules share and has no option to group them, and each
- * file costs a millisecond of a cold start.
+ * creates a file for anything that two lazy modules share and cannot group these files, each of
+ * which costs a millisecond of a cold start. `options` apply only to the second pass.
  */
 export async function mergeChunks(
   build: PluginBuild,
@@ -84,7 +84,7 @@ interface Chunks extends Grouped {
  *
  * | imported file | by a file of the same group | by other files |
  * |---|---|---|
- * | a file of a group | is bundled | becomes a module that restores the names |
+ * | a file of a group | is bundled | becomes a module that re-exports under the original names |
  * | a file of a group, by `import()` | is the group's file | is the group's file, same names |
  * | another file | stays a separate file | stays a separate file |
  */

@@ -15,7 +15,7 @@ export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   return kind === "anyOf" ? { anyOf: parts } : { allOf: parts };
 }
 
-/** Whether `after` rejects a caller that `before` allowed, or if that cannot be determined. */
+/** Whether `after` rejects a caller that `before` allowed; `true` if that is unknown. */
 export function isStricter(before: unknown, after: unknown): boolean {
   if (JSON.stringify(before) === JSON.stringify(after)) return false;
   const [was, is] = [ruleOf(before), ruleOf(after)];

@@ -52,6 +52,7 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
 
 interface Entries<Entry> {
   readonly key: (entry: Entry) => string;
+  /** Place of an entry. Default: kind and key. */
   readonly where?: (entry: Entry) => string;
   /** Whom a removal breaks. */
   readonly removal?: Broken;

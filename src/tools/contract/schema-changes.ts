@@ -14,7 +14,6 @@ export interface Change {
   readonly detail?: string | undefined;
 }
 
-/** Role of a schema, which decides whom its changes break. */
 type Role = "input" | "output" | "payload" | "job" | "message";
 
 /**
@@ -66,7 +65,7 @@ export function partChanges(
 }
 
 interface RoleRules {
-  /** Whether rejecting accepted values (`narrowed`) or accepting others (`widened`) breaks. */
+  /** Whether rejecting accepted values (`narrowed`) or accepting others (`widened`) is breaking. */
   readonly narrowed: boolean;
   readonly widened: boolean;
   readonly broken: Broken;

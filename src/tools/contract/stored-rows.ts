@@ -4,8 +4,8 @@ import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascad
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
 /**
- * Why a row is not read as stored: out of bounds; invalid, so the next level applies; read by no
- * key.
+ * Why a row is not read as stored: the value is out of bounds (`clamped`) or invalid (`fallback` to
+ * the next level), or no key reads the row (`ignored`).
  */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
@@ -16,7 +16,8 @@ export interface StoredVerdict {
   readonly tenantId: string | null;
   readonly verdict: Verdict;
   /**
-   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` by a function.
+   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` if a function
+   * computes it.
    */
   readonly reads: unknown;
 }

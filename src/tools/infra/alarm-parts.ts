@@ -22,6 +22,7 @@ export interface Alarm {
   readonly metric: readonly [namespace: Value, name: string];
   /** Dimensions of the metric. Default: the whole account and region. */
   readonly of?: Values;
+  /** Statistic of the metric. Default: `Sum`. */
   readonly statistic?: "Sum" | "Maximum";
   /** Breaching minutes out of the latest minutes. By default, a single failure raises no alarm. */
   readonly minutes?: readonly [above: number, of: number];

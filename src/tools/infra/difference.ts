@@ -82,7 +82,7 @@ function retypes(was: Members, is: Members): boolean {
   );
 }
 
-/** Created and deleted indexes. One with changed keys or attributes is listed as both. */
+/** Created and deleted indexes. An index with changed keys or attributes is listed as both. */
 function indexChanges(was: Members, is: Members): string[] {
   const indexesOf = (members: Members) => entriesOf(members, "GlobalSecondaryIndexes", "IndexName");
   const [old, now] = [indexesOf(was), indexesOf(is)];

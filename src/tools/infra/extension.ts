@@ -50,7 +50,7 @@ export function extended(template: Template, { part }: Extension): Template {
   return merged;
 }
 
-/** @throws Error if keelson sets one of them. */
+/** @throws Error if keelson itself sets a variable of the extension. */
 export function environmentWith(own: Values, { variables }: Extension): Values {
   const taken = Object.keys(variables).find(
     (name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET",

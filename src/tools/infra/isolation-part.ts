@@ -7,8 +7,8 @@ import { statement, tableStatements, useCustomerKey } from "./statements.ts";
 import type { Value } from "./template.ts";
 
 /**
- * Statements of the tenant role, or `undefined` if the function needs none. The role reaches rows
- * of the session's tenant, and in tables without tenants the other items of a transaction.
+ * Statements of the tenant role, or `undefined` if the function needs none. The role reaches only
+ * rows of the session's tenant, and in tables without tenants the other items of a transaction.
  */
 export function tenantStatements(
   needed: NeededFunction,

@@ -1,6 +1,6 @@
 import type { Members, Template } from "./template.ts";
 
-/** CloudFormation's limits on entries. */
+/** CloudFormation's limits on the number of entries. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
 /** CloudFormation's limits on size, in a call and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
@@ -11,7 +11,7 @@ const mostEnvironmentBytes = 4_096;
 
 export interface SizeReport {
   readonly problems: readonly string[];
-  /** Remarks on a template that cannot be deployed in the usual way. */
+  /** Remarks on a template that can be deployed, but not in the usual way. */
   readonly notes: readonly string[];
 }
 
@@ -98,11 +98,11 @@ const pseudo: Readonly<Record<string, string>> = {
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
-/** Estimates the deployed value, using names from the template. */
+/** Estimates the deployed value from the template. */
 function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
-  // Safe cast: members stay `unknown`. An object may be an intrinsic function.
+  // Safe cast: members stay `unknown`.
   const {
     Ref: name,
     "Fn::Sub": substituted,
@@ -126,7 +126,7 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   );
 }
 
-/** A parameter's default, the name of a table or a bus, or the URL of a queue. */
+/** Value of a reference: a parameter's default, a table's or bus's name, or a queue's URL. */
 function referredText(
   name: string,
   { Parameters, Resources }: Template,

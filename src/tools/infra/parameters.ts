@@ -29,6 +29,7 @@ export function nameParameter(prefix: string, stage: string, longest: number): T
   return { Parameters: { NamePrefix: given(name, description, rules) } };
 }
 
+/** Customer-managed KMS key of tables, queues and the roles that access them. */
 export const customerKeyParts: readonly TemplatePart[] = [
   arnParameter(
     "CustomerKeyArn",

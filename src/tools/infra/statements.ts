@@ -12,7 +12,7 @@ import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, type Value, type Values } from "./template.ts";
 
-/** Never allows the action or resource `*`. */
+/** IAM statement, which never allows the action or resource `*`. */
 interface Statement extends Values {
   readonly Sid: string;
 }
@@ -89,8 +89,8 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
   // The first write after a rename supersedes the former key's row, or checks that it is missing.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
-  // Claims are taken and completed (PutItem), read for a duplicate (GetItem), renewed during long
-  // runs (UpdateItem), and released after a failure (DeleteItem).
+  // Claims are taken and completed (PutItem), read for a duplicate (GetItem), renewed (UpdateItem),
+  // and released after a failure (DeleteItem).
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
   // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
@@ -99,7 +99,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   // An event is stored with the effects, after its day has been recorded. A projection records its
   // version and marks the events that it has counted.
   "keep-events": [["KeepEvents", dynamodb("BatchGetItem", "PutItem"), kept]],
-  // `ctx.events`, and the version of a projection.
+  // Reads of kept events (`ctx.events`) and of the active version of a projection.
   "read-events": [["ReadEvents", dynamodb("GetItem", "Query"), kept]],
   // A delivery or a later job is written with the effects, and deleted once sent or unscheduled.
   later: [leave],
@@ -146,7 +146,7 @@ const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
   ["write", "WriteTables", writing],
 ];
 
-/** Allows access to rows. Indexes only support queries. */
+/** Statements that allow access to rows. Indexes only support queries. */
 export function tableStatements(
   tables: NeededFunction["tables"],
   place: Pick<DataPlace, "tableArn" | "indexArn">,

@@ -24,7 +24,7 @@ export function triggerParts(
     if (calledBy === "stream")
       return mapping(name, `Dynamodb${tableId(outboxTable.name)}`, place.streamArn, ofStream);
     if (calledBy === "minute") return minuteParts(name);
-    if (calledBy === "requests") return []; // the API calls these functions
+    if (calledBy === "requests") return [];
     return [
       queueParameters,
       ...queuesOf(needs).map((queue) =>

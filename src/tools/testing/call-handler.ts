@@ -69,7 +69,6 @@ async function called(
   return bodyOf(await receiveResult(declaration, result, scope));
 }
 
-/** Returns request headers, with `X-Request-ID` if an ID is given. */
 export function headersOf(requestId: string | undefined): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;

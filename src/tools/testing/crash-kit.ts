@@ -3,9 +3,9 @@ import { leaseMs, skewMs } from "../../parts/once/claim.ts";
 import { CrashError } from "./crash-error.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 
-/** Scenario that {@link crashEverywhere} interrupts at each of its store calls. */
+/** Scenario that {@link crashEverywhere} interrupts at each of its calls to AWS. */
 export interface CrashScenario<Result> extends TestAppOptions {
-  /** Prepares the app. Its calls are not interrupted. Default: no preparation. */
+  /** Prepares the app. Calls of this step are not interrupted. Default: no preparation. */
   readonly arrange?: (app: TestApp) => Promise<void>;
   /**
    * Performs the client's work. The kit retries it with the same `Idempotency-Key` if it throws a
@@ -30,19 +30,18 @@ const attempts = 5;
 
 /**
  * Runs a scenario once without faults, then twice for each store call that it made: the process
- * crashes once before the call and once after it. After a crash, the client retries once the dead
- * process's lease has expired, and `check` decides whether the guarantee held. Each run has its own
- * stack.
+ * crashes once before the call and once after it. After a crash, the client waits until the dead
+ * process's lease has expired and retries; then `check` decides whether the guarantee held. Each
+ * run has its own stack.
  *
  * @returns the points at which the scenario was interrupted.
- * @throws the error of `check`, with the cut in its message; Error if the scenario does not make a
+ * @throws the error of `check`, with the {@link Cut} in the message; Error if the scenario makes no
  * call, or fails five times.
  * @example
  * const cuts = await crashEverywhere(server, {
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
  *   check: async (app) => expect(await namesOf(app)).toEqual(["a.txt"]),
  * });
- *
  *
  */
 export async function crashEverywhere<Result>(

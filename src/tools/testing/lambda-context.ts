@@ -17,7 +17,6 @@ export interface LambdaContextOptions {
  *
  * @example
  * await handler(event, lambdaContext({ timeoutMs: 3_000 }));
- *
  */
 export function lambdaContext(options: LambdaContextOptions = {}): Context {
   const {

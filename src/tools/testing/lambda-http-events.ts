@@ -43,7 +43,7 @@ function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
   return version2(request, rawPath, { stage, domainName, ...authorizer });
 }
 
-/** Its path stays encoded as the client sent it. */
+/** In this event, the path stays encoded as the client sent it. */
 function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
   const domainName = "test.lambda-url.us-east-1.on.aws";
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });

@@ -18,7 +18,6 @@ interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
   /** Time from which schedules are due, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly clock: TestClock;
-  /** Maximum number of steps. Default 120. */
   readonly maxSteps?: number | undefined;
 }
 
@@ -120,7 +119,7 @@ export async function settle(
     );
 }
 
-/** Only servers with schedules load this module. */
+/** Imports a module that only servers with schedules need. */
 async function schedulesOf({ runtime, adapters }: TestProcess): Promise<readonly Schedule[]> {
   const { createSchedules } = await import("../../app/schedules/schedules.ts");
   return createSchedules(runtime, adapters, consumeOnce);

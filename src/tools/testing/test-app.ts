@@ -37,7 +37,7 @@ export interface TestApp {
   fetch(path: string, options?: TestFetchOptions): Promise<Response>;
   /** Signs a token that this app accepts, using the app's clock. */
   token(caller: Caller, options?: TestTokenOptions): Promise<string>;
-  /** Calls a handler without HTTP. Returns its body or throws its typed error. */
+  /** Calls a handler without HTTP. Returns the body or throws the handler's typed error. */
   call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
   /**
    * Returns the `ctx` of a write handler that never ends: each publish or commit is stored

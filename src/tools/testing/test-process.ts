@@ -39,7 +39,6 @@ export interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-/** Time limit for closing resources. */
 const closeMs = 10_000;
 
 export async function startTestProcess(

@@ -32,7 +32,7 @@ export type KeyRingAction = (call: KeyRingCall) => Promise<void>;
 
 /** Every server knows of a change after this time: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
-/** A write that stores its response encrypted keeps it for five minutes. */
+/** A write that stores its response encrypted keeps the response for five minutes. */
 const answerRetentionMs = 310_000;
 
 export const keyRingActions = Object.freeze({

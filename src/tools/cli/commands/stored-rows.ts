@@ -23,6 +23,7 @@ export interface StoredRowsOptions {
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
   readonly progress?: CommandContext["progress"];
+  /** Maximum number of listed rows. Default 1,000. */
   readonly limit?: number;
 }
 

@@ -9,6 +9,7 @@ export interface Outcome {
 
 export interface Check {
   readonly name: string;
+  /** @throws CallError if a call fails. */
   run(): Promise<Outcome>;
 }
 

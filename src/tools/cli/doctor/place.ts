@@ -5,7 +5,6 @@ import { tableMode } from "../../../hosts/container/adapters.ts";
 import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 
-/** Service names of the AWS CLI. */
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
 export interface Place {

@@ -1,12 +1,11 @@
 import { type SpawnOptions, spawn } from "node:child_process";
 
-/** Returns whether the installation succeeded. */
 export function npmInstall(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<boolean> {
-  // npm's output goes to stderr, because stdout is for the command's own. On Windows, npm is a
-  // batch file, which only a shell runs.
+  // npm's output goes to stderr, because stdout is for the command's own output. On Windows, npm is
+  // a batch file, which only a shell runs.
   const options: SpawnOptions = {
     cwd: folder,
     env,

@@ -11,7 +11,9 @@ export interface CommandContext {
   readonly complain: (line: string) => void;
   /** Replaces the progress text; `""` clears it. Absent without a terminal. */
   readonly progress?: ((text: string) => void) | undefined;
-  /** Signal that aborts when the user stops the command, which then ends after its current step. */
+  /**
+   * Returns a signal that aborts when the user stops the command. It ends after its current step.
+   */
   readonly stopping?: () => AbortSignal;
   readonly wait: (ms: number) => Promise<void>;
   /** Asks a question. Absent without a terminal. */

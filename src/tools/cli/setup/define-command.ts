@@ -24,7 +24,6 @@ export type ValuesOf<Declared extends Flags> = ReturnType<
 export type RunCommand = (args: readonly string[], context: CommandContext) => Promise<number>;
 
 interface Command<Declared extends Flags> {
-  /** Printed for `--help`, and after the error message of wrong usage. */
   readonly usage: string;
   readonly flags: Declared;
   readonly allowNegative?: boolean;

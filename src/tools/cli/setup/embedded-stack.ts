@@ -39,9 +39,7 @@ export async function onItsStack<Result>(
   }
 }
 
-/**
- * Decides as the container does. Returns `undefined` if the server does not use the embedded stack.
- */
+/** Directory of the embedded stack, if the server's container would start that stack. */
 function stackDirectory(
   env: Variables,
   server: Parameters<typeof onItsStack>[1],

@@ -4,7 +4,6 @@ import type { TraceAttempt } from "./node.ts";
 export interface RunSummary {
   readonly attempts: readonly Attempt[];
   readonly startMs: number | undefined;
-  /** Last attempt that was not handed back. */
   readonly last:
     | (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> })
     | undefined;
@@ -16,7 +15,7 @@ export interface Attempt
   readonly endMs: number;
 }
 
-/** `lines` must be in chronological order. */
+/** Summarizes a run's attempts from its lines, which must be in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
   // `next`, the first line after a failure, starts a new attempt if no line ends the failed one.

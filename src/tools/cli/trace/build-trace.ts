@@ -26,7 +26,6 @@ export interface TraceParts {
   readonly id: string;
   readonly lines: readonly TraceLine[];
   readonly facts: TableFacts;
-  /** Consumers by event type. */
   readonly consumers: ReadonlyMap<string, readonly { readonly name: string }[]>;
   readonly nowMs: number;
 }
@@ -179,7 +178,7 @@ class Building {
     };
   }
 
-  /** A job's row tells only the due time, so it is not used. */
+  /** Uses the rows of events only, because a job's row holds the due time. */
   #beginOf(subject: Subject): number | undefined {
     const row = this.#parts.facts.rows.get(subject.id);
     return firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);

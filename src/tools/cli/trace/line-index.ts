@@ -11,6 +11,7 @@ export interface Origin {
   readonly lines: TraceLine[];
 }
 
+/** Event, job or delivery in the logs or tables. */
 export interface Subject {
   readonly id: string;
   /** `undefined` if lines name the subject only as a cause. */

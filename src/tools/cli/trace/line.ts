@@ -12,9 +12,9 @@ export interface TraceLine extends Texts, Numbers {
 type Texts = { readonly [Name in (typeof textFields)[number]]?: string };
 type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
-/** IDs have at most 128 characters. */
+/** Longer than any ID: IDs have at most 128 characters. */
 const longestText = 256;
-/** 31 years and some 250,000 years, whose sum still fits in a Date. */
+/** Largest duration (31 years) and time (some 250,000 years). Their sum still fits in a Date. */
 const [longestMs, farthestMs] = [1e12, 8e15];
 const mostLeft = 200;
 

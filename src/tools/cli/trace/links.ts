@@ -97,7 +97,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
 }
 
-/** Adds lines that a request wrote before its tenant was known to the lines with the tenant. */
+/** Joins the lines that a request wrote before and after its tenant was known. */
 function merged(given: TraceIndex["origins"]): {
   origins: Map<string, Origin>;
   aliases: ReadonlyMap<string, string>;

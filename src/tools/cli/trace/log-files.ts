@@ -13,7 +13,7 @@ export interface LogFiles {
     take: (line: string) => void,
     show: (bytes: number) => void,
   ): Promise<void>;
-  /** The first line of each file's end can be incomplete. */
+  /** Returns the last lines of each file. The first of them can be incomplete. */
   lastLines(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
     for (const path of paths) {
       let from = path;
       if (path === "-" && stdin !== undefined) {
-        // Standard input is read several times, from a file rather than from memory.
+        // Standard input is read several times, so it is copied to a file instead of memory.
         spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
         from = join(spool, "stdin");
         await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));

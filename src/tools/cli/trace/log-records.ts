@@ -16,9 +16,9 @@ const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "eve
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Returns the records in a line of a log. Ignores the text around records: a time and a stream name
- * (`aws logs tail`), a container name (`kubectl logs --prefix`, `docker compose logs`), a
- * collector's own JSON, a line of AWS CLI output, a cell of a CSV file. Never throws.
+ * Returns the records in a line of a log. Ignores the text around records: time and stream
+ * (`aws logs tail`), container (`kubectl logs --prefix`, `docker compose logs`), a collector's own
+ * JSON, AWS CLI output, a CSV cell. Never throws.
  */
 export function recordsOf(line: string): LineRecords {
   const records = read(line, 0);

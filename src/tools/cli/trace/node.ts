@@ -78,7 +78,6 @@ interface NodeFields extends Omit<AttemptFields, "attempt"> {
   queue: string;
   tenantId: string;
   traceId: string;
-  /** Whether the tables confirm `state`. */
   confirmed: true;
   /** The logs lack the nodes between this node and its parent. */
   indirect: true;

@@ -15,7 +15,7 @@ export interface FoundLines {
 
 export interface OpenedLogs {
   find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /** ID of the last request that keelson's own handlers did not answer. */
+  /** ID of the last request that was not for keelson's own handlers. */
   lastRequest(): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ async function findLines(
       }
     };
     await files.each(anyOf(texts), take, showing(number));
-    // Not a sum, because each pass finds the previous pass's lines again.
+    // Not added up, because each pass finds the lines of the previous pass again.
     leftOut = Math.max(leftOut, missed);
   };
   await pass(1, new Set([id]), (line) => idsOf(line).includes(id));

@@ -51,7 +51,7 @@ export function jobState(
     return { state: "waiting", until, reason: left?.reason, confirmed };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
-  // No process sends a job early, so a missing row before the due time means unscheduled.
+  // No process sends a job early, so one without a row before its due time was unscheduled.
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 

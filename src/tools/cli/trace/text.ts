@@ -51,7 +51,6 @@ function treeLines(root: TraceNode): string[] {
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
-  // Rows beyond the limit are not printed.
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
   // The reason is printed once, at the attempt.

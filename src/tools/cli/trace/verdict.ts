@@ -104,8 +104,7 @@ function waitText({ state, until = "" }: TraceNode): string {
   }
 }
 
-// IDs come from logs, which anyone may write, so each is quoted as one shell word, and one with a
-// leading dash is never an option.
+// Anyone may write IDs to logs, so an ID is quoted as one shell word and never parsed as an option.
 
 function resolveCommand(module: string, id: string, end: string): string {
   const start = keelson("steps", "resolve", module);
