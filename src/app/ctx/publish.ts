@@ -54,9 +54,9 @@ async function keepEvent(
 }
 
 /**
- * Returns the ID of an event. It is random if the event is kept and no message caused the run: a
- * kept event must stay unique until it expires, but a client may reuse its key once the claim has
- * expired. A message keeps its ID across redeliveries, so the event's ID is derived.
+ * Returns the ID of an event, derived from the run, so that a repeat of the run gets the same ID.
+ * A kept event of a run that no message caused gets a random ID: a client may reuse its idempotency
+ * key once the claim has expired, while the event is still kept.
  */
 function idOfEvent(run: EffectRun, type: string, isKept: boolean): string {
   const { causedBy, origRequestId } = run.cause;

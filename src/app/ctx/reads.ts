@@ -47,7 +47,8 @@ export function readConfig<Value>(
     return Promise.reject(new Error(what));
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  // Safe cast: a synchronously resolved value is held, with the promise that all readers get.
+  // Safe cast: before the resolver returns synchronously, it stores its decision in `held`. The
+  // decision's value is one promise for all readers.
   const value =
     resolved instanceof Promise
       ? resolved.then(plainValue)

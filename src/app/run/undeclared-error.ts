@@ -77,7 +77,8 @@ function statusOf(
 ): number | undefined {
   const { errors } = declaration;
   if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
-  // Any status is expected, because the container's parser uses two more for `malformed_request`.
+  // These two codes can have any status: errors thrown with a status of their own, and requests
+  // that a host refuses.
   if (code === "pipeline_error" || code === "malformed_request") return given;
   return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
 }

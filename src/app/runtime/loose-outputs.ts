@@ -4,7 +4,7 @@ import type { Runtime } from "./runtime.ts";
 /** Maximum number of handlers in one log line, because the length of a line is bounded. */
 const namesPerLine = 100;
 
-/** Warns of handlers whose `output` schema accepts undeclared members, with their places in it. */
+/** Warns of `output` schemas that accept undeclared members, with the first place in each schema. */
 export function warnOfLooseOutputs({ log, server }: Pick<Runtime, "log" | "server">): void {
   const loose = [...server.registry.handlers.values()].flatMap(({ name, output }) => {
     const at = output === undefined ? undefined : looseAt(output);

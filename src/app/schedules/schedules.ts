@@ -28,7 +28,7 @@ interface LookOptions {
 export interface Looked {
   readonly kind:
     | "idle"
-    /** A run has failed and waits for its next attempt. */
+    /** An earlier attempt failed, and the next is not due yet. */
     | "waiting"
     | "fired"
     /** Another process is doing this run, or has done it. */

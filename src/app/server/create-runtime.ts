@@ -40,7 +40,7 @@ import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 
-/** Maximum time that a write waits for its concurrent duplicate, in milliseconds. */
+/** Default time that a concurrent duplicate waits for the first request, in milliseconds. */
 const defaultWaitMs = 10_000;
 
 type MutableRuntime = { -readonly [Name in keyof Runtime]: Runtime[Name] };

@@ -56,7 +56,10 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/** Whether tokens for other applications pass: applications share a key set, but no secret. */
+/**
+ * Whether tokens issued for other applications are accepted. Applications may share a key set
+ * (`jwks`), but not a secret.
+ */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

@@ -8,7 +8,10 @@ export interface AmbientContext {
   readonly tenantId: string | undefined;
   /** ID of the caller, `undefined` until it is identified and if it is not signed in. */
   readonly userId: string | undefined;
-  /** Aborts when the caller disconnects or the request times out. `undefined` without a signal. */
+  /**
+   * Aborts when the caller disconnects or the request times out. `undefined` in events, jobs and
+   * schedules.
+   */
   readonly signal: AbortSignal | undefined;
   /**
    * Trace of the request. Before the caller is identified, a new trace unless `trace.incoming`

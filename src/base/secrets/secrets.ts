@@ -6,7 +6,7 @@ import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
 /** Encrypts and decrypts values with a key ring that may change while the process runs. */
 export interface Secrets {
-  /** Sets the first ring, or none. `askedMs` is the time of its request. */
+  /** Sets the first ring, or none. `askedMs` is when the read of the ring started. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
    * Returns the name of the active key, from a ring at most 10 s old, because a value encrypted

@@ -22,10 +22,13 @@ export interface StackProcessOptions {
   readonly idleMs?: number | undefined;
 }
 
-/** Port of a stack that needs no attachment, or whether this process has the stack to attach to. */
+/** First message to the parent. */
 export type StackProcessMessage =
+  /** The stack runs, and the parent already counts as its user. */
   | { readonly port: number }
+  /** The parent must attach: to this process's stack, or to one that runs on the directory. */
   | { readonly isOwn: boolean }
+  /** Reason why no stack could be started. */
   | { readonly failure: string };
 
 /** Response to a parent that leaves while others use the stack. */

@@ -47,8 +47,8 @@ export function isReplay({ durable, data }: Invocation): boolean {
 }
 
 /**
- * Returns whether an invocation was refused, and the engine has not processed the refusal. If its
- * function runs, it is a replay that was not reported to the layer.
+ * Returns whether an invocation was refused, and the engine has not processed the refusal. If the
+ * engine runs the function in this state, the invocation is a replay.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;

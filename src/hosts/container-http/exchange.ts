@@ -23,8 +23,8 @@ interface Place {
 
 /**
  * HTTP/1.1 request and its response. An object with methods instead of closures: a dozen functions
- * per request, each retaining what it uses, took a tenth of the request's time (`http-no-log` in
- * `bench/results.json`).
+ * per request, each retaining what it uses, took a tenth of the request's time (measured by the
+ * benchmark `http-no-log`).
  */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";

@@ -159,8 +159,8 @@ const hopHeaders = [
 /** Returns a function that tells, once a stream is closed, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
   const { session } = stream; // kept, because a closed stream has no session
-  // `writableFinished` is not enough: Node closes the stream of a request with a body before it
-  // reports that the end of the response was taken.
+  // `writableFinished` is not enough: for a request with a body, Node closes the stream before it
+  // sets it.
   return () =>
     stream.rstCode === noError &&
     (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));

@@ -196,7 +196,10 @@ async function setAside(
   return { ...nothing, setAside: 1 };
 }
 
-/** Returns the time of a row, in epoch milliseconds. */
+/**
+ * Returns the time at the start of the sort key, in epoch milliseconds: when an event was written,
+ * or when a job is due.
+ */
 function timeOf({ sort }: OutboxRow): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

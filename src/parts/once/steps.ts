@@ -162,7 +162,8 @@ export class Steps {
           throw fenced();
         }
         const record = started === "taken" ? await store.read(place) : undefined;
-        // If the record has changed in the meantime, another attempt follows.
+        // Otherwise, the start conflicted with another write, or the record allows the call by now:
+        // the loop tries again.
         if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call")
           return record;
       } catch (error) {

@@ -76,7 +76,8 @@ async function extend(
   nowMs: number,
 ): Promise<void> {
   const { key, retentionMs, hasReusableKey = false } = claim;
-  // Otherwise hourly repeats under a reusable key would extend the claim forever, and do nothing.
+  // Otherwise, a delivery repeated every hour under a reusable key would extend the claim each time
+  // and never be sent again.
   if (hasReusableKey) return;
   const expiresAt = expiry(nowMs, retentionMs);
   // Most duplicates arrive within seconds, so they cost no write.

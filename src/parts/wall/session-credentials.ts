@@ -44,7 +44,7 @@ interface Session {
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();
 
-  /** @throws the error of `assume`; the same error for one second. */
+  /** @throws the error of `assume`, which is not called again for one second after a failure. */
   return async (tag: SessionTag): Promise<SessionCredentials> => {
     const session = usedLast(`${tag.key}=${tag.value}`);
     const nowMs = clock.now();

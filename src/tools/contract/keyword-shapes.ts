@@ -18,7 +18,10 @@ type Range = Pick<Ranged, "least" | "most">;
 
 export const allTypes: readonly string[] = "null boolean number string array object".split(" ");
 
-/** Returns the shapes of these types, without references and keywords that combine schemas. */
+/**
+ * Returns the shapes that a schema allows for these types. Ignores references and keywords that
+ * combine schemas.
+ */
 export function shapesOfTypes(
   types: readonly string[],
   node: JsonSchema,

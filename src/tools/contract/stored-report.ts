@@ -22,7 +22,7 @@ import {
 } from "./stored-rows.ts";
 
 export interface StoredReport {
-  /** Rows that are not read as stored, up to the limit. */
+  /** Rows whose stored value is not the value that applies, up to the limit. */
   readonly stored: readonly StoredVerdict[];
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;

@@ -92,7 +92,8 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   // Claims are taken and completed (PutItem), read for a duplicate (GetItem), renewed (UpdateItem),
   // and released after a failure (DeleteItem).
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
-  // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
+  // `ctx.step`, and responses with cookies, which are never stored: a transaction checks the claim
+  // without completing it.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
   // `ctx.publish`: the event is written with the effects and deleted after dispatch.
   publish: [leave, putEvents],

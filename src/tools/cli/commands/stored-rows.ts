@@ -18,7 +18,10 @@ import type { CommandContext } from "../setup/command-context.ts";
 
 export interface StoredRowsOptions {
   readonly server: DeclaredServer;
-  /** For keys that were encrypted in the lock, the report omits the value read instead. */
+  /**
+   * Keys of the contract's lock. For a key that was encrypted there, the report shows `(secret)`
+   * instead of the value that applies.
+   */
   readonly locked: readonly LockedKey[];
   readonly env: CommandContext["env"];
   readonly clock?: Clock;

@@ -11,7 +11,7 @@ export interface Place {
   readonly service: ServiceName;
   /** Endpoint without credentials. */
   readonly shown: string;
-  /** An emulator may not support every feature. */
+  /** Whether the endpoint is an emulator, which may not support every feature. */
   readonly isEmulator: boolean;
   readonly options: ReturnType<typeof clientOptions> & {
     readonly maxAttempts: number;

@@ -12,7 +12,10 @@ export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" 
   readonly commands: readonly string[];
 }
 
-/** A node is stuck if overdue by two sweeps of the outbox, or the longest visibility timeout. */
+/**
+ * Time after which an overdue node counts as stuck: one that waits in the outbox or for its due
+ * time, and one that its queue redelivers.
+ */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
 interface Looking {
