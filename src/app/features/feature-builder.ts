@@ -53,7 +53,7 @@ export interface FeatureBuilder<Name extends string = string> {
     const Operation extends string,
     Input extends StandardSchemaV1,
     Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Output>, // the type that editors complete
+    const Result = Awaitable<Output>, // what an editor completes
     Rule extends AccessRule = AccessRule,
     Sent = Output,
   >(
