@@ -3,6 +3,7 @@ import { isTracerRegistered } from "../../src/app/observe/traced-runs.ts";
 
 // Files that share a process do not share what they stubbed: at its end each puts back what it found.
 
+const variables = process.env;
 const env = { ...process.env };
 const directory = process.cwd();
 
@@ -13,6 +14,8 @@ afterAll(() => {
   vi.unstubAllEnvs();
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
   Object.assign(process.env, env);
+  // Vitest deletes a stubbed variable from the object that it found first.
+  if (process.env !== variables) throw new Error("the tests of this file replaced process.env");
   if (process.cwd() !== directory)
     throw new Error(`the tests of this file left the process in ${process.cwd()}`);
   if (isTracerRegistered()) throw new Error("the tests of this file left a tracer registered");

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../app/server/server.ts";
@@ -90,18 +90,11 @@ describe("the template of a server's data", () => {
 
   test("is the same text for the same server, whatever the environment variables", () => {
     const text = templateText(templateOf([plates, mourners]));
-    const { env } = process;
-    try {
-      process.env = {
-        ...env,
-        KEELSON_TABLE_PLATES: "others",
-        KEELSON_EVENT_QUEUE: "another",
-        AWS_REGION: "eu-west-1",
-      };
-      expect(templateText(templateOf([plates, mourners]))).toBe(text);
-    } finally {
-      process.env = env;
-    }
+    vi.stubEnv("KEELSON_TABLE_PLATES", "others");
+    vi.stubEnv("KEELSON_EVENT_QUEUE", "another");
+    vi.stubEnv("AWS_REGION", "eu-west-1");
+    expect(templateText(templateOf([plates, mourners]))).toBe(text);
+    vi.unstubAllEnvs();
     expect(text.endsWith("}\n")).toBe(true);
   });
 

@@ -1,6 +1,6 @@
 import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { defineFeature } from "../../app/features/feature.ts";
@@ -294,8 +294,8 @@ describe("a test app", () => {
   });
 
   test("shares its stack with a Lambda handler", async () => {
-    const saved = { ...process.env };
-    Object.assign(process.env, app.env, { LOG_LEVEL: "ERROR" });
+    for (const [name, value] of Object.entries({ ...app.env, LOG_LEVEL: "ERROR" }))
+      vi.stubEnv(name, value);
     try {
       await app.call("notes.note.create", { text: "shared" }, { as: ann });
       const http = lambdaHttp(buildServer({ features: [notes] }));
@@ -317,7 +317,7 @@ describe("a test app", () => {
       };
       expect([statusCode, JSON.parse(body).theme]).toEqual([200, "dark"]);
     } finally {
-      process.env = saved;
+      vi.unstubAllEnvs();
     }
   });
 
