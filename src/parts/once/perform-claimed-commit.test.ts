@@ -82,6 +82,20 @@ describe("a commit", () => {
     expect(failed.given["release"]).toBeUndefined();
   });
 
+  test("with an unknown outcome leaves a message to be completed, and is counted once", async () => {
+    const { perform, calls, counted } = stage({ kind: "message", says: unknown });
+    const outcome = await perform(async ({ commit }) => {
+      await commit([put], answer("committed")).catch(() => undefined);
+      return answer("returned");
+    });
+    expect(outcome).toMatchObject({ kind: "done", isNoted: false });
+    expect(calls.slice(-3)).toEqual(["stop", "complete", "stop"]);
+    expect(counted()).toEqual({
+      "keelson.claims message taken": 1,
+      "keelson.claims message unknown": 1,
+    });
+  });
+
   test("apart from the answer needs the claim, which the run completes afterwards", async () => {
     const own = { Put: { n: 2 } };
     const apart = stage();

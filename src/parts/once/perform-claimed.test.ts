@@ -67,7 +67,8 @@ describe("a write", () => {
 
   test("whose answer is an error or sets cookies gives it, and lets the next repeat do the work", async () => {
     for (const more of [{ status: 400 }, { cookies: ["s=1"] }]) {
-      const { perform, calls, remembered } = stage();
+      const assertFits = () => refuse("what is not stored is not measured");
+      const { perform, calls, remembered } = stage({ claim: { assertFits } });
       const own = answer("one", more);
       const outcome = { kind: "done", result: own, answer: own, isNoted: true };
       expect(await perform(async () => own)).toEqual(outcome);
