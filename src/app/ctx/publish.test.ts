@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type RecordedOptions, recordedRun } from "../../../test/support/recorded-run.ts";
+import { derivedId } from "../../parts/once/derived-id.ts";
+import { EffectLedger } from "./effect-ledger.ts";
+import type { EffectRun, HeldEffect } from "./effect-run.ts";
+import { publish } from "./publish.ts";
+
+const payload = z.object({ n: z.number() });
+const ofRequest = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
+const ofMessage = { ...ofRequest, causedBy: "m1" };
+
+function publishing(options: RecordedOptions = {}, cause: EffectRun["cause"] = ofRequest) {
+  const kept: unknown[][] = [];
+  const keep = async (...given: unknown[]) => {
+    kept.push(given);
+    return { Kept: kept.length };
+  };
+  const store = { value: { keep } };
+  const { did, parts } = recordedRun({
+    events: { "note.written": { schema: payload }, "note.kept": { keptDays: 3 } },
+    adapters: { keptEvents: store },
+    ...options,
+  });
+  const ledger = new EffectLedger<HeldEffect>(false);
+  const run: EffectRun = { ...parts, cause, ledger };
+  const ids = () => did.filter(([what]) => what === "named").map(([, id]) => id);
+  return { run, ledger, kept, keep, ids };
+}
+
+const written = derivedId("seed", "event", "note.written", 0);
+
+describe("ctx.publish", () => {
+  test("holds the event for the commit, with its cause, proof and trace in its row", async () => {
+    const { run, ledger } = publishing();
+    await publish(run, "handler", "note.written", { n: 1 });
+
+    const [effect, ...others] = ledger.seal();
+    expect(others).toEqual([]);
+    expect(effect).toMatchObject({ kind: "event", name: "note.written", kept: undefined });
+    expect(effect?.row).toMatchObject({
+      eventId: written,
+      type: "note.written",
+      tenantId: "acme",
+    });
+    expect(JSON.parse(effect?.row.text ?? "")).toEqual({
+      kind: "shared",
+      type: "note.written",
+      eventId: written,
+      payload: { n: 1, requestId: "r1" },
+      ...ofRequest,
+      proof: { key: "k1", mac: "mac" },
+      trace: { traceparent: "00-trace" },
+    });
+  });
+
+  test("names the event on the span of the call", async () => {
+    const { run, ids } = publishing();
+    await publish(run, "handler", "note.written", { n: 1 });
+    expect(ids()).toEqual([written]);
+  });
+
+  test("sends the payload as it was given, not as its schema returns it", async () => {
+    const schema = z.object({ n: z.number().transform(String) });
+    const { run, ledger } = publishing({ events: { "note.written": { schema } } });
+    await publish(run, "handler", "note.written", { n: 1, at: new Date(0) });
+    expect(JSON.parse(ledger.seal()[0]?.row.text ?? "").payload).toEqual({
+      n: 1,
+      at: "1970-01-01T00:00:00.000Z",
+      requestId: "r1",
+    });
+  });
+
+  test("gives each event of a type its own ID, and a repeat of the run the same ones", async () => {
+    const [first, second] = [publishing(), publishing()];
+    for (const { run } of [first, second]) {
+      await publish(run, "handler", "note.written", { n: 1 });
+      await publish(run, "handler", "note.written", { n: 1 });
+    }
+    expect(first.ids()).toEqual([written, derivedId("seed", "event", "note.written", 1)]);
+    expect(second.ids()).toEqual(first.ids());
+  });
+
+  test.each([
+    [
+      "an undeclared event",
+      "note.lost",
+      {},
+      "no feature of this server declares the event note.lost; declare it with r.event",
+    ],
+    [
+      "a payload that does not fit",
+      "note.written",
+      { n: "1" },
+      /^ctx.publish: the payload of note.written does not fit its schema \(n: /,
+    ],
+    [
+      "a payload that is no object",
+      "note.kept",
+      7,
+      "ctx.publish: the payload of note.kept is not an object",
+    ],
+    ["keelson's own member", "note.kept", { requestId: "mine" }, 'has a "requestId"'],
+  ])("refuses %s and holds nothing", async (_, type, given, message) => {
+    const { run, ledger, kept } = publishing();
+    await expect(publish(run, "handler", type, given)).rejects.toThrow(message);
+    expect([ledger.isEmpty, kept]).toEqual([true, []]);
+  });
+
+  test("is refused once the run commits, except in its hooks", async () => {
+    const { run, ledger } = publishing();
+    ledger.begin("handler");
+    ledger.join();
+    await expect(publish(run, "handler", "note.written", { n: 1 })).rejects.toThrow(
+      "ctx.publish: the run is committing; publish before ctx.commit",
+    );
+    await publish(run, "hook", "note.written", { n: 2 });
+    expect(ledger.seal()).toHaveLength(1);
+  });
+
+  test("belongs to the attempt in which it was called, even if it ends in the next one", async () => {
+    const { run, ledger } = publishing();
+    const late = publish(run, "handler", "note.written", { n: 1 });
+    ledger.failed();
+    await late;
+    expect(ledger.isEmpty).toBe(true);
+  });
+});
+
+describe("a kept event", () => {
+  test("is stored with its content, its days and its trace, next to its row", async () => {
+    const { run, ledger, kept } = publishing();
+    await publish(run, "handler", "note.kept", { n: 1 });
+
+    const [effect] = ledger.seal();
+    expect(effect?.kept).toEqual({ Kept: 1 });
+    const event = { type: "note.kept", eventId: effect?.row.eventId, payload: { n: 1 } };
+    expect(kept).toEqual([
+      [{ kind: "shared", ...event, ...ofRequest }, 3, { traceparent: "00-trace" }],
+    ]);
+  });
+
+  test("opens its store unless it is open already", async () => {
+    let opened = 0;
+    const { run, ledger, keep } = publishing();
+    const open = async () => {
+      opened += 1;
+      return { keep };
+    };
+    const { run: closed } = publishing({ adapters: { keptEvents: { value: undefined, open } } });
+    await publish({ ...run, adapters: closed.adapters }, "handler", "note.kept", {});
+    expect(opened).toBe(1);
+    expect(ledger.seal()[0]?.kept).toEqual({ Kept: 1 });
+    await publish(publishing().run, "handler", "note.kept", {}); // `value` needs no `open`
+  });
+
+  test("of a request gets an ID that a reuse of its idempotency key does not repeat", async () => {
+    const { run, ids } = publishing();
+    await publish(run, "handler", "note.kept", {});
+    await publish(run, "handler", "note.kept", {});
+    expect(new Set([...ids(), derivedId("seed", "event", "note.kept", 0)]).size).toBe(3);
+    for (const id of ids()) expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-/); // random
+  });
+
+  test("of a message gets the same ID when the message is received again", async () => {
+    const { run, ids } = publishing({}, ofMessage);
+    await publish(run, "handler", "note.kept", {});
+    expect(ids()).toEqual([derivedId("seed", "event", "note.kept", 0)]);
+  });
+});
