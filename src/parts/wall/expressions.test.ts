@@ -17,6 +17,7 @@ test.each<[string, unknown[]]>([
   ["SET a = (if_not_exists(a, :zero) + :one), b = :b", [set("a"), set("b", ":b")]],
   ["SET a.b[0].#c = :a", [set("a", ":a", true)]],
   ["SET a[1] = :a", [set("a", ":a", true)]],
+  ["SET a[10][205] = :a", [set("a", ":a", true)]],
   [
     "REMOVE a, b.c",
     [
@@ -107,6 +108,40 @@ test.each([
   expect(parseKeyCondition(text)).toBeUndefined();
 });
 
+test.each([
+  "(",
+  "()",
+  "(pk = :pk]",
+  "(pk = :pk AND",
+  "((pk = :pk) sk",
+  "(pk = :pk sk",
+  "foo(pk, :a)",
+  "Begins_with(pk, :a)",
+  "begins_with",
+  "begins_with(",
+  "begins_with(pk = :a)",
+  "begins_with(pk, :a]",
+  "begins_with(pk, :a, :b)",
+  "begins_with pk, :a)",
+  "begins_with = pk, :a)",
+  "pk BETWEEN",
+  "pk BETWEEN :a",
+  "pk BETWEEN :a AND",
+  "pk = :pk AND pk BETWEEN :a",
+  // An AND that stands where a name does joins no conditions.
+  "(AND BETWEEN = :a)",
+  "(AND = = :a)",
+])("refuses to parse the malformed key condition %j", (text) => {
+  expect(parseKeyCondition(text)).toBeUndefined();
+});
+
+test("a function's or an operator's word without its operands is a name", () => {
+  expect(parseKeyCondition("begins_with = :a AND between < :b")).toEqual([
+    { name: "begins_with", value: ":a" },
+    { name: "between", value: undefined },
+  ]);
+});
+
 test("takes expressions as long as DynamoDB does", () => {
   const update = (length: number) => `SET ${"a".repeat(length - "SET  = :a".length)} = :a`;
   expect(parseUpdate(update(4_096))).toHaveLength(1);
@@ -137,7 +172,14 @@ test.each(["pk =:a", " pk=:a ", "pk\n=\t:a\r\f", "((pk = :a))", "(pk) = :a"])(
 
 test.each([
   "SET a[x] = :a",
+  "SET a[x0] = :a",
+  "SET a[#0] = :a",
+  "SET a[:0] = :a",
   "SET a[0 = :a",
+  "SET a[0 = = :a",
+  "SET a[0[ = :a",
+  "SET a.0] = :a",
+  "SET a,0] = :a",
   "SET a.0 = :a",
   "SET a. = :a",
   "SET a = :a REMOVE",

@@ -148,6 +148,13 @@ describe("the check of a query", () => {
     },
   );
 
+  test("refuses a range of keys, whatever other values the command has", () => {
+    const values = { ":pk": "acme/1", undefined: "acme/1", "": "acme/1" };
+    expect(query({ KeyConditionExpression: "pk > :pk", ExpressionAttributeValues: values })).toBe(
+      foreign("pk"),
+    );
+  });
+
   test("refuses a second condition that leaves the tenant, in either order", () => {
     expect(query({ KeyConditionExpression: "pk = :pk AND pk > :pk" })).toBe(foreign("pk"));
     expect(query({ KeyConditionExpression: "pk > :pk AND pk = :pk" })).toBe(foreign("pk"));

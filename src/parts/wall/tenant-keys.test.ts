@@ -19,6 +19,10 @@ test("the partition key begins with the encoded tenant, the sort key does not", 
 
 test("a sort key that leads an index begins with the tenant, too", () => {
   expect(tenantKey(turned, "acme", "1", "x")).toEqual({ pk: "acme/1", sk: "acme/x" });
+  const both = { ...files, indexes: [...files.indexes, ...turned.indexes] };
+  expect(tenantKey(both, "acme", "1", "x")).toEqual({ pk: "acme/1", sk: "acme/x" });
+  const none = { ...files, indexes: [] };
+  expect(tenantKey(none, "acme", "1", "x")).toEqual({ pk: "acme/1", sk: "x" });
 });
 
 test("a value of an index begins with the tenant", () => {

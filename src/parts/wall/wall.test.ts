@@ -87,6 +87,16 @@ test("refuses, logs and counts a command for another tenant's rows", async () =>
   expect(record.mock.calls).toEqual([["keelson.wall.hits", 1]]);
 });
 
+test("refuses a command the same way where nothing is counted", async () => {
+  const log = { error: vi.fn() };
+  const wall = createWall(tables);
+  const foreign = get("t-files", { pk: "globex/1" });
+  await expect(
+    send((stack) => wall.stackFor(stack, { tenantId: "acme", log }), "GetItemCommand", foreign),
+  ).rejects.toBeInstanceOf(AccessDeniedError);
+  expect(log.error).toHaveBeenCalledOnce();
+});
+
 test("names no table if the command has none", async () => {
   const { sendAs, log } = setup();
   await expect(sendAs("acme", "ExecuteStatementCommand", {})).rejects.toMatchObject({
@@ -174,7 +184,9 @@ test("refuses a commit of another tenant's items, and of items that it cannot re
     table: "files",
     reason,
   });
-  for (const unreadable of ["text", null, ["list"], 1]) {
+  // A list stays one where it has an action's name, too.
+  const named = Object.assign([], { Put: { TableName: "t-files", Item: { pk: "acme/1" } } });
+  for (const unreadable of ["text", null, ["list"], 1, named]) {
     expect(failureOf(() => wall.checkItems([unreadable], caller("acme")))).toMatchObject({
       cause: { message: "ctx.commit: the command cannot be read" },
     });
