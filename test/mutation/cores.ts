@@ -91,3 +91,14 @@ export const cores: Readonly<Record<string, Core>> = {
   },
   redaction: { sources: ["base/log/redaction.ts"], tests: ["base/log/redaction.test.ts"] },
 };
+
+/**
+ * Folders of src/ whose own unit tests have to notice most changes of any of their files. Each takes ten to twenty minutes, so
+ * a run that names nothing leaves them out. Their survivors are printed, and need no reason.
+ */
+export const rooms: Readonly<Record<string, string>> = {
+  once: "parts/once",
+  run: "app/run",
+  messages: "parts/messages",
+  http: "parts/http",
+};

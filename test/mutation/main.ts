@@ -1,18 +1,18 @@
-// Mutation tests of the pure cores; run by `npm run mutate` at the root, `npm run mutate -- claim routes` for some of them,
-// with `--concurrency 1` on a machine that others use. Changes the sources in a copy, one change (a mutant) after the other, and
-// has each core's own tests notice. Prints the score of each core and fails where one is too low, where a mutant survives that
-// survivors.ts has no reason for, and where one does not that it has.
+// Mutation tests; `npm run mutate` at the root runs those of the pure cores, `npm run mutate -- claim once` those of a core and
+// of a room, with `--concurrency 1` on a machine that others use. Changes the sources in a copy, one change (a mutant) after the
+// other, and has the core's or the room's own tests notice. Prints each score and fails if one is too low. It also fails if a
+// mutant of a core survives that survivors.ts has no reason for, or one does not survive that it has.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { type Core, cores } from "./cores.ts";
+import { type Core, cores, rooms } from "./cores.ts";
 import { type Mutant, mutantsOf, type Place, type Report } from "./report.ts";
 import { survivors } from "./survivors.ts";
 
-const leastScore = 90;
+const leastScore = { core: 90, room: 85 };
 const root = join(import.meta.dirname, "../..");
 const work = join(root, ".keelson/mutation");
 const report = join(work, "report.json");
@@ -21,10 +21,11 @@ const { values, positionals: wanted } = parseArgs({
   allowPositionals: true,
   options: { concurrency: { type: "string", default: String(availableParallelism()) } },
 });
-const unknown = wanted.filter((name) => !Object.hasOwn(cores, name));
+const names = Object.keys({ ...cores, ...rooms });
+const unknown = wanted.filter((name) => !names.includes(name));
 if (unknown.length > 0) {
   console.error(
-    `There is no core ${unknown.join(", ")}; name some of ${Object.keys(cores).join(", ")}, or none for all`,
+    `There is no ${unknown.join(", ")}; name some of ${names.join(", ")}, or none for all cores`,
   );
   process.exit(2);
 }
@@ -52,6 +53,9 @@ let count = 0;
 for (const [name, core] of Object.entries(cores)) {
   if (wanted.length === 0 || wanted.includes(name)) count += hold(name, core);
 }
+for (const [name, folder] of Object.entries(rooms)) {
+  if (wanted.includes(name)) count += measureRoom(name, folder);
+}
 console.log(`${count} mutants in ${secondsSince(began)} s`);
 
 /** Holds a core to its score and to survivors.ts; gives the number of its mutants. */
@@ -61,15 +65,8 @@ function hold(name: string, core: Core): number {
   );
   if (missing.length > 0)
     return fail(`${name}: no file is ${missing.join(", ")}; correct cores.ts`);
-  const coreBegan = Date.now();
-  const mutants = mutate(core);
-  if (mutants === undefined) return fail(`${name}: its mutants could not be run`);
+  const mutants = mutate(name, core, leastScore.core);
   const alive = mutants.filter(({ survived }) => survived);
-  const late = mutants.filter(({ status }) => status === "Timeout");
-  const score = 100 * (1 - alive.length / mutants.length);
-  const found = `${score.toFixed(1)} % of ${mutants.length} mutants, ${alive.length} survive, ${late.length} ran out of time`;
-  console.log(`${name}: ${found} (${secondsSince(coreBegan)} s)`);
-  if (!(score >= leastScore)) fail(`${name}: the score is below ${leastScore} %`);
   for (const mutant of alive) {
     if (!known.some((place) => isSame(place, mutant)))
       fail(`${mutant.at} survives without a reason: ${textOf(mutant)}`);
@@ -82,8 +79,42 @@ function hold(name: string, core: Core): number {
   return mutants.length;
 }
 
+/** Holds all files of a folder to the score of rooms and prints the survivors; gives the number of its mutants. */
+function measureRoom(name: string, folder: string): number {
+  const files = globSync(`${folder}/*.ts`, { cwd: join(root, "src") });
+  const isTest = (path: string) => path.endsWith(".test.ts");
+  const mutants = mutate(
+    name,
+    {
+      sources: files.filter((path) => !isTest(path)),
+      tests: files.filter((path) => isTest(path) && !path.endsWith(".system.test.ts")),
+    },
+    leastScore.room,
+  );
+  for (const mutant of mutants)
+    if (mutant.survived) console.log(`  ${mutant.at} ${mutant.status}: ${textOf(mutant)}`);
+  return mutants.length;
+}
+
+/** Runs the mutants and prints their score; none where Stryker failed, which says why. */
+function mutate(name: string, core: Core, least: number): Mutant[] {
+  const coreBegan = Date.now();
+  const mutants = run(core);
+  if (mutants === undefined) {
+    fail(`${name}: its mutants could not be run`);
+    return [];
+  }
+  const alive = mutants.filter(({ survived }) => survived);
+  const late = mutants.filter(({ status }) => status === "Timeout");
+  const score = 100 * (1 - alive.length / mutants.length);
+  const found = `${score.toFixed(1)} % of ${mutants.length} mutants, ${alive.length} survive, ${late.length} ran out of time`;
+  console.log(`${name}: ${found} (${secondsSince(coreBegan)} s)`);
+  if (!(score >= least)) fail(`${name}: the score is below ${least} %`);
+  return mutants;
+}
+
 /** `undefined` where Stryker failed, which says why. */
-function mutate({ sources, tests }: Core): Mutant[] | undefined {
+function run({ sources, tests }: Core): Mutant[] | undefined {
   rmSync(report, { force: true });
   const stryker = join(import.meta.dirname, "node_modules/@stryker-mutator/core/bin/stryker.js");
   const files = (paths: readonly string[]) => paths.map((path) => `src/${path}`).join();
