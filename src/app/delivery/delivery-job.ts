@@ -1,5 +1,4 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
-import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 
@@ -20,6 +19,7 @@ export function createDeliveryJob(
       const declaration = channels.get(channel);
       // Not a `PermanentError`, because another version of the application may have the channel.
       if (declaration === undefined) throw new Error(`there is no channel ${channel}`);
+      const { checkPayload } = await import("../../parts/messages/envelope.ts");
       const refuse = (problems: string) =>
         new PermanentError(`the message does not fit the channel (${problems})`);
       await declaration.send(ctx, await checkPayload(declaration.input, message, refuse), {
