@@ -1,8 +1,7 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
-import { createDatabase, openDatabase } from "../clients/dynamodb.ts";
-import { findSdk } from "../clients/sdk-now.ts";
+import { createDatabase, findSdk, openDatabase } from "../clients/dynamodb.ts";
 import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";

@@ -1,6 +1,6 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import type { EventBus, Refusal } from "../../parts/messages/outbox.ts";
-import { isInstrumented } from "../clients/instrumented.ts";
+import { isInstrumented } from "../clients/client-options.ts";
 import { callFailure, entryRefusal } from "./put-events-failure.ts";
 
 const [maxEntries, maxBytes] = [10, 262_144];
@@ -28,7 +28,7 @@ export function eventBridgeBus(
   { busName, source, pause }: EventBusOptions,
 ): EventBus {
   const send = async (batch: readonly Entry[]): Promise<readonly (Refusal | undefined)[]> => {
-    const { PutEventsCommand } = await import("../clients/eventbridge-sdk.ts");
+    const { PutEventsCommand } = await import("../clients/messaging-sdk.ts");
     const { Entries = [] } = await client.send(
       new PutEventsCommand({
         Entries: batch.map(({ type, text }) => ({

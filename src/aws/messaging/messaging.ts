@@ -55,10 +55,7 @@ export async function openMessaging(
   options: MessagingOptions,
 ): Promise<Messaging> {
   const { sqsEndpoint, eventBridgeEndpoint, names, mode, ...account } = options;
-  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([
-    import("../clients/sqs-sdk.ts"),
-    import("../clients/eventbridge-sdk.ts"),
-  ]);
+  const { EventBridgeClient, SQSClient } = await import("../clients/messaging-sdk.ts");
   const sqs = new SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
   const eventBridge = new EventBridgeClient(
     clientOptions({ ...account, endpoint: eventBridgeEndpoint }),
@@ -99,7 +96,7 @@ async function create(
   pause: Pause,
 ): Promise<void> {
   const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import(
-    "../clients/eventbridge-sdk.ts"
+    "../clients/messaging-sdk.ts"
   );
   const [events] = await Promise.all([
     createQueue(sqs, names.events),
@@ -159,7 +156,7 @@ async function createOne(
   attributes: Record<string, string>,
 ): Promise<string> {
   const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import(
-    "../clients/sqs-sdk.ts"
+    "../clients/messaging-sdk.ts"
   );
   let url: string | undefined;
   try {

@@ -217,29 +217,28 @@ describe("an SQS queue", () => {
       client.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes }));
     const { url } = await createWithDead(fresh(), 4);
     await set(url, { VisibilityTimeout: "300" });
-    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(4 * 300_000);
-    expect(await sqsQueue(client, url).redeliveryMs(400_000)).toBe(4 * 400_000);
+    expect(await sqsQueue(client, url).redeliveryMs.open()).toBe(4 * 300_000);
     await set(url, { VisibilityTimeout: "1" });
-    expect(await sqsQueue(client, url).redeliveryMs(0)).toBe(4 * 30_000); // this process hides them for longer
+    expect(await sqsQueue(client, url).redeliveryMs.open()).toBe(4 * 120_000); // a failed message waits for longer
     await set(url, { VisibilityTimeout: "43200", MessageRetentionPeriod: "86400" });
-    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(86_400_000);
+    expect(await sqsQueue(client, url).redeliveryMs.open()).toBe(86_400_000);
     const endless = await create(fresh());
     await set(endless, { MessageRetentionPeriod: "600000" });
-    expect(await sqsQueue(client, endless).redeliveryMs(120_000)).toBe(600_000_000);
+    expect(await sqsQueue(client, endless).redeliveryMs.open()).toBe(600_000_000);
   });
 
-  test("assumes the longest time and its own visibility if another SQS implementation gives no value", async () => {
+  test("assumes the longest time and the longest pause if another SQS implementation gives no value", async () => {
     const saying = (Attributes: Record<string, string>) =>
       sqsQueue(
         { send: async () => ({ Attributes }) } as unknown as SQSClient,
         "https://sqs.invalid/1/q",
       ); // nothing else is asked
-    expect(await saying({}).redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    expect(await saying({}).redeliveryMs.open()).toBe(14 * 86_400_000);
     const RedrivePolicy = JSON.stringify({
       deadLetterTargetArn: "arn:aws:sqs:::dead",
       maxReceiveCount: 3,
     });
-    expect(await saying({ RedrivePolicy }).redeliveryMs(0)).toBe(3 * 30_000);
+    expect(await saying({ RedrivePolicy }).redeliveryMs.open()).toBe(3 * 120_000);
   });
 
   test("assumes SQS's longest retention if it may not ask, and asks once", async () => {
@@ -247,7 +246,7 @@ describe("an SQS queue", () => {
     refused = "GetQueueAttributesCommand";
     asked = [];
     for (let times = 0; times < 2; times += 1)
-      expect(await queue.redeliveryMs(120_000)).toBe(14 * 86_400_000);
+      expect(await queue.redeliveryMs.open()).toBe(14 * 86_400_000);
     refused = undefined;
     expect(asked.filter((name) => name === "GetQueueAttributesCommand")).toHaveLength(1);
   });

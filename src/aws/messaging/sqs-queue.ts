@@ -1,11 +1,13 @@
 import type { Message, SQSClient } from "@aws-sdk/client-sqs";
+import { lazy } from "../../base/process/lazy.ts";
 import {
+  backoffMs,
   isOrdered,
   type MessageQueue,
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
 import { longestMessageMs } from "../../parts/once/claim.ts";
-import { isInstrumented } from "../clients/instrumented.ts";
+import { isInstrumented } from "../clients/client-options.ts";
 import { isFinalSendError } from "./send-message-failure.ts";
 
 /** Visibility timeout of received messages, in seconds. */
@@ -19,9 +21,16 @@ export function sqsQueue(
   holds?: MessageQueue["holds"],
 ): MessageQueue {
   const name = queueName(nameOrUrl);
-  const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
+  const { open: url } = lazy(async () =>
+    nameOrUrl.includes("://") ? nameOrUrl : urlOf(client, name),
+  );
   const { redrive, redeliveryMs } = redelivery(client, url);
-  const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
+  const { open: deadLetters } = lazy(async () => {
+    const arn = (await redrive())?.arn;
+    return arn === undefined
+      ? undefined
+      : { arn, url: await urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)) };
+  });
   const queue: MessageQueue = {
     name,
     isTraced: isInstrumented(client),
@@ -73,10 +82,10 @@ export function sqsQueue(
     maxReceives: async () => (await redrive())?.maxReceives,
     redeliveryMs,
     deadLetter: async ({ id, body, receipt, group }) => {
-      const dead = await redrive();
+      const dead = await deadLetters();
       if (dead === undefined) return false;
       const { SendMessageCommand } = await sdk();
-      const input = { QueueUrl: await deadUrl(dead.arn), MessageBody: body, MessageGroupId: group };
+      const input = { QueueUrl: dead.url, MessageBody: body, MessageGroupId: group };
       const ordered = isOrdered(dead.arn) ? { MessageDeduplicationId: `dead-${id}` } : {};
       await client.send(new SendMessageCommand({ ...input, ...ordered }));
       await queue.remove(receipt);
@@ -100,7 +109,7 @@ export function sqsQueue(
 }
 
 function redelivery(client: SQSClient, url: MessageQueue["url"]) {
-  const settings = once(async () => {
+  const { open: settings } = lazy(async () => {
     const { GetQueueAttributesCommand } = await sdk();
     const { Attributes = {} } = await client.send(
       new GetQueueAttributesCommand({
@@ -121,15 +130,15 @@ function redelivery(client: SQSClient, url: MessageQueue["url"]) {
       ? undefined
       : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
   };
-  const redeliveryMs = once(async (pauseMs: number) => {
+  const redeliveryMs = lazy(async () => {
     try {
       const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
       const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
       const attempts = (await redrive())?.maxReceives;
       if (attempts === undefined) return keptMs;
-      // Both timeouts may apply, because this process sets its own for each receive.
-      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
-      return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
+      // A retry waits for one of these; the timeout that `receive` sets is shorter.
+      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0) * 1_000, ...backoffMs);
+      return Math.min(keptMs, attempts * hiddenMs);
     } catch {
       return longestMessageMs; // a role may lack the permission
     }
@@ -185,20 +194,6 @@ async function urlOf(client: SQSClient, name: string): Promise<string> {
   }
 }
 
-/** Caches the result of the first call. After a failure, the next call tries again. */
-function once<Parameters extends unknown[], Result>(
-  ask: (...parameters: Parameters) => Promise<Result>,
-): (...parameters: Parameters) => Promise<Result> {
-  let asked: Promise<Result> | undefined;
-  return (...parameters) => {
-    asked ??= ask(...parameters).catch((error: unknown) => {
-      asked = undefined;
-      throw error;
-    });
-    return asked;
-  };
-}
-
 function sdk() {
-  return import("../clients/sqs-sdk.ts");
+  return import("../clients/messaging-sdk.ts");
 }

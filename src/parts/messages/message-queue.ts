@@ -1,3 +1,8 @@
+import type { Lazy } from "../../base/process/lazy.ts";
+
+/** Delay before a failed message is retried, by number of receives, in milliseconds. */
+export const backoffMs = Object.freeze([1_000, 5_000, 20_000, 60_000, 120_000] as const);
+
 export interface QueueMessage {
   readonly id: string;
   readonly body: string;
@@ -63,11 +68,11 @@ export interface MessageQueue {
    */
   maxReceives(): Promise<number | undefined>;
   /**
-   * Returns the longest time from a message's first delivery to its last, in milliseconds, if each
-   * retry waits up to `pauseMs`. Never throws. If the queue does not report it, returns the longest
-   * time that SQS keeps a message.
+   * Longest time from a message's first delivery to its last, in milliseconds, if each retry waits
+   * as long as {@link backoffMs} allows. Never fails. If the queue does not report it, this is the
+   * longest time that SQS keeps a message.
    */
-  redeliveryMs(pauseMs: number): Promise<number>;
+  readonly redeliveryMs: Lazy<number>;
   /**
    * Moves a message to the dead-letter queue and acknowledges it. Returns `false` if there is no
    * dead-letter queue.
