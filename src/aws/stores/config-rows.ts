@@ -2,6 +2,7 @@ import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../../parts/config/read/rows.ts";
 import type { EarlyRows } from "../light/light-database.ts";
+import { tableOf } from "./table.ts";
 
 const maxKeysPerCall = 100;
 const maxAttempts = 8;
@@ -80,4 +81,36 @@ function identity(partition: string, key: string): string {
 function backOff(attempt: number): Promise<void> {
   const limitMs = Math.min(1_000, 25 * 2 ** attempt);
   return new Promise((resolve) => setTimeout(resolve, Math.random() * limitMs));
+}
+
+interface ConfigRowPage {
+  readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
+  readonly scanned: number;
+}
+
+/**
+ * Reads every configuration row of the table. A concurrent write may appear or not.
+ * @throws Error that names the table.
+ */
+export async function* allConfigRows(
+  database: Database,
+  tableName: string,
+): AsyncGenerator<ConfigRowPage> {
+  const pages = tableOf(database, tableName).scanAll({
+    ConsistentRead: false,
+    FilterExpression: "begins_with(pk, :rows)",
+    ExpressionAttributeValues: { ":rows": "config#" },
+  });
+  try {
+    for await (const { Items = [], ScannedCount = 0 } of pages)
+      yield { rows: Items.map(rowOf), scanned: ScannedCount };
+  } catch (cause) {
+    const { name, message } = cause as Error; // safe: the SDK throws only errors
+    throw new Error(`${tableName}: ${name}: ${message}`, { cause });
+  }
+}
+
+function rowOf({ pk, sk, ...row }: Record<string, unknown>): ConfigRowPage["rows"][number] {
+  // Safe: readers check value and version against the declaration.
+  return { address: { partition: String(pk), key: String(sk) }, row: row as unknown as ConfigRow };
 }

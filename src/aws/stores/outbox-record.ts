@@ -1,5 +1,5 @@
 import type { DynamoDBRecord } from "aws-lambda";
-import { asidePartition } from "./aside-item.ts";
+import { asidePartition } from "./aside-store.ts";
 
 export interface WrittenRow {
   readonly shard: string;

@@ -8,9 +8,9 @@ import type {
 import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
 
-type Key = { readonly pk: string; readonly sk: string };
+type Key = Readonly<Record<string, string>>;
 type Input = Omit<QueryCommandInput, "TableName">;
-type Condition = Pick<PutItemCommandInput, "ConditionExpression" | "ExpressionAttributeValues">;
+type Condition = Omit<Partial<PutItemCommandInput>, "TableName" | "Item">;
 
 /** Creates the calls of a table with the keys `pk` and `sk`. Reads are consistent by default. */
 export function tableOf(database: Database, TableName: string) {
