@@ -9,8 +9,8 @@ import {
   type KeptEvent,
   type KeptEventStore,
   keptRows,
-  timeText,
 } from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 interface Reading {

@@ -1,5 +1,6 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
+import type { Fields } from "../../parts/messages/envelope.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 
 export function createDeliveryJob(
@@ -11,11 +12,11 @@ export function createDeliveryJob(
     input: { "~standard": { version: 1, vendor: "keelson", validate: (value) => ({ value }) } },
     dedupScope: "tenant",
     dedupKey: (payload) => {
-      const { channel, key } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: `ctx.delivery` created the payload
+      const { channel, key } = readDelivery(payload as Fields); // safe: `ctx.delivery` created the payload
       return `${channel}:${key}`;
     },
     run: async (ctx, payload, { jobId }) => {
-      const { channel, message } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: a job's payload is an object
+      const { channel, message } = readDelivery(payload as Fields); // safe: a job's payload is an object
       const declaration = channels.get(channel);
       // Not a `PermanentError`, because another version of the application may have the channel.
       if (declaration === undefined) throw new Error(`there is no channel ${channel}`);

@@ -6,8 +6,8 @@ import {
   type KeptEventReader,
   type KeptEventStore,
   timeOf,
-  timeText,
 } from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
 import { dayPartition, daysPartition, expiry, keptDays } from "./kept-days.ts";
 import { tableOf } from "./table.ts";
 
