@@ -91,7 +91,7 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
 /**
  * Sends one job. If a row is sent twice, both messages have the same deduplication ID, and both
  * runs the same claim. Returns why the queue will never take it, if so. @throws any other failure,
- * and without `due` that refusal, too: only a sweep, which has claimed the shard, may set rows aside.
+ * and without `due` that refusal: only a sweep, which has claimed the shard, may set rows aside.
  */
 async function sendOne(
   { store, due, jobs }: SendingOptions,
