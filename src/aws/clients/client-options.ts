@@ -13,6 +13,8 @@ export interface ClientOptions {
   readonly measure?: ((client: Pick<DynamoDBClient, "middlewareStack">) => void) | undefined;
 }
 
+export type MessagingSdk = typeof import("./messaging-sdk.ts");
+
 /** Returns the options of an SDK client. The SDK determines absent options itself. */
 export function clientOptions({ endpoint, region, credentials }: ClientOptions) {
   return { streamCollector, ...defined({ endpoint, region, credentials }) };
