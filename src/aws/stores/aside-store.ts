@@ -26,10 +26,9 @@ export function dynamoAsideStore(database: Database, TableName: string) {
         throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
       // The condition lets only one of several processes put the event back.
       const Key = { pk: asidePartition, sk: item["sk"] };
-      const away = { TableName, Key, ConditionExpression: "attribute_exists(pk)" };
       const failed = await transact(database, [
         { Put: { TableName, Item: before } },
-        { Delete: away },
+        { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
       ]);
       if (failed !== undefined) throw failed.error;
     },

@@ -25,21 +25,22 @@ export interface DynamoClaimStore extends ClaimStore {
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
-export interface DynamoClaimOptions {
-  /** Storage format. Default: the format of keelson's own table. */
-  readonly form?: ClaimForm | undefined;
-  /** Returns the client that commits a tenant's run. Default: the client for all other calls. */
-  readonly committing?: ((tenantId: string) => Database) | undefined;
-}
-
 /**
- * Creates a claim store in DynamoDB. Its conditions match `judge` in claim.ts. TTL deletes items
- * days late, so every condition checks the expiry.
+ * The conditions match `judge` in claim.ts. TTL deletes items days late, so every condition checks
+ * the expiry.
  */
 export function dynamoClaimStore(
   database: Database,
   tableName: string,
-  { form = ownForm, committing = () => database }: DynamoClaimOptions = {},
+  {
+    form = ownForm,
+    committing = () => database,
+  }: {
+    /** Default: the form of keelson's own table. */
+    readonly form?: ClaimForm | undefined;
+    /** Returns the client that commits a tenant's run. Default: `database`. */
+    readonly committing?: ((tenantId: string) => Database) | undefined;
+  } = {},
 ): DynamoClaimStore {
   const itemKey = form.key;
   const get = async (key: ClaimKey) => {
@@ -186,22 +187,17 @@ function commitOf(
         : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
     ];
     // Safe: invalid items were refused earlier, and DynamoDB refuses invalid actions.
-    const TransactItems = [...items, ...own] as NonNullable<
-      TransactWriteCommandInput["TransactItems"]
-    >;
+    const TransactItems = [...items, ...own] as TransactWriteCommandInput["TransactItems"];
     try {
       const committer = tenantId === undefined ? database : committing(tenantId);
       await committer.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
       return undefined;
     } catch (error) {
       if (!isNamed(error, "TransactionCanceledException")) throw error;
-      const { CancellationReasons = [] } = error as {
+      const { CancellationReasons: reasons = [] } = error as {
         readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
       };
-      return CancellationReasons.map(({ Code = "None", Message = "" }) => ({
-        code: Code,
-        message: Message,
-      }));
+      return reasons.map(({ Code: code = "None", Message: message = "" }) => ({ code, message }));
     }
   };
 }

@@ -7,7 +7,7 @@ import { tableOf } from "./table.ts";
 const maxKeysPerCall = 100;
 const maxAttempts = 8;
 
-/** Reads configuration rows. `early` reads without the SDK and is tried first. */
+/** `early` reads without the SDK and is tried first. */
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
@@ -33,7 +33,7 @@ interface Source {
   readonly consistent: boolean;
 }
 
-/** Reads rows. Requests keys again that DynamoDB left unprocessed: their rows may exist. */
+/** Requests keys again that DynamoDB left unprocessed: their rows may exist. */
 async function readChunk(
   { database, tableName, wait, early, consistent }: Source,
   addresses: readonly RowAddress[],
@@ -53,16 +53,12 @@ async function readChunk(
       );
     }
     if (attempt > 0) await wait(attempt);
+    const RequestItems = { [tableName]: { Keys: keys, ConsistentRead: consistent } };
     const { Responses = {}, UnprocessedKeys = {} } = await database.send(
-      new BatchGetItemCommand({
-        RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } },
-      }),
+      new BatchGetItemCommand({ RequestItems }),
     );
-    const found = Responses[tableName] ?? [];
-    keep(
-      found.map((stored) => unmarshall(stored)),
-      rows,
-    );
+    const found = (Responses[tableName] ?? []).map((stored) => unmarshall(stored));
+    keep(found, rows);
     keys = UnprocessedKeys[tableName]?.Keys ?? [];
   }
 }
@@ -83,11 +79,6 @@ function backOff(attempt: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.random() * limitMs));
 }
 
-interface ConfigRowPage {
-  readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
-  readonly scanned: number;
-}
-
 /**
  * Reads every configuration row of the table. A concurrent write may appear or not.
  * @throws Error that names the table.
@@ -95,7 +86,7 @@ interface ConfigRowPage {
 export async function* allConfigRows(
   database: Database,
   tableName: string,
-): AsyncGenerator<ConfigRowPage> {
+): AsyncGenerator<{ readonly rows: ReturnType<typeof rowOf>[]; readonly scanned: number }> {
   const pages = tableOf(database, tableName).scanAll({
     ConsistentRead: false,
     FilterExpression: "begins_with(pk, :rows)",
@@ -110,7 +101,7 @@ export async function* allConfigRows(
   }
 }
 
-function rowOf({ pk, sk, ...row }: Record<string, unknown>): ConfigRowPage["rows"][number] {
-  // Safe: readers check value and version against the declaration.
-  return { address: { partition: String(pk), key: String(sk) }, row: row as unknown as ConfigRow };
+function rowOf({ pk, sk, ...row }: Record<string, unknown>) {
+  const address: RowAddress = { partition: String(pk), key: String(sk) };
+  return { address, row: row as unknown as ConfigRow }; // safe: readers check value and version
 }

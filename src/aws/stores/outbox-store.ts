@@ -51,20 +51,17 @@ function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
   return { shard, sort, eventId: id, type: "unknown", text: "", unreadable: item };
 }
 
-/** Creates a store of jobs that are due later, in separate partitions of the outbox table. */
+/** Jobs that are due later have partitions of their own. */
 export function dynamoDueJobs(database: Database, tableName: string): DueStore {
   const table = tableOf(database, tableName);
   return {
     begin: async ({ shard, sort }) => {
-      const begun = await table.update(
-        { pk: shard, sk: sort },
-        {
-          UpdateExpression: "SET isSending = :yes",
-          ConditionExpression: "attribute_exists(pk)",
-          ExpressionAttributeValues: { ":yes": { BOOL: true } },
-        },
-      );
-      return begun !== undefined;
+      const change = {
+        UpdateExpression: "SET isSending = :yes",
+        ConditionExpression: "attribute_exists(pk)",
+        ExpressionAttributeValues: { ":yes": { BOOL: true } },
+      };
+      return (await table.update({ pk: shard, sk: sort }, change)) !== undefined;
     },
     takeBack: ({ shard, sort }, tenantId) => {
       const isOurs =
