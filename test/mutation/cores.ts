@@ -50,7 +50,11 @@ export const cores: Readonly<Record<string, Core>> = {
   },
   envelope: {
     sources: ["parts/messages/envelope.ts", "parts/messages/proof.ts"],
-    tests: ["parts/messages/envelope.test.ts", "parts/messages/proof.test.ts"],
+    tests: [
+      "parts/messages/envelope.test.ts",
+      "parts/messages/envelope-payload.test.ts",
+      "parts/messages/proof.test.ts",
+    ],
   },
   sessions: {
     sources: ["parts/wall/session-credentials.ts"],

@@ -4,8 +4,8 @@ import {
   type KeptEventStore,
   type KeptRow,
   keptRows,
-  timeText,
 } from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
 
 /**
  * Allowance for clock skew between processes, in milliseconds. Events published more than this

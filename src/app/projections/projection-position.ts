@@ -4,8 +4,8 @@ import {
   type KeptRow,
   type KeptStream,
   keptRows,
-  timeText,
 } from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
 import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { ProjectionStore } from "./projection-store.ts";
 import { effectiveVersion } from "./projections.ts";

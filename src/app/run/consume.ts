@@ -1,7 +1,6 @@
 import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
-import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { asksSystem, type SharedEvent } from "../../parts/messages/envelope.ts";
+import { asksSystem, checkPayload, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";

@@ -18,7 +18,7 @@ import {
   validateInput,
 } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import { requestView } from "../../parts/http/request-view.ts";
+import { requestView } from "../../parts/http/message.ts";
 import { isWebResponse, isWebStream, toResponse } from "../../parts/http/response.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
 import { begun } from "../../parts/http/stream.ts";

@@ -1,15 +1,15 @@
 import { errorLog } from "../../base/errors/describe.ts";
 import { isPermanent } from "../../base/errors/permanent-error.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
-import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
+import {
+  backoffMs,
+  type MessageQueue,
+  type QueueMessage,
+} from "../../parts/messages/message-queue.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 import type { Consumed } from "./task.ts";
-
-/** Delay before a failed message is retried, by number of receives, in milliseconds. */
-const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
-const longestBackoffMs = Math.max(...backoffMs);
 
 export type Processed =
   /** The caller acknowledges the message. */
@@ -50,7 +50,7 @@ async function consume(
   read: ReadMessage,
   { deadlineMs }: Pick<ConsumeOptions, "deadlineMs">,
 ): Promise<Consumed> {
-  const redelivery = queue.redeliveryMs(longestBackoffMs);
+  const redelivery = queue.redeliveryMs.value ?? queue.redeliveryMs.open();
   const guard = runtime.messages.value ?? (await runtime.messages.open());
   await guard.admit(read, queue, id);
   const redeliveryMs = await redelivery;

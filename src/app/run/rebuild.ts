@@ -1,5 +1,4 @@
-import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { asksSystem, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
+import { asksSystem, checkPayload, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import { inOrder } from "../projections/ordered-events.ts";

@@ -7,10 +7,10 @@ import { tableOf } from "./table.ts";
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
-/** Row of a schedule, which only this store writes. */
+/** Only this store writes such rows. */
 type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
 
-/** Creates a store in the table of claims. Rows never expire: two runs may be a year apart. */
+/** Rows in the table of claims that never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
   const table = tableOf(database, tableName);
   const update = (

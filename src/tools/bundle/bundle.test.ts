@@ -155,7 +155,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     const outdir = await bundle(["one"]);
 
     expect((await called(outdir, "one", "start")).read).toEqual(["one"]);
-    // The SDK can be asked for by name (`aws/sdk-now.ts`); esbuild makes no other file of one module.
+    // The SDK can be asked for by name (`aws/clients/dynamodb.ts`); esbuild makes no other file of one module.
     // Rolldown has a file for its own helpers.
     const others = name === "rolldown" ? ["rolldown-runtime", "sdk"] : [];
     expect((await called(outdir, "one", "first")).read).toEqual([

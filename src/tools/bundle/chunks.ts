@@ -14,7 +14,7 @@ export interface Chunks {
   /**
    * Returns the file of a module that a cold start does not read: `first` if the first request
    * reads the module, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps its file,
-   * which `aws/clients/sdk-now.ts` finds by name.
+   * which `aws/clients/dynamodb.ts` finds by name.
    */
   readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }

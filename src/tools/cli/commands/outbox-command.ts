@@ -1,6 +1,9 @@
 import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
-import type { AsideItem } from "../../../aws/stores/aside-item.ts";
-import { type AsideStore, dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
+import {
+  type AsideItem,
+  type AsideStore,
+  dynamoAsideStore,
+} from "../../../aws/stores/aside-store.ts";
 import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import { actionOf, defineCommand, helpOption, text, UsageError } from "../setup/define-command.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";

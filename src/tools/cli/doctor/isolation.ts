@@ -1,6 +1,6 @@
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { isolationRole, isolationVariable } from "../../../app/registry/isolation.ts";
-import { assumption, loadSts } from "../../../aws/sessions/assumed-role.ts";
+import { assumption, loadSts } from "../../../aws/sessions/tenant-sessions.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { failureName } from "./call-error.ts";
 import { type Check, fine, type Outcome, unchecked, wrong } from "./outcome.ts";

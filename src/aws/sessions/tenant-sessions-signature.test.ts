@@ -1,6 +1,6 @@
 import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { expect, test } from "vitest";
-import { signAs } from "./signed-again.ts";
+import { signAs } from "./tenant-sessions.ts";
 
 const [own, session] = [
   { accessKeyId: "AKIA", secretAccessKey: "own", sessionToken: "own token" },

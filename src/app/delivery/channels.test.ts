@@ -29,7 +29,7 @@ import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { DeliveryOptions } from "../registry/delivery-options.ts";
 import { buildServer } from "../server/server.ts";
-import { builtInChannels } from "./built-in-channels.ts";
+import { builtInChannels } from "./channels.ts";
 import { createNameLookups } from "./name-lookup.ts";
 
 /** What the next write does. */

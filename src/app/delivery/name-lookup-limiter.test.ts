@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createKeyedLimiter } from "./keyed-limiter.ts";
+import { createKeyedLimiter } from "./name-lookup.ts";
 
 const never = new AbortController().signal;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Database } from "../../base/types/database.ts";
-import { keptDays } from "./kept-days.ts";
+import { keptDays } from "./kept-event-store.ts";
 
 const stream = { tenantId: "acme", type: "file.created" };
 const noon = Date.UTC(2026, 10, 22, 12);

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { dynamoSealedRows } from "./sealed-rows.ts";
+import { dynamoConfigStore } from "./config-store.ts";
 
 const value = { sealed: 1, key: "k1", data: new Uint8Array(40) } as const;
 const row = {
@@ -7,11 +7,11 @@ const row = {
   version: 3,
   value,
 };
-const over = (send: () => Promise<unknown>) => dynamoSealedRows({ send } as never, "rows");
+const over = (send: () => Promise<unknown>) => dynamoConfigStore({ send } as never, "rows");
 
 test("replaces a row only if it still has the version and the key that were read", async () => {
   const send = vi.fn(async (_command: { input: object }) => ({}));
-  const rows = dynamoSealedRows({ send } as never, "rows");
+  const rows = dynamoConfigStore({ send } as never, "rows");
   expect(await rows.reseal(row, { ...value, key: "k2" })).toBe(true);
   // A row that was put there by hand has none, which has to be so still.
   expect(await rows.reseal({ ...row, version: undefined }, { ...value, key: "k2" })).toBe(true);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { expect, test } from "vitest";
-import { findSdk } from "./sdk-now.ts";
+import { findSdk } from "./dynamodb.ts";
 
 test("finds the SDK next to the importing file, and it is the SDK that all others use", () => {
   expect(findSdk()?.().DynamoDBDocumentClient).toBe(DynamoDBDocumentClient);
@@ -28,7 +28,7 @@ test.each([
   "dynamodb-sdk-OFLJ2K3A.mjs",
   "dynamodb-sdk.3f2a9c01.mjs",
 ])("accepts the file name %s of a bundler", (name) => {
-  expect(foundAmong("first.mjs", name, `${name}.map`, "sqs-sdk.mjs")).toEqual({ name });
+  expect(foundAmong("first.mjs", name, `${name}.map`, "messaging-sdk.mjs")).toEqual({ name });
 });
 
 test("rejects files of two builds, and no file", () => {

@@ -1,7 +1,8 @@
+import { crc32 as ofNode } from "node:zlib";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { readItem } from "./attribute-value.ts";
+import { crc32, readItem } from "./lean-rows.ts";
 
 /** What a value of the SDK is in DynamoDB's JSON: bytes are text there. */
 function sent(value: unknown): unknown {
@@ -70,4 +71,11 @@ test("reads a member named __proto__ as a member, without changing any prototype
   const read = readItem(JSON.parse('{"__proto__":{"M":{"isAdmin":{"BOOL":true}}}}'));
   expect(read).not.toHaveProperty("isAdmin");
   expect(Object.keys(read)).toEqual(["__proto__"]);
+});
+
+test("computes the same checksum as Node for any bytes", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => crc32(bytes) === ofNode(bytes)),
+  );
+  expect(crc32(Buffer.from("123456789"))).toBe(0xcbf43926);
 });

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
-import { isPublicAddress } from "./public-address.ts";
+import { isPublicAddress } from "./webhook.ts";
 
 test.each([
   ["IPv4", "93.184.216.34"],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isFinalSendError } from "./send-message-failure.ts";
+import { isFinalSendError } from "./refusal.ts";
 
 const failure = (name: string, message = "no", status = 400) =>
   Object.assign(new Error(message), {

@@ -1,6 +1,6 @@
 // own process: it replaces modules
 import { expect, test, vi } from "vitest";
-import { loadSts } from "../sessions/assumed-role.ts";
+import { loadSts } from "./tenant-sessions.ts";
 
 vi.mock("@aws-sdk/client-sts", () => {
   throw new Error("Cannot find package '@aws-sdk/client-sts'");

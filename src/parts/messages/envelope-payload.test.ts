@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { checkPayload } from "./check-payload.ts";
+import { checkPayload } from "./envelope.ts";
 
 const refuse = (problems: string) => new RangeError(`it does not fit (${problems})`);
 

@@ -5,7 +5,7 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Database } from "../../base/types/database.ts";
 import { acrossTag } from "../../parts/wall/isolation.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
-import { type AssumedRole, openAssumedRole } from "./assumed-role.ts";
+import { type AssumedRole, openAssumedRole } from "./tenant-sessions.ts";
 
 const role = "arn:aws:iam::123456789012:role/tenants";
 const secret = "the secret of the process";

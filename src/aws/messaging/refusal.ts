@@ -14,13 +14,7 @@ const maxReasonLength = 500;
  * https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
  */
 const finalCodes: readonly string[] = ["InvalidArgument", "MalformedDetail", "RedactionFailure"];
-const finalErrors: readonly string[] = [
-  "ValidationException",
-  "SerializationException",
-  "RequestEntityTooLarge",
-  "RequestEntityTooLargeException",
-];
-const tooLarge = 413;
+const finalErrors: readonly string[] = ["ValidationException", "SerializationException"];
 
 /** Errors about the bus or the source, which are the same for every event. */
 const ofDeployment = /event ?bus|(?:Parameter |at '[\w.]*)(?:source|endpointId)\b/i;
@@ -33,11 +27,11 @@ export function entryRefusal({
 }: PutEventsResultEntry = {}): Refusal | undefined {
   if (EventId !== undefined) return undefined;
   const isFinal = finalCodes.includes(ErrorCode) && !ofDeployment.test(ErrorMessage);
-  return { reason: bounded(`${ErrorCode} ${ErrorMessage}`.trim()), isFinal };
+  return { reason: `${ErrorCode} ${ErrorMessage}`.trim().slice(0, maxReasonLength), isFinal };
 }
 
 /**
- * Classifies the error of a whole call.
+ * Classifies the error of a whole call to EventBridge.
  *
  * | error | final for a single entry | retried one by one |
  * |---|---|---|
@@ -48,24 +42,40 @@ export function entryRefusal({
  */
 export function callFailure(error: unknown): CallFailure {
   const { name, $fault, $metadata } = error as ServiceError; // safe: every member is optional
-  const status = $metadata?.httpStatusCode ?? 0;
-  const reason = bounded(withoutValues(String(error)));
+  // A value in the message may be the payload, which must not be logged.
+  const reason = String(error)
+    .replace(/Value '.*' at '/s, "Value at '")
+    .slice(0, maxReasonLength);
   const isFinal =
-    (finalErrors.includes(String(name)) || status === tooLarge) && !ofDeployment.test(reason);
-  return { reason, isFinal, mayBeOneEntrys: isFinal || $fault === "server" || status >= 500 };
+    (finalErrors.includes(String(name)) || isTooLarge(error as ServiceError)) &&
+    !ofDeployment.test(reason);
+  const isServers = $fault === "server" || Number($metadata?.httpStatusCode) >= 500;
+  return { reason, isFinal, mayBeOneEntrys: isFinal || isServers };
+}
+
+/**
+ * Whether SQS will never accept the message.
+ * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+ */
+export function isFinalSendError(error: unknown): boolean {
+  const failure = Object(error) as ServiceError; // safe: every member is optional
+  return (
+    failure.name === "InvalidMessageContents" ||
+    isTooLarge(failure) ||
+    // SQS uses one name for messages that are too long and for unsupported parameters.
+    /must be shorter than \d+ bytes/.test(String(failure.message))
+  );
 }
 
 interface ServiceError {
   readonly name?: unknown;
+  readonly message?: unknown;
   readonly $fault?: unknown;
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** Removes values from an error message: a value may be the payload, which must not be logged. */
-function withoutValues(message: string): string {
-  return message.replace(/Value '.*' at '/s, "Value at '");
-}
-
-function bounded(reason: string): string {
-  return reason.slice(0, maxReasonLength);
+function isTooLarge({ name, $metadata }: ServiceError): boolean {
+  return (
+    /^RequestEntityTooLarge(Exception)?$/.test(String(name)) || $metadata?.httpStatusCode === 413
+  );
 }

@@ -1,15 +1,46 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
-import type { ChannelDeclaration } from "../handlers/message-handlers.ts";
+import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
+import type { Fields } from "../../parts/messages/envelope.ts";
+import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Tracing } from "../observe/spans.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
+/** Creates the job that sends a message through its channel. */
+export function createDeliveryJob(
+  channels: ReadonlyMap<string, ChannelDeclaration>,
+): JobDeclaration {
+  return {
+    feature: "keelson",
+    name: deliveryJob,
+    input: { "~standard": { version: 1, vendor: "keelson", validate: (value) => ({ value }) } },
+    dedupScope: "tenant",
+    dedupKey: (payload) => {
+      const { channel, key } = readDelivery(payload as Fields); // safe: `ctx.delivery` created the payload
+      return `${channel}:${key}`;
+    },
+    run: async (ctx, payload, { jobId }) => {
+      const { channel, message } = readDelivery(payload as Fields); // safe: a job's payload is an object
+      const declaration = channels.get(channel);
+      // Not a `PermanentError`, because another version of the application may have the channel.
+      if (declaration === undefined) throw new Error(`there is no channel ${channel}`);
+      const { checkPayload } = await import("../../parts/messages/envelope.ts");
+      const refuse = (problems: string) =>
+        new PermanentError(`the message does not fit the channel (${problems})`);
+      await declaration.send(ctx, await checkPayload(declaration.input, message, refuse), {
+        id: jobId,
+      });
+      ctx.log.info("delivery.sent", { channel });
+    },
+  };
+}
+
 interface Webhook {
   readonly url: string;
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly body: Fields;
 }
 
 type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
@@ -35,7 +66,7 @@ const webhookInput: StandardSchemaV1<unknown, Webhook> = {
     version: 1,
     vendor: "keelson",
     validate: (value) => {
-      const { url, body, ...rest } = value as Readonly<Record<string, unknown>>; // safe: a message is an object
+      const { url, body, ...rest } = value as Fields; // safe: a message is an object
       const issues: StandardSchemaV1.Issue[] = [];
       if (typeof url !== "string" || !URL.canParse(url))
         issues.push({ path: ["url"], message: "it is not a URL" });
