@@ -46,9 +46,9 @@ export {
 } from "./base/errors/errors.ts";
 export { PermanentError } from "./base/errors/permanent-error.ts";
 export { UnknownOutcomeError } from "./base/errors/unknown-outcome-error.ts";
+export type { AuthenticatedUser, TenantUser, User } from "./base/identity/access.ts";
 export { type AccessRule, access } from "./base/identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./base/identity/auth-options.ts";
-export type { AuthenticatedUser, TenantUser, User } from "./base/identity/user.ts";
 export type { LogOptions, RequestLines } from "./base/log/log-options.ts";
 export type { Logger, LogLevel } from "./base/log/logger.ts";
 export type { PowertoolsLogger } from "./base/log/powertools-logger.ts";

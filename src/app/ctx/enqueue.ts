@@ -1,7 +1,7 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import { assertKnownOptions } from "../../base/errors/known-options.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { jobPayload } from "../../parts/messages/job-message.ts";

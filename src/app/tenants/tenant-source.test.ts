@@ -2,7 +2,7 @@ import { createSecretKey } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { asideItem, outboxAttributes } from "../../aws/stores/aside-item.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import {
   historyPartition,

@@ -7,8 +7,12 @@ import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
-import { anonymous } from "../../base/identity/user.ts";
+import {
+  type AccessRule,
+  anonymous,
+  describeRule,
+  needsIdentity,
+} from "../../base/identity/access.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";

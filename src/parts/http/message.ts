@@ -1,5 +1,5 @@
 import type { PipelineError } from "../../base/errors/errors.ts";
-import type { GatewayClaims } from "../../base/identity/claims.ts";
+import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 
 /**
  * HTTP request that a host passes to the pipeline, before anything is decoded or validated. The

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { isMisread } from "../../../test/support/misread-json.ts";
 import { isEventType } from "../../base/errors/declared.ts";
 import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import {
   asksSystem,
   causeOf,

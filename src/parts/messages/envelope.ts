@@ -1,6 +1,6 @@
 import { eventType } from "../../base/errors/declared.ts";
 import { PermanentError } from "../../base/errors/permanent-error.ts";
-import { isIdentifier, maxNameLength } from "../../base/identity/claims.ts";
+import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
 
 /** Tenant, user, cause and originator of a message. Every event and every job carries them. */

@@ -13,7 +13,7 @@ import { type StateFile, stateFile } from "../../../app/tenants/state-file.ts";
 import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-source.ts";
 import type { TenantRows, WalkState } from "../../../app/tenants/walk.ts";
 import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
-import { isIdentifier, maxNameLength } from "../../../base/identity/claims.ts";
+import { isIdentifier, maxNameLength } from "../../../base/identity/access.ts";
 import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {
