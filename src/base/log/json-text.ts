@@ -1,6 +1,5 @@
 import { types } from "node:util";
-import { cut, quoted } from "./quoted-text.ts";
-import { endsPath, type PathPosition, type Redaction, stepInto } from "./redaction.ts";
+import { cut, endsPath, type PathPosition, quoted, type Redaction, stepInto } from "./redaction.ts";
 
 /** Limits on the size of a written value. A mark replaces the rest. */
 export const textLimits = Object.freeze({

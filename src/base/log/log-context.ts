@@ -1,8 +1,7 @@
 import { types } from "node:util";
 import { isError, membersText, startWalk } from "./json-text.ts";
-import { harmless } from "./quoted-text.ts";
 import { metricNames, renaming } from "./record-names.ts";
-import type { Redaction } from "./redaction.ts";
+import { harmless, type Redaction } from "./redaction.ts";
 
 export interface RecordRules {
   readonly redaction: Redaction;

@@ -8,8 +8,8 @@ import {
   type RecordRules,
 } from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
-import { cut, harmless, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";
+import { cut, harmless, quoted } from "./redaction.ts";
 
 /**
  * Limits on the parts of a line. A line that uses all of them stays below 256 KiB, the size of one
@@ -152,7 +152,8 @@ function dataText(
 ): { readonly text: string; readonly left: number } {
   const walk = startWalk(rules.redaction, characters);
   walk.within.push(source);
-  const nameOf = renaming("data", names, (name) => isTaken(name, context, rules));
+  const taken = (name: string) => isTaken(name, context, rules);
+  const nameOf = names.some(taken) ? renaming("data", names, taken) : undefined;
   const text = membersText(source, names, walk, walk.redaction.root, nameOf);
   return { text: text === "" ? "" : `,${text}`, left: walk.left };
 }

@@ -1,5 +1,5 @@
 import type { LogLevel } from "./logger.ts";
-import { visible } from "./quoted-text.ts";
+import { visible } from "./redaction.ts";
 
 /**
  * Writes a record for people: time, level, message, `name=value`, then indented stacks. Text from

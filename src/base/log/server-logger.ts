@@ -1,16 +1,13 @@
 import { writeSync } from "node:fs";
 import { systemCode } from "../errors/system-code.ts";
 import type { Clock } from "../process/clock.ts";
-import { type LogThreshold, levelNumbers, levelOf } from "./levels.ts";
-import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";
-import { createThreshold } from "./log-threshold.ts";
-import type { Logger, LogLevel } from "./logger.ts";
+import { createThreshold, type PowertoolsThreshold } from "./log-threshold.ts";
+import { type Logger, type LogLevel, type LogThreshold, levelNumbers, levelOf } from "./logger.ts";
 import { createPowertoolsPrint, type PowertoolsLogger } from "./powertools-logger.ts";
 import { prettyLine } from "./pretty-line.ts";
-import { cut, quoted } from "./quoted-text.ts";
-import { createRedaction } from "./redaction.ts";
+import { createRedaction, cut, quoted } from "./redaction.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
