@@ -1,5 +1,5 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
-import { assertKnownOptions } from "../../base/errors/known-options.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier } from "../../base/identity/access.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";

@@ -1,4 +1,4 @@
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";

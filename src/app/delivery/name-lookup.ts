@@ -1,5 +1,5 @@
 import type { LookupAddress } from "node:dns";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import { createKeyedLimiter } from "./keyed-limiter.ts";
 
 /** Maximum number of concurrent lookups per tenant. Other lookups wait. */

@@ -1,7 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import type { ClientRequest, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import type { NameLookup } from "./name-lookup.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { signWebhook } from "./webhook-signature.ts";

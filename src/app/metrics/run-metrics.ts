@@ -1,4 +1,4 @@
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { isPermanent } from "../../base/errors/errors.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { schemeOf } from "../observe/request-scheme.ts";

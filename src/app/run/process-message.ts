@@ -1,5 +1,5 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { isPermanent } from "../../base/errors/errors.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { Adapters } from "../runtime/adapters.ts";

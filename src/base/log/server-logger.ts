@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { systemCode } from "../errors/system-code.ts";
+import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";

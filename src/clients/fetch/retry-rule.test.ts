@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { errorCodes } from "../../base/errors/codes.ts";
+import { errorCodes } from "../../base/errors/errors.ts";
 import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
 test("retries only keelson's temporary errors", () => {

@@ -1,4 +1,4 @@
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 
 export const deliveryJob = "keelson.delivery.send";
 

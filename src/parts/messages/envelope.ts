@@ -1,5 +1,5 @@
-import { eventType } from "../../base/errors/declared.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
+import { eventType } from "../../base/errors/option-table.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
 
