@@ -16,8 +16,8 @@ import { proofOf } from "../../parts/messages/proof.ts";
 import { tenantKey, tenantValue } from "../../parts/wall/tenant-keys.ts";
 import { defineFeature } from "../features/feature.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
-import { dynamoJson, type StoredItem } from "./stored-item.ts";
-import { type TenantSource, tenantSources } from "./tenant-source.ts";
+import { type StoredItem, type TenantSource, tenantSources } from "./tenant-source.ts";
+import { dynamoJson } from "./walk.ts";
 
 const shelves = defineFeature("shelves", (r) => {
   r.config({
