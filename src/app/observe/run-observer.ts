@@ -88,3 +88,27 @@ export function observers(
     },
   };
 }
+
+/** Whether a tracer is registered. OpenTelemetry's API keeps registered SDKs under this symbol. */
+export function isTracerRegistered(): boolean {
+  // The cast is safe: any member of an object may be read.
+  const api = (globalThis as { readonly [key: symbol]: unknown })[
+    Symbol.for("opentelemetry.js.api.1")
+  ];
+  return Object(api).trace !== undefined;
+}
+
+export const spanEnds: RunObserver = {
+  began: () => undefined,
+  ended: (run, end) => run.spans?.ended(end),
+};
+
+/** Returns the scheme that the client used, as reported by a proxy or else by the connection. */
+export function schemeOf({
+  headers,
+  asked,
+}: Pick<ObservedRun, "headers" | "asked">): "http" | "https" {
+  const forwarded = headers?.["x-forwarded-proto"];
+  if (forwarded === "http" || forwarded === "https") return forwarded;
+  return asked?.isEncrypted === false ? "http" : "https";
+}

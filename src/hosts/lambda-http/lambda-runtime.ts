@@ -1,4 +1,4 @@
-import type { Measuring } from "../../app/metrics/measuring.ts";
+import type { Measuring } from "../../app/metrics/run-metrics.ts";
 import { configReaders } from "../../app/registry/config-readers.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
