@@ -2,7 +2,7 @@ import type { BootProblem } from "./boot.ts";
 import { quoted } from "./quoted.ts";
 
 /** Returns `undefined` if the value is accepted, otherwise what is accepted instead. */
-type OptionCheck = (value: unknown) => string | undefined;
+export type OptionCheck = (value: unknown) => string | undefined;
 
 export type OptionTable = Readonly<Record<string, OptionCheck>>;
 

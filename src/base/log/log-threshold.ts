@@ -52,8 +52,8 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
       notify,
     );
   }
-  const decided = Math.max(powertoolsNumbers[initial], least);
-  return { current: decided, refreshSampling: () => undefined, isSampling: false };
+  const current = Math.max(powertoolsNumbers[initial], least);
+  return { current, refreshSampling: () => undefined, isSampling: false };
 }
 
 function levelFromVariables(env: Variables, notify: Notify): LevelName | undefined {
@@ -72,11 +72,8 @@ function levelFromVariables(env: Variables, notify: Notify): LevelName | undefin
 }
 
 function levelNamed(name: string | undefined): LevelName | undefined {
-  const level = name?.toUpperCase();
-  // Safe: the name is a key of the table.
-  return level !== undefined && Object.hasOwn(powertoolsNumbers, level)
-    ? (level as LevelName)
-    : undefined;
+  const level = String(name).toUpperCase();
+  return Object.hasOwn(powertoolsNumbers, level) ? (level as LevelName) : undefined; // safe: a key
 }
 
 /** Returns Lambda's level by Powertools' name. As in Powertools, only upper case is valid. */

@@ -14,7 +14,7 @@ export interface Logger {
   child(context: Record<string, unknown>): Logger;
 }
 
-/** Powertools' levels, copied because importing its Logger adds a millisecond to a cold start. */
+/** Copied, because importing Powertools' Logger adds a millisecond to a cold start. */
 export const powertoolsNumbers = Object.freeze({
   TRACE: 6,
   DEBUG: 8,

@@ -5,10 +5,9 @@ export interface Member {
   readonly secret: boolean;
 }
 
-/** Position within the application's redaction paths, empty if no path matches here or below. */
+/** Position within the application's paths, empty if no path matches here or below. */
 export type PathPosition = readonly PathNode[];
 
-/** Decides which values are written as `[redacted]`. */
 export interface Redaction {
   readonly root: PathPosition;
   /** Returns the written form of a name. Caches names, up to a limit. */

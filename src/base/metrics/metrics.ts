@@ -1,3 +1,4 @@
+import { kind } from "../errors/option-table.ts";
 import { type AccessRule, isAccessRule } from "../identity/access.ts";
 import type { Logger } from "../log/logger.ts";
 import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
@@ -39,11 +40,12 @@ export interface MetricsOptions {
   readonly service?: string;
 }
 
-/** Checks of the options. A check returns the accepted form if the value is wrong. */
 export const metricsChecks = {
-  access: (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`"),
-  service: (value: unknown) =>
-    /^[\w./-]{1,100}$/.test(String(value)) ? undefined : "letters, digits, `.`, `_`, `/` and `-`",
+  access: kind(isAccessRule, "a rule of `access`"),
+  service: kind(
+    (value) => /^[\w./-]{1,100}$/.test(String(value)),
+    "letters, digits, `.`, `_`, `/` and `-`",
+  ),
 };
 
 /** Metrics of the application. */

@@ -1,7 +1,6 @@
 /** State of a process (specification 3.1). */
 export type LifecycleState = "starting" | "running" | ShutdownPhase;
 
-/** Phases of a shutdown, in order. */
 export type ShutdownPhase =
   /** Readiness fails. Requests are still served until load balancers notice. */
   | "draining"
@@ -114,15 +113,13 @@ export function step(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number)
   return settled(taken(lifecycle, event, nowMs), nowMs);
 }
 
-/** Applies the event, but not the deadlines that have passed. */
 function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   const { state, signals } = lifecycle;
   const unchanged: Step = { lifecycle, actions: [] };
   switch (event.type) {
     case "started":
-      return state === "starting"
-        ? { lifecycle: entering(lifecycle, "running", nowMs), actions: [] }
-        : unchanged;
+      if (state !== "starting") return unchanged;
+      return { lifecycle: entering(lifecycle, "running", nowMs), actions: [] };
     case "fault":
       return begin({ ...lifecycle, exitCode: 1 }, false, nowMs);
     case "terminate": {
@@ -213,7 +210,7 @@ export const leastRestMs = 1_000;
 export const platformMs = 30_000;
 
 /** Times of the steps of a shutdown, in milliseconds since the epoch. */
-export interface Deadlines {
+interface Deadlines {
   /** When the listener closes. */
   readonly lingerMs: number;
   /** When the signals of requests in flight abort. */
@@ -257,15 +254,14 @@ const hurriedMs = 1_000;
 /** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   const known = deadlines as Deadlines; // safe: the first signal sets the deadlines
-  const soon = (atMs: number) => Math.min(atMs, nowMs);
-  const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
+  const within = (atMs: number, ms = 0) => Math.min(atMs, nowMs + ms);
   return {
-    lingerMs: soon(known.lingerMs),
-    abortMs: soon(known.abortMs),
-    drainMs: soon(known.drainMs),
-    workersMs: soon(known.workersMs),
-    resourcesMs: later(known.resourcesMs, hurriedMs * 0.9),
-    totalMs: later(known.totalMs, hurriedMs),
+    lingerMs: within(known.lingerMs),
+    abortMs: within(known.abortMs),
+    drainMs: within(known.drainMs),
+    workersMs: within(known.workersMs),
+    resourcesMs: within(known.resourcesMs, hurriedMs * 0.9),
+    totalMs: within(known.totalMs, hurriedMs),
   };
 }
 
