@@ -41,7 +41,7 @@ export const cores: Readonly<Record<string, Core>> = {
   effects: { sources: ["app/ctx/effect-ledger.ts"], tests: ["app/ctx/effect-ledger.test.ts"] },
   settle: { sources: ["parts/once/settlement.ts"], tests: ["parts/once/settlement.test.ts"] },
   lifecycle: {
-    sources: ["base/process/lifecycle.ts", "base/process/times.ts"],
+    sources: ["base/process/lifecycle.ts"],
     tests: ["base/process/lifecycle.test.ts"],
   },
   routes: {

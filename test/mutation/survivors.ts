@@ -169,6 +169,19 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "redaction.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as the line has it
+    line: 'return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);',
+    changes: ["harmless.test(text) -> false"],
+    why: "a shortcut: JSON.stringify writes such a text the same",
+  },
+  {
+    file: "redaction.ts",
+    line: "export const harmless = /^[ !#-[\\]-~]*$/;",
+    changes: ["/^[ !#-[\\]-~]*$/ -> /^[ !#-[\\]-~]$/"],
+    why: "a shortcut: JSON.stringify writes a longer text the same",
+  },
+  {
+    file: "redaction.ts",
     line: "const plain = name",
     changes: ["name .slice(-longestSecretEnd) -> name"],
     why: "bounds the work on a hostile name, not what comes of it",

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { CommitConditionError } from "../../src/base/errors/commit-condition-error.ts";
-import { FrameworkError } from "../../src/base/errors/errors.ts";
+import { CommitConditionError, FrameworkError } from "../../src/base/errors/errors.ts";
 import type { Logger } from "../../src/base/log/logger.ts";
 import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import {

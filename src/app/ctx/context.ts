@@ -1,6 +1,6 @@
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
-import { ownMetrics } from "../../base/metrics/own-metrics.ts";
+import { ownMetrics } from "../../base/metrics/metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";

@@ -1,5 +1,4 @@
-import { assertAllowed } from "../../base/identity/assert-allowed.ts";
-import type { User } from "../../base/identity/user.ts";
+import { assertAllowed, type User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";

@@ -1,4 +1,4 @@
-import { assertKnownOptions } from "../../base/errors/known-options.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { Fields } from "../../parts/messages/envelope.ts";

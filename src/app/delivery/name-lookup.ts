@@ -1,5 +1,5 @@
 import type { LookupAddress } from "node:dns";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 
 /** Concurrent lookups of a tenant. Others wait. */
 const mostOfTenant = 4;

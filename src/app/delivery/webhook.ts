@@ -3,7 +3,7 @@ import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
 import type ipaddr from "ipaddr.js";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
 const maxUrlLength = 2_048;

@@ -1,5 +1,5 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { RawOptions, Report } from "../../base/errors/declared.ts";
+import type { RawOptions, Report } from "../../base/errors/option-table.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";

@@ -1,8 +1,6 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { Report } from "../../base/errors/declared.ts";
-import { nearest } from "../../base/errors/nearest.ts";
-import { isRecord } from "../../base/errors/option-table.ts";
-import { quoted } from "../../base/errors/quoted.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
+import { nearest, quoted } from "../../base/errors/quoted.ts";
 import { knownOptions, problemsOf } from "../handlers/requirements.ts";
 
 /** Access of a feature to another feature's tables. `write` includes reading. */

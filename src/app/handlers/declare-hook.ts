@@ -1,7 +1,6 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { Report } from "../../base/errors/declared.ts";
-import { nearest } from "../../base/errors/nearest.ts";
-import { quoted } from "../../base/errors/quoted.ts";
+import type { Report } from "../../base/errors/option-table.ts";
+import { nearest, quoted } from "../../base/errors/quoted.ts";
 import type { HookDeclaration } from "./hooks.ts";
 import { aFunction, knownOptions, named, problemsOf, requireOptions } from "./requirements.ts";
 

@@ -1,5 +1,4 @@
-import type { Report } from "../../base/errors/declared.ts";
-import { isRecord } from "../../base/errors/option-table.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isWord, knownOptions, problemsOf, requireOptions } from "./requirements.ts";
 import { type IndexDeclaration, reservedTables, type TableDeclaration } from "./table.ts";

@@ -1,6 +1,5 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
-import type { Report } from "../../base/errors/declared.ts";
-import { isRecord } from "../../base/errors/option-table.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeyId } from "../../parts/config/declare/key-id.ts";

@@ -1,10 +1,10 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
-  isEventType,
+  eventType,
   type RawOptions,
   type Report,
   unknownOptions,
-} from "../../base/errors/declared.ts";
+} from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 
 export type Problem = (rule: string, message: string, fix: string) => void;
@@ -92,5 +92,5 @@ export function isWord(name: unknown): boolean {
 
 /** Whether a name is two kebab-case words, joined by a dot. */
 export function isTwoWords(name: unknown): boolean {
-  return typeof name === "string" && isEventType(name);
+  return typeof name === "string" && eventType.test(name);
 }

@@ -1,4 +1,4 @@
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
@@ -87,4 +87,28 @@ export function observers(
       other.ended(scope, end);
     },
   };
+}
+
+/** Whether a tracer is registered. OpenTelemetry's API keeps registered SDKs under this symbol. */
+export function isTracerRegistered(): boolean {
+  // The cast is safe: any member of an object may be read.
+  const api = (globalThis as { readonly [key: symbol]: unknown })[
+    Symbol.for("opentelemetry.js.api.1")
+  ];
+  return Object(api).trace !== undefined;
+}
+
+export const spanEnds: RunObserver = {
+  began: () => undefined,
+  ended: (run, end) => run.spans?.ended(end),
+};
+
+/** Returns the scheme that the client used, as reported by a proxy or else by the connection. */
+export function schemeOf({
+  headers,
+  asked,
+}: Pick<ObservedRun, "headers" | "asked">): "http" | "https" {
+  const forwarded = headers?.["x-forwarded-proto"];
+  if (forwarded === "http" || forwarded === "https") return forwarded;
+  return asked?.isEncrypted === false ? "http" : "https";
 }

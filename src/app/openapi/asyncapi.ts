@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { maxNameLength } from "../../base/identity/claims.ts";
+import { maxNameLength } from "../../base/identity/access.ts";
 import { idForm } from "../../base/request/trace.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { sortedBy } from "./canonical.ts";

@@ -1,4 +1,4 @@
-import { errorCodes } from "../../base/errors/codes.ts";
+import { errorCodes } from "../../base/errors/errors.ts";
 import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isExpected } from "../registry/expected-code.ts";

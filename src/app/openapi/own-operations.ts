@@ -1,4 +1,4 @@
-import { maxNameLength } from "../../base/identity/claims.ts";
+import { maxNameLength } from "../../base/identity/access.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";

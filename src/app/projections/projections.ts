@@ -1,4 +1,4 @@
-import { CommitConditionError } from "../../base/errors/commit-condition-error.ts";
+import { CommitConditionError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { ActiveVersions, AmbientStore } from "../../base/request/ambient.ts";

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";

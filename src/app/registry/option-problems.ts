@@ -14,9 +14,9 @@ import {
 import { isAccessRule } from "../../base/identity/access.ts";
 import { authProblems, takesForeignTokens } from "../../base/identity/auth-options.ts";
 import { logChecks } from "../../base/log/log-options.ts";
-import { metricsChecks } from "../../base/metrics/metrics-options.ts";
+import { metricsChecks } from "../../base/metrics/metrics.ts";
 import { type Environment, environmentOf } from "../../base/process/environment.ts";
-import { defaultTimes, leastRestMs } from "../../base/process/times.ts";
+import { defaultTimes, leastRestMs } from "../../base/process/lifecycle.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
 import { corsProblems } from "../../parts/http/cors.ts";

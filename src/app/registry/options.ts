@@ -1,7 +1,7 @@
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
 import type { LogOptions } from "../../base/log/log-options.ts";
-import type { MetricsOptions } from "../../base/metrics/metrics-options.ts";
+import type { MetricsOptions } from "../../base/metrics/metrics.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import type { CacheOptions } from "../../parts/config/cache/cache-options.ts";

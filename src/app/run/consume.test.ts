@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Line, type LoneRuntime, loneRuntime } from "../../../test/fixtures/lone-runtime.ts";
-import { AccessDeniedError } from "../../base/errors/errors.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { AccessDeniedError, PermanentError } from "../../base/errors/errors.ts";
 import type { Cause, SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { keyText } from "../../parts/once/claim.ts";

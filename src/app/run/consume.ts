@@ -1,4 +1,4 @@
-import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
+import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import { asksSystem, checkPayload, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";

@@ -1,7 +1,7 @@
 import { errorLog } from "../../base/errors/describe.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isIdentifier, parseRoles } from "../../base/identity/claims.ts";
-import type { User } from "../../base/identity/user.ts";
+import { isIdentifier, type User } from "../../base/identity/access.ts";
+import { parseRoles } from "../../base/identity/authenticator.ts";
 import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { RunOutcome } from "../../parts/once/claimed-run.ts";

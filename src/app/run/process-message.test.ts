@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type LoneRuntime, loneRuntime } from "../../../test/fixtures/lone-runtime.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import { leaseMs, skewMs } from "../../parts/once/claim.ts";
 import { defineFeature } from "../features/feature.ts";

@@ -1,5 +1,5 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { isPermanent } from "../../base/errors/errors.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
 import {
   backoffMs,

@@ -1,5 +1,5 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { claimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";

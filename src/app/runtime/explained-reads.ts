@@ -1,5 +1,4 @@
-import { access, allows } from "../../base/identity/access.ts";
-import type { User } from "../../base/identity/user.ts";
+import { access, allows, type User } from "../../base/identity/access.ts";
 import type { ConfigReads, ReadSource } from "../../parts/config/read/config-reads.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 

@@ -1,4 +1,4 @@
-import { anonymous, type User } from "../../base/identity/user.ts";
+import { anonymous, type User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { LateContext } from "../../base/log/server-logger.ts";
 import type { AmbientContext, AmbientStore } from "../../base/request/ambient.ts";

@@ -1,5 +1,4 @@
-import type { Clock } from "../../base/process/clock.ts";
-import { pause } from "../../base/process/clock.ts";
+import { type Clock, pause } from "../../base/process/clock.ts";
 import type { Schedule } from "./schedules.ts";
 
 /** Minimum and maximum delay until the next check, in milliseconds. */

@@ -1,5 +1,4 @@
-import { ConflictError } from "../../base/errors/errors.ts";
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { ConflictError, isPermanent } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";

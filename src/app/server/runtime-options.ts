@@ -1,9 +1,9 @@
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
-import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
+import type { PowertoolsThreshold } from "../../base/log/log-threshold.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { ClaimSchedule } from "../../parts/once/held-claim.ts";
-import type { Measuring } from "../metrics/measuring.ts";
+import type { Measuring } from "../metrics/run-metrics.ts";
 import type { WebhookOptions } from "../registry/delivery-options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory, readIfPresent } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";

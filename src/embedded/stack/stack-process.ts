@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import { openEventBridge } from "../bus/event-bridge.ts";
 import { openDynamoDb } from "../dynamodb/dynamodb.ts";
 import { openSsm } from "../parameters/ssm.ts";

@@ -1,6 +1,5 @@
 import { describeError } from "../../base/errors/describe.ts";
-import { isTypedError } from "../../base/errors/errors.ts";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { isTypedError, systemCode } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { BindAlone } from "../../app/server/server.ts";
-import { loadPowertools } from "../../base/log/load-powertools.ts";
+import { loadPowertools } from "../../base/log/log-threshold.ts";
 import { bindAdapters } from "./adapters.ts";
 
 /** Creates the runtime of a server as a container does, for a script or a REPL. */

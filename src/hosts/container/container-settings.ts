@@ -1,7 +1,7 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { needsIdentity } from "../../base/identity/access.ts";
 import { isReloaded, type Variables } from "../../base/process/environment.ts";
-import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/times.ts";
+import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/lifecycle.ts";
 import type { Binding } from "./adapters.ts";
 
 /**

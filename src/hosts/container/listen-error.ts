@@ -1,4 +1,4 @@
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 
 /** Error whose message is complete, so that its stack is not logged. */
 export class ListenError extends Error {}

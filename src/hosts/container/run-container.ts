@@ -8,7 +8,7 @@ import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { describeError } from "../../base/errors/describe.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { loadPowertools } from "../../base/log/load-powertools.ts";
+import { loadPowertools } from "../../base/log/log-threshold.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
 import { isReloaded } from "../../base/process/environment.ts";
 import { checkHttpOptions, type HttpServerOptions } from "../container-http/http-options.ts";

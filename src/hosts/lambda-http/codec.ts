@@ -1,5 +1,5 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
-import type { GatewayClaims } from "../../base/identity/claims.ts";
+import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 

@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
-import type { GatewayClaims } from "../../base/identity/claims.ts";
+import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 import { copyHeaders } from "../../parts/http/headers.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import {

@@ -1,11 +1,11 @@
-import type { Measuring } from "../../app/metrics/measuring.ts";
+import type { Measuring } from "../../app/metrics/run-metrics.ts";
 import { configReaders } from "../../app/registry/config-readers.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { Server } from "../../app/server/server.ts";
 import { openAwsAdapters } from "../../aws/adapters/adapters.ts";
-import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
+import type { PowertoolsThreshold } from "../../base/log/log-threshold.ts";
 
 export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamodb-sdk.ts");
 

@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
-import type { GatewayClaims } from "../../base/identity/claims.ts";
+import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import {
   bodyReader,

@@ -2,8 +2,7 @@ import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { outboxTable } from "../../app/handlers/table.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "../../aws/stores/outbox-record.ts";
-import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
-import { sweepClaim } from "../../parts/messages/outbox-store.ts";
+import { type OutboxRow, type OutboxStore, sweepClaim } from "../../parts/messages/outbox-store.ts";
 import { measured } from "../lambda-http/lambda-runtime.ts";
 import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-left.ts";
 

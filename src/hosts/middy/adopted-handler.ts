@@ -7,10 +7,13 @@ import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
-import { anonymous } from "../../base/identity/user.ts";
-import type { HttpRequest } from "../../parts/http/message.ts";
-import { requestView } from "../../parts/http/message.ts";
+import {
+  type AccessRule,
+  anonymous,
+  describeRule,
+  needsIdentity,
+} from "../../base/identity/access.ts";
+import { type HttpRequest, requestView } from "../../parts/http/message.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claimed-run.ts";
 import { type LambdaAnswer, type WholeBody, wholeAnswer } from "../lambda-http/codec.ts";

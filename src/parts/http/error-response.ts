@@ -1,5 +1,5 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
 import { describeError, type ErrorDescription } from "../../base/errors/describe.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import { type HttpResponse, ownHeaders } from "./message.ts";
 

@@ -1,5 +1,5 @@
-import { PermanentError } from "../../base/errors/permanent-error.ts";
 import type { Fields } from "./envelope.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 
 export const deliveryJob = "keelson.delivery.send";
 

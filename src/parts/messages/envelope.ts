@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { eventType } from "../../base/errors/declared.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
-import { isIdentifier, maxNameLength } from "../../base/identity/claims.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
+import { eventType } from "../../base/errors/option-table.ts";
+import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
 
 /** Members of a message or of a part of it, unchecked. */

@@ -1,6 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { FrameworkError } from "../../base/errors/errors.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { FrameworkError, PermanentError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { w3cSpan } from "../../base/request/trace.ts";

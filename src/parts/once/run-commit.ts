@@ -1,5 +1,4 @@
-import { CommitConditionError } from "../../base/errors/commit-condition-error.ts";
-import { FrameworkError } from "../../base/errors/errors.ts";
+import { CommitConditionError, FrameworkError } from "../../base/errors/errors.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { type AnswerCipher, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { expiry } from "./claim.ts";

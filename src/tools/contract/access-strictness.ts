@@ -1,6 +1,11 @@
 import { sortedBy } from "../../app/openapi/canonical.ts";
-import { type AccessRule, access, allows } from "../../base/identity/access.ts";
-import { anonymous, type User } from "../../base/identity/user.ts";
+import {
+  type AccessRule,
+  access,
+  allows,
+  anonymous,
+  type User,
+} from "../../base/identity/access.ts";
 
 export type LockedAccess =
   | Exclude<AccessRule["kind"], "roles" | "anyOf" | "allOf">

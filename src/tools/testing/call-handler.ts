@@ -7,7 +7,7 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { runInScope } from "../../app/runtime/scoped-run.ts";
 import { describeError } from "../../base/errors/describe.ts";
-import { assertAllowed } from "../../base/identity/assert-allowed.ts";
+import { assertAllowed } from "../../base/identity/access.ts";
 import { validateInput } from "../../parts/http/input.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { parsedBody } from "../../parts/http/web-response.ts";

@@ -1,5 +1,5 @@
+import { anonymous, type User } from "../../base/identity/access.ts";
 import type { TokenOptions } from "../../base/identity/token.ts";
-import { anonymous, type User } from "../../base/identity/user.ts";
 
 /** Caller that a test signs in. */
 export interface Caller {

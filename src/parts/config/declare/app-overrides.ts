@@ -1,6 +1,5 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
-import { nearest } from "../../../base/errors/nearest.ts";
-import { quoted } from "../../../base/errors/quoted.ts";
+import { nearest, quoted } from "../../../base/errors/quoted.ts";
 import { isDefinition } from "./definition.ts";
 import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyRegistry } from "./key.ts";

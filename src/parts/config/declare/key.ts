@@ -1,5 +1,4 @@
-import type { AccessRule } from "../../../base/identity/access.ts";
-import type { User } from "../../../base/identity/user.ts";
+import type { AccessRule, User } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { RequestView } from "../../../base/request/request-view.ts";
 import type { Trace } from "../../../base/request/trace.ts";

@@ -1,6 +1,5 @@
 import type { BootProblem } from "../../../base/errors/boot.ts";
-import { nearest } from "../../../base/errors/nearest.ts";
-import { quoted } from "../../../base/errors/quoted.ts";
+import { nearest, quoted } from "../../../base/errors/quoted.ts";
 import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
 import { isDefinition } from "./definition.ts";
 import { successorOf } from "./former-keys.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isTypedError } from "../../../base/errors/errors.ts";
-import { access } from "../../../base/identity/access.ts";
-import { anonymous, type User } from "../../../base/identity/user.ts";
+import { access, anonymous, type User } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import { createSecrets } from "../../../base/secrets/secrets.ts";
 import {

@@ -1,5 +1,9 @@
-import { CommitConditionError } from "../../../base/errors/commit-condition-error.ts";
-import { ConflictError, NotFoundError, ValidationError } from "../../../base/errors/errors.ts";
+import {
+  CommitConditionError,
+  ConflictError,
+  NotFoundError,
+  ValidationError,
+} from "../../../base/errors/errors.ts";
 import type { CommitItem } from "../../../base/types/database.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";

@@ -1,4 +1,4 @@
-import type { User } from "../../../base/identity/user.ts";
+import type { User } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { Database } from "../../../base/types/database.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";

@@ -4,9 +4,13 @@ import {
   NotFoundError,
   ValidationError,
 } from "../../../base/errors/errors.ts";
-import { access, allows, describeRule } from "../../../base/identity/access.ts";
-import { isIdentifier } from "../../../base/identity/claims.ts";
-import type { User } from "../../../base/identity/user.ts";
+import {
+  access,
+  allows,
+  describeRule,
+  isIdentifier,
+  type User,
+} from "../../../base/identity/access.ts";
 import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 

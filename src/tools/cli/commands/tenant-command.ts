@@ -1,19 +1,22 @@
 import { existsSync } from "node:fs";
 import type { ServerInternals } from "../../../app/server/server.ts";
-import { eraseTenant } from "../../../app/tenants/erase-tenant.ts";
-import { openExportFile } from "../../../app/tenants/export-file.ts";
-import { exportTenant, headerLine } from "../../../app/tenants/export-tenant.ts";
+import { openExportFile, type StateFile, stateFile } from "../../../app/tenants/files.ts";
 import {
   receiptLines,
   receiptOf,
   type TenantAction,
   type TenantReceipt,
 } from "../../../app/tenants/receipt.ts";
-import { type StateFile, stateFile } from "../../../app/tenants/state-file.ts";
 import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-source.ts";
-import type { TenantRows, WalkState } from "../../../app/tenants/walk.ts";
+import {
+  eraseTenant,
+  exportTenant,
+  headerLine,
+  type TenantRows,
+  type WalkState,
+} from "../../../app/tenants/walk.ts";
 import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
-import { isIdentifier, maxNameLength } from "../../../base/identity/claims.ts";
+import { isIdentifier, maxNameLength } from "../../../base/identity/access.ts";
 import { awsPlace, withDatabase } from "../setup/aws-place.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import {

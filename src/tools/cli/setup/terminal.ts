@@ -1,4 +1,4 @@
-import { visible } from "../../../base/log/quoted-text.ts";
+import { visible } from "../../../base/log/redaction.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Logger } from "../../base/log/logger.ts";
 import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
-import { ownMetrics } from "./own-metrics.ts";
+import { ownMetrics } from "./metrics.ts";
 
 test("plain JavaScript that adds to an invalid metric gets a warning and goes on", () => {
   const warned: unknown[] = [];

@@ -1,6 +1,6 @@
 // own process: it loads modules anew
 import { expect, test, vi } from "vitest";
-import { isPermanent, PermanentError } from "./permanent-error.ts";
+import { isPermanent, PermanentError } from "./errors.ts";
 
 test("a permanent error has a message, a name and a cause", () => {
   const cause = new Error("410 Gone");
@@ -16,7 +16,7 @@ test("a permanent error has a message, a name and a cause", () => {
 
 test("two copies of the package recognize each other's permanent errors", async () => {
   vi.resetModules();
-  const copy = await import("./permanent-error.ts");
+  const copy = await import("./errors.ts");
   expect(copy.PermanentError).not.toBe(PermanentError);
   expect(isPermanent(new copy.PermanentError("closed"))).toBe(true);
   expect(copy.isPermanent(new PermanentError("closed"))).toBe(true);

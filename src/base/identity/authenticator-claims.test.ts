@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { identify, parseGatewayRoles, parseRoles, saysWho } from "./claims.ts";
+import { identify, parseGatewayRoles, parseRoles, saysWho } from "./authenticator.ts";
 
 describe("identify", () => {
   test("creates a frozen user from the default claims", () => {
