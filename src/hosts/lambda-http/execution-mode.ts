@@ -4,8 +4,7 @@ import { runInScope } from "../../app/runtime/scoped-run.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { runWithStore } from "../../base/request/ambient.ts";
 import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";
-import { timeoutMessage } from "./middy-error.ts";
-import { logLate } from "./run-middlewares.ts";
+import { logLate, timeoutMessage } from "./run-middlewares.ts";
 
 /** Invocation of a function: runs it and turns its outcome into an answer. */
 export interface Exchange<Answer> {

@@ -4,30 +4,32 @@ import { fail } from "../../app/run/failed-request.ts";
 import { answer, finish } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
+import {
+  HttpApi,
+  type HttpApiEvent,
+  type HttpApiResult,
+  RestApi,
+  type RestApiEvent,
+  type RestApiResult,
+} from "./api-gateway.ts";
 import {
   formReader,
   type HttpEvent,
   type LambdaAnswer,
-  toAnswer,
-  tooLarge,
   type UnreadEvent,
   type WholeBody,
-  wholeAnswer,
 } from "./codec.ts";
 import { type Exchange, hasMiddlewares, type Invocation, scopeMode } from "./execution-mode.ts";
-import { HttpApi, type HttpApiEvent, type HttpApiResult } from "./http-api.ts";
 import type { MiddyFunction, Mode } from "./lazy-mode.ts";
 import { LoadBalancer, type LoadBalancerEvent, type LoadBalancerResult } from "./load-balancer.ts";
-import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
-import { RestApi, type RestApiEvent, type RestApiResult } from "./rest-api.ts";
-import { readResult } from "./result.ts";
-import { runMiddlewares } from "./run-middlewares.ts";
+import { base64Of, measured, readResult } from "./result.ts";
+import { fromMiddy, runMiddlewares } from "./run-middlewares.ts";
 
-export { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
-export { loadSdk } from "./preload.ts";
+export { createLambdaRuntime, loadSdkForHttp as loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** Event that `lambdaHttp` and `lambdaHandler` answer. */
 export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
@@ -203,6 +205,46 @@ export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHtt
     throw tooLarge(http.maxResultBytes);
 }
 
+/** Converts a response with a complete body. Bytes become base64. */
+export function wholeAnswer(
+  { status: statusCode, headers, cookies }: Omit<HttpResponse, "body">,
+  body: WholeBody,
+): LambdaAnswer {
+  if (body === undefined || typeof body === "string") return { statusCode, headers, cookies, body };
+  return { statusCode, headers, cookies, body: base64Of(body), isBase64Encoded: true };
+}
+
+/**
+ * Converts the pipeline's response. Bytes and streams become base64.
+ *
+ * @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`.
+ */
+function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Promise<LambdaAnswer> {
+  const { body } = response;
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array
+    ? wholeAnswer(response, body)
+    : collect(body, maxBytes).then((bytes) => wholeAnswer(response, bytes));
+}
+
+function tooLarge(maxBytes: number): FrameworkError {
+  return new FrameworkError(
+    "response_too_large",
+    `The response is over the ${maxBytes} bytes that its transport takes`,
+  );
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // A throw leaves the loop, which cancels the stream.
+  for await (const chunk of stream) {
+    length += chunk.byteLength;
+    if (length > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 /** Reports an answer as complete, because Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
@@ -228,21 +270,6 @@ function failure(
     cookies: [],
     ...(typeof body === "string" ? { body } : {}),
   };
-}
-
-/**
- * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, the
- * header stays, because it describes a body that is not sent.
- */
-export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
-  const { statusCode, headers, body, isBase64Encoded } = answer;
-  const { "content-length": length, ...others } = headers;
-  if (length === undefined || method === "HEAD" || statusCode === 304) return answer;
-  if (body === undefined) return { ...answer, headers: others };
-  headers["content-length"] = String(
-    Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength,
-  );
-  return answer;
 }
 
 /**

@@ -1,11 +1,9 @@
 import middy from "@middy/core";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { prepareLambda } from "./bind.ts";
-import { marked } from "./function-mark.ts";
-import type { HttpApiEvent } from "./http-api.ts";
+import type { HttpApiEvent } from "./api-gateway.ts";
+import { marked, prepareLambda } from "./bind.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-events.ts";
-import { lazyMode } from "./lazy-mode.ts";
-import type { WithMiddlewares } from "./middleware.ts";
+import { lazyMode, type WithMiddlewares } from "./lazy-mode.ts";
 
 /**
  * Lambda function for HTTP events; Middy's `use` adds middlewares. `Event` only types those

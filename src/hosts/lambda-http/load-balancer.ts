@@ -1,12 +1,7 @@
 import type { ALBEvent, ALBResult } from "aws-lambda";
 import type { HttpRequest } from "../../parts/http/message.ts";
-import {
-  bodyReader,
-  type EventScope,
-  type HttpEvent,
-  type LambdaAnswer,
-  type UnreadEvent,
-} from "./codec.ts";
+import { bodyReader } from "./api-gateway.ts";
+import type { EventScope, HttpEvent, LambdaAnswer, UnreadEvent } from "./codec.ts";
 import { eventHeaders, joinQuery } from "./listed-values.ts";
 
 /** Lambda event of an Application Load Balancer. */
@@ -51,10 +46,7 @@ export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
     return eventHeaders(this.#event.headers, this.#event.multiValueHeaders);
   }
 
-  request(
-    headers: Readonly<Record<string, string>>,
-    { signal, deadlineMs }: EventScope,
-  ): HttpRequest {
+  request(headers: HttpRequest["headers"], { signal, deadlineMs }: EventScope): HttpRequest {
     const event = this.#event;
     return {
       method: this.method,

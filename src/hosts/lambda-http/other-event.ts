@@ -1,4 +1,4 @@
-import { asksAuthorizer, isOfSocket } from "./codec.ts";
+import { asksAuthorizer, isOfSocket } from "./api-gateway.ts";
 
 /** Names the kind of an event that is not HTTP, to help find its trigger. Never throws. */
 export function kindOf(event: unknown): string {

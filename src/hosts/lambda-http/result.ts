@@ -102,16 +102,15 @@ function contentOf(
         : isBase64Encoded === true || isBase64Encoded === "true",
     };
   }
-  if (body instanceof Uint8Array) {
-    return {
-      body: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"),
-      isBase64Encoded: true,
-    };
-  }
+  if (body instanceof Uint8Array) return { body: base64Of(body), isBase64Encoded: true };
   if (typeof body !== "object") return { body: String(body) };
   if (isStream(body)) throw new TypeError("the result's body is a stream; give the whole body");
   headers["content-type"] ??= jsonType;
   return { body: jsonOf(body, "result's body") };
+}
+
+export function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
 /** Returns whether a body is a Node or web stream: it has methods, which plain data cannot have. */
@@ -155,4 +154,19 @@ function hasToJson(value: unknown): value is { toJSON(): unknown } {
     "toJSON" in value &&
     typeof value.toJSON === "function"
   );
+}
+
+/**
+ * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, the
+ * header stays, because it describes a body that is not sent.
+ */
+export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
+  const { statusCode, headers, body, isBase64Encoded } = answer;
+  const { "content-length": length, ...others } = headers;
+  if (length === undefined || method === "HEAD" || statusCode === 304) return answer;
+  if (body === undefined) return { ...answer, headers: others };
+  headers["content-length"] = String(
+    Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength,
+  );
+  return answer;
 }

@@ -1,7 +1,6 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
-import type { MiddyHook } from "./lazy-mode.ts";
-import type { Middleware } from "./middleware.ts";
+import type { Middleware, MiddyHook } from "./lazy-mode.ts";
 
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {

@@ -2,12 +2,19 @@ import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { outboxTable } from "../../app/handlers/table.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "../../aws/stores/outbox-record.ts";
-import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
-import { sweepClaim } from "../../parts/messages/outbox-store.ts";
-import { measured } from "../lambda-http/lambda-runtime.ts";
-import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-left.ts";
+import { type OutboxRow, type OutboxStore, sweepClaim } from "../../parts/messages/outbox-store.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
+
+export interface TimeLeft {
+  /**
+   * Time at which Lambda ends the process, in epoch milliseconds; `undefined` if the context has no
+   * limit.
+   */
+  readonly deadlineMs: number | undefined;
+  /** Returns whether it is too late to start work that takes `ms` milliseconds. */
+  isOverIn(ms: number): boolean;
+}
 
 /**
  * Minimum age of a row, in milliseconds. A younger row is still being dispatched by the function
@@ -24,21 +31,11 @@ const pageSize = 100;
  *
  * @throws TypeError if the event is not from a DynamoDB stream.
  */
-export function dispatchRecords(
+export async function dispatchRecords(
   runtime: Runtime,
   event: DynamoDBStreamEvent,
-  context: TimedContext,
+  time: TimeLeft,
 ): Promise<DynamoDBBatchResponse> {
-  return measured(runtime, dispatch(runtime, event, context));
-}
-
-async function dispatch(
-  runtime: Runtime,
-  event: DynamoDBStreamEvent,
-  context: TimedContext,
-): Promise<DynamoDBBatchResponse> {
-  if (runtime.log.isSampling) runtime.log.refreshSampling();
-  const time = timeLeft(context, runtime.clock);
   if (!Array.isArray(event?.Records)) {
     throw new TypeError(
       "lambdaStream: the event is not of a DynamoDB stream; check the function's trigger",

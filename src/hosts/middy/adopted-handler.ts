@@ -13,14 +13,13 @@ import type { HttpRequest } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claimed-run.ts";
-import { type LambdaAnswer, type WholeBody, wholeAnswer } from "../lambda-http/codec.ts";
+import type { LambdaAnswer, WholeBody } from "../lambda-http/codec.ts";
 import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
-import { assertFits, HttpExchange, httpEventOf, measured } from "../lambda-http/http-events.ts";
+import { assertFits, HttpExchange, httpEventOf, wholeAnswer } from "../lambda-http/http-events.ts";
 import type { MiddyFunction, MiddyHandler, Mode } from "../lambda-http/lazy-mode.ts";
-import { fromMiddy } from "../lambda-http/middy-error.ts";
 import { isRequest, kindOf } from "../lambda-http/other-event.ts";
-import { readResult } from "../lambda-http/result.ts";
-import { runMiddlewares } from "../lambda-http/run-middlewares.ts";
+import { measured, readResult } from "../lambda-http/result.ts";
+import { fromMiddy, runMiddlewares } from "../lambda-http/run-middlewares.ts";
 import { type ClaimDescription, takeDescription } from "../lambda-http/write-once.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";

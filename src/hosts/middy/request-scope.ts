@@ -2,8 +2,7 @@ import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { access as rules } from "../../base/identity/access.ts";
 import { prepareLambda } from "../lambda-http/bind.ts";
-import { lazyMode } from "../lambda-http/lazy-mode.ts";
-import type { ExecutionMode } from "../lambda-http/middleware.ts";
+import { type ExecutionMode, lazyMode } from "../lambda-http/lazy-mode.ts";
 import type { RequestScopeOptions } from "./adopted-handler.ts";
 
 /** Property that {@link requestScope} adds to the handler's Lambda context. */
