@@ -3,17 +3,22 @@ import type { TLSSocket } from "node:tls";
 import { type Sender, serve } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { HttpResponse } from "../../parts/http/message.ts";
-import { type SentBody, sendPieces, sentBytes, type WaitingBytes } from "./body-pieces.ts";
-import { type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, Outflow } from "./connections.ts";
+import type { Serving } from "./exchange.ts";
 import {
   createInFlightLimit,
   type InFlightLimit,
   type LimitedRequest,
   maxInFlight,
 } from "./in-flight-limit.ts";
-import { reportCut } from "./report-cut.ts";
-import type { Serving } from "./serving.ts";
+import type { HeldBytes } from "./receive-body.ts";
+import {
+  reportCut,
+  reportSent,
+  type SentBody,
+  sendPieces,
+  type WaitingBytes,
+} from "./send-body.ts";
 import { type StreamRequest, streamRequest } from "./stream-request.ts";
 
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
@@ -48,7 +53,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     stream.on("error", () => {});
     /* v8 ignore next -- Node emits a stream before its reset; no close event would follow */
     if (stream.closed) return;
-    const held = holdBytes(bodies);
+    const held = bodies.hold();
     const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
     const request = streamRequest(stream, received, fields, {
       remoteAddress,
@@ -89,7 +94,6 @@ function respond(
   held: HeldBytes,
 ): void {
   connection.requests.add(request);
-  const { observer } = serving.runtime;
   const sent: SentBody = { bytes: 0, atOnce: 0 };
   const isSent = followEnd(stream);
   let isWhole = false;
@@ -100,8 +104,7 @@ function respond(
   };
   const send: Sender["send"] = async (answer, scope) => {
     const { log } = scope;
-    const { status } = answer;
-    answered = { scope, status };
+    answered = { scope, status: answer.status };
     request.log = log;
     try {
       await write(stream, request, answer, sent, waiting);
@@ -112,16 +115,8 @@ function respond(
   };
   const ended = () => {
     held.release();
-    if (answered === undefined || observer === undefined) return;
-    const { scope, status } = answered;
-    const bytes = sentBytes(sent, isWhole);
-    observer.ended(scope, {
-      kind: "request",
-      method: request.method,
-      status,
-      bytes,
-      isAborted: !isWhole,
-    });
+    if (answered !== undefined)
+      reportSent(answered.scope, request.method, answered.status, sent, isWhole);
   };
   const limited: LimitedRequest = {
     work: () => serve(serving, request, { send }),

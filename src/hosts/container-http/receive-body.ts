@@ -1,7 +1,8 @@
 import { finished, type Readable } from "node:stream";
 import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
-import type { HeldBytes } from "./byte-budget.ts";
+
+export const noBytes = new Uint8Array(0);
 
 /** Object whose `failBody` makes the current read of a body fail. */
 export interface BodyHolder {
@@ -100,6 +101,47 @@ function createPieces() {
     joined: () => {
       endPage();
       return whole.length === 1 && whole[0] !== undefined ? whole[0] : Buffer.concat(whole);
+    },
+  };
+}
+
+/** Bytes that one request holds of a {@link ByteBudget}. */
+export interface HeldBytes {
+  /** Highest number of bytes held so far. */
+  readonly mostBytes: number;
+  /** Takes bytes if the limit allows, and returns whether it does. */
+  take(bytes: number): boolean;
+  release(): void;
+}
+
+export type ByteBudget = ReturnType<typeof createByteBudget>;
+
+/** Creates the limit for the bytes that a server holds for all its requests. */
+export function createByteBudget(limitBytes: number) {
+  let heldBytes = 0;
+  return {
+    get heldBytes() {
+      return heldBytes;
+    },
+    hold: (): HeldBytes => {
+      let held = 0;
+      let mostBytes = 0;
+      return {
+        get mostBytes() {
+          return mostBytes;
+        },
+        take: (bytes) => {
+          if (heldBytes + bytes > limitBytes) return false;
+          heldBytes += bytes;
+          held += bytes;
+          mostBytes = held;
+          return true;
+        },
+        release: () => {
+          heldBytes -= held;
+          held = 0;
+        },
+      };
     },
   };
 }

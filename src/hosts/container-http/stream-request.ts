@@ -3,11 +3,10 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
-import type { HeldBytes } from "./byte-budget.ts";
 import type { OpenRequest } from "./connections.ts";
+import { splitTarget } from "./exchange.ts";
 import type { HttpSettings } from "./http-options.ts";
-import { noBytes, splitTarget } from "./http-request.ts";
-import { type BodyHolder, receiveBody } from "./receive-body.ts";
+import { type BodyHolder, type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 
 export interface StreamRequest extends HttpRequest, OpenRequest {

@@ -1,10 +1,12 @@
 import { allTables, usesMessages } from "../../app/registry/registry.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { RuntimeOptions } from "../../app/server/runtime-options.ts";
-import { type Server, serverInternals } from "../../app/server/server.ts";
+import { type BindAlone, type Server, serverInternals } from "../../app/server/server.ts";
 import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { ensureTables } from "../../aws/tables/tables.ts";
+import { loadPowertools } from "../../base/log/load-powertools.ts";
 import {
   type Environment,
   embeddedDirectory,
@@ -147,3 +149,14 @@ export function tableMode(endpoint: string): "create" | "check" {
     ? "create"
     : "check";
 }
+
+/** Creates the runtime of a server as a container does, for a script or a REPL. */
+export const bindAlone: BindAlone = async (server) => {
+  const variables = process.env;
+  const binding = await bindAdapters(server, variables);
+  return createRuntime(server, {
+    variables,
+    powertools: await loadPowertools(variables),
+    ...binding,
+  });
+};

@@ -1,6 +1,6 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { closeResources } from "../../app/server/close-resources.ts";
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import {
   type Lifecycle,
@@ -14,7 +14,6 @@ import {
 import type { ShutdownTimes } from "../../base/process/times.ts";
 import { mostNamed, type UnderWay } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
-import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
 import type { Workers } from "./workers.ts";
 
 /** Lifecycle of a container's process: receives events and performs the resulting actions. */
@@ -42,10 +41,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   let timer: NodeJS.Timeout | undefined;
   let dueMs = 0;
   const cut: CutOff = { requestIds: [], messages: [] };
-  let end: (code: 0 | 1) => void = () => {};
-  const ended = new Promise<0 | 1>((resolve) => {
-    end = resolve;
-  });
+  const { promise: ended, resolve: end } = Promise.withResolvers<0 | 1>();
 
   const tell = (event: LifecycleEvent) => {
     const { lifecycle: after, actions } = step(lifecycle, event, Date.now());
@@ -150,6 +146,96 @@ function record(
   return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
 }
 
-export function thrown(error: unknown): Record<string, unknown> {
-  return describeError(error, { requestId: "", environment: "production" }).log.data;
+/**
+ * OpenTelemetry provider that buffers spans or metrics. The API may register a proxy whose delegate
+ * is the actual provider.
+ */
+interface Provider {
+  forceFlush?(): Promise<void>;
+  getDelegate?(): Provider;
+}
+
+/**
+ * Global under which the OpenTelemetry API registers its providers. Without it, no flush is needed.
+ */
+const telemetry = Symbol.for("opentelemetry.js.api.1");
+
+/**
+ * Flushes the OpenTelemetry SDK, which exports only at intervals, for at most `limitMs`
+ * milliseconds. Never rejects.
+ */
+function flushTelemetry(limitMs: number): Promise<unknown> {
+  // Safe: only version 1 of the OpenTelemetry API sets this key, and it sets this shape.
+  const { [telemetry]: api } = globalThis as {
+    readonly [key: symbol]: { readonly metrics?: Provider; readonly trace?: Provider } | undefined;
+  };
+  const flushes = [api?.metrics, api?.trace].flatMap((registered) => {
+    const provider = registered?.getDelegate?.() ?? registered;
+    return provider?.forceFlush === undefined ? [] : [flushed(provider)];
+  });
+  const { promise: tooLate, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, limitMs);
+  return Promise.race([Promise.allSettled(flushes), tooLate]).finally(() => clearTimeout(timer));
+}
+
+/** Turns a synchronous throw of `forceFlush` into a rejection. */
+async function flushed(provider: Provider): Promise<void> {
+  await provider.forceFlush?.();
+}
+
+export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
+  readonly env: NodeJS.ProcessEnv;
+  exit(code: number): void;
+}
+
+/** Time in which two signals count as one, in milliseconds. */
+const sameSignalMs = 200;
+
+export interface ProcessTie {
+  /** Whether the caller closed the container, so that the process continues. */
+  isCallers: boolean;
+  readonly ignore: () => void;
+}
+
+/** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
+export function listen(
+  process: HostProcess,
+  { log, environment }: Pick<Runtime, "log" | "environment">,
+  life: Pick<ProcessLife, "tell" | "ended">,
+): ProcessTie {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  const onSignal = (signal: NodeJS.Signals) => {
+    // npm forwards a signal that the terminal has already sent to the whole process group. Both
+    // count as one signal.
+    if (performance.now() - lastAt <= sameSignalMs) return;
+    lastAt = performance.now();
+    count += 1;
+    log.info(count === 1 ? "shutdown.started" : "shutdown.hurried", { signal });
+    life.tell({
+      type: "terminate",
+      skipsLinger: signal === "SIGINT" && environment === "development",
+    });
+  };
+  const onFault = (msg: string) => (error: unknown) => {
+    log.error(msg, errorLog(error).data);
+    life.tell({ type: "fault" });
+  };
+  const listeners = {
+    SIGTERM: onSignal,
+    SIGINT: onSignal,
+    uncaughtException: onFault("process.uncaught_exception"),
+    unhandledRejection: onFault("process.unhandled_rejection"),
+  };
+  for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
+  const tie: ProcessTie = {
+    isCallers: false,
+    ignore: () => {
+      for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
+    },
+  };
+  void life.ended.then((code) => {
+    if (!tie.isCallers) process.exit(code);
+  });
+  return tie;
 }

@@ -6,18 +6,24 @@ import { warnOfLooseOutputs } from "../../app/runtime/loose-outputs.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
+import { systemCode } from "../../base/errors/system-code.ts";
+import { needsIdentity } from "../../base/identity/access.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
-import { isReloaded } from "../../base/process/environment.ts";
+import { isReloaded, type Variables } from "../../base/process/environment.ts";
+import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/times.ts";
 import { checkHttpOptions, type HttpServerOptions } from "../container-http/http-options.ts";
 import { createHttpServer } from "../container-http/http-server.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
-import { portOf, requireTokens, shutdownTimes, warnOfPlatform } from "./container-settings.ts";
-import { ListenError, listenError } from "./listen-error.ts";
-import { beginLife, type ProcessLife } from "./process-life.ts";
-import { type HostProcess, listen, type ProcessTie } from "./process-signals.ts";
+import {
+  beginLife,
+  type HostProcess,
+  listen,
+  type ProcessLife,
+  type ProcessTie,
+} from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
 /** Options of {@link runContainer}. */
@@ -82,11 +88,10 @@ export async function runContainerIn(
     if (life?.isAlive() === false) return exiting();
     // A `FrameworkError` has a message for clients; its cause holds the actual reason.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
-    const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
     const report =
       runtime?.log ?? createServerLogger({ ...state.options.log, environment, env: variables });
-    const { error: _code, status: _status, stack, ...reasons } = log.data;
+    const { error: _code, status: _status, stack, ...reasons } = errorLog(reason).data;
     report.error(
       "server.start_failed",
       error instanceof ListenError ? reasons : { ...reasons, stack },
@@ -161,3 +166,64 @@ function exiting(): Promise<never> {
  * clients would block its first responses.
  */
 const quickMs = 250;
+
+/**
+ * Returns the shutdown times, without a linger for a process that restarts on source changes,
+ * because it has no load balancer to notify.
+ */
+export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
+  const times = { ...defaultTimes, ...given };
+  return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
+}
+
+export function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
+  const { totalMs } = { ...defaultTimes, ...given };
+  if (runtime.environment !== "production" || totalMs <= platformMs) return;
+  const least = Math.ceil(totalMs / 1_000);
+  runtime.log.warn("shutdown.platform_limit", {
+    totalMs,
+    fix: `set terminationGracePeriodSeconds (Kubernetes) or stopTimeout (ECS) to more than ${least} seconds; their default is 30`,
+  });
+}
+
+export function portOf(port: number | undefined, variables: Variables): number {
+  const given =
+    port ??
+    (variables["PORT"] === undefined || variables["PORT"] === ""
+      ? 3000
+      : Number(variables["PORT"]));
+  if (!Number.isInteger(given) || given < 0 || given > 65_535) {
+    throw new Error(
+      `PORT: ${JSON.stringify(port ?? variables["PORT"])} is not a port; set a number from 0 to 65535`,
+    );
+  }
+  return given;
+}
+
+/** @throws Error if a handler needs an identity but the server cannot verify tokens. */
+export function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
+  const needy = [...runtime.server.registry.handlers.values()].find(
+    ({ access }) => access !== undefined && needsIdentity(access),
+  );
+  if (!runtime.verifiesTokens && developmentSecret === undefined && needy !== undefined) {
+    throw new Error(
+      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer; or NODE_ENV=development, which has a secret of its own`,
+    );
+  }
+}
+
+/** Error whose message is complete, so that its stack is not logged. */
+export class ListenError extends Error {}
+
+/**
+ * Turns a `listen` error about the port into one sentence, and returns any other error unchanged.
+ */
+export function listenError(error: unknown, port: number): unknown {
+  const reason = reasons.get(systemCode(error));
+  return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);
+}
+
+const reasons: ReadonlyMap<unknown, string> = new Map([
+  ["EADDRINUSE", "is in use: stop the process that listens on it, or set PORT to another one"],
+  ["EACCES", "may not be used by this user: set PORT to one above 1023"],
+]);
