@@ -14,18 +14,16 @@ import {
 import { leaseMs } from "../../parts/once/claim.ts";
 import {
   AnsweredElsewhere,
+  assertDurableContext,
+  type DurableContextLike,
+  type DurableInvocation,
+  durableInvocation,
   type Invocation,
   isReplay,
   isUnanswered,
   settle,
 } from "./claim-invocation.ts";
 import { assertClaimLayerOptions, type ClaimLayerOptions } from "./claim-layer-options.ts";
-import {
-  assertDurableContext,
-  type DurableContextLike,
-  type DurableInvocation,
-  durableInvocation,
-} from "./durable-execution.ts";
 import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
 
 /**
