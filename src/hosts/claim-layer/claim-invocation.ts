@@ -3,17 +3,7 @@ import type { IdempotencyConfig } from "@aws-lambda-powertools/idempotency";
 import type { ClaimRecord } from "../../parts/once/claim.ts";
 import type { Claim } from "../../parts/once/held-claim.ts";
 
-/**
- * Invocation of a function that Powertools' engine runs, from its claim to its end.
- *
- * | state | |
- * |---|---|
- * | `claiming` | requests its claim |
- * | `refused` | another owner has the claim, or the work is done |
- * | `held` | has waited and now has the claim; the engine retries |
- * | `running` | has the claim, and its function runs |
- * | `settled` | has ended |
- */
+/** Invocation of a function that Powertools' engine runs, from its claim to its end. */
 export interface Invocation {
   readonly data: unknown;
   /** Hash of the event at the start, because a function may change its event. */
@@ -28,27 +18,25 @@ export interface Invocation {
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
   claim: Claim | undefined;
-  /**
-   * Record that refused the invocation. `undefined` without a refusal, and if this process's cache
-   * gave the answer.
-   */
+  /** Record that refused the invocation, unless this process's cache gave the answer. */
   found: ClaimRecord | undefined;
-  /**
-   * Whether the engine has processed the refusal. In a replay, the engine runs the function
-   * regardless.
-   */
+  /** Whether the engine has processed the refusal. In a replay, it runs the function regardless. */
   isRefusalKnown: boolean;
+  /**
+   * `refused`: another owner has the claim, or the work is done. `held`: has waited and now has the
+   * claim; the engine retries. `running`: has the claim, and its function runs.
+   */
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
 
-/** Returns whether the invocation is known to continue an earlier one of its execution. */
+/** Whether the invocation is known to continue an earlier one of its execution. */
 export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
 /**
- * Returns whether an invocation was refused, and the engine has not processed the refusal. If the
- * engine runs the function in this state, the invocation is a replay.
+ * Whether an invocation was refused, and the engine has not processed the refusal. If the engine
+ * runs the function in this state, the invocation is a replay.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;

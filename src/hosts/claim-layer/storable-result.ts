@@ -3,49 +3,31 @@ import { type AnswerToStore, loadAnswer, storeAnswer } from "../../parts/once/an
 import type { ClaimKey, CompletedClaim, StoredResult } from "../../parts/once/claim.ts";
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 
-/** Function result, prepared for a record that Powertools' own layer also reads. */
-export type StorableResult =
-  | {
-      readonly kind: "storable";
-      /** Content of the record, if the result can be a DynamoDB value. */
-      readonly inRecord: StoredResult | undefined;
-      /** Stores the result as a string that only keelson can read, in parts if it is large. */
-      asText(
-        store: ClaimStore,
-        claim: Omit<AnswerToStore, "answer" | "cipher">,
-      ): Promise<StoredResult>;
-    }
-  | { readonly kind: "unstorable"; readonly reason: string };
-
-/**
- * Largest value stored in the record, in bytes. DynamoDB limits an item to 409,600, including its
- * key and all other attributes.
- */
+/** Largest value stored in the record, in bytes. DynamoDB limits the whole item to 409,600. */
 const largestValue = 400_000;
-/**
- * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions that do not
- * know the prefix fail to read the string.
- */
+/** Prefix of a string with a DynamoDB value instead of plain JSON. Older versions fail to read it. */
 const nativeText = "dynamodb:";
 
-/**
- * Prepares a result for storage. Never throws, because the function has run: returns the reason why
- * a result cannot be stored.
- */
-export async function storableResult(result: unknown): Promise<StorableResult> {
-  let storable: StorableValue;
+/** Never throws, because the function has run: returns why a result cannot be stored. */
+export async function storableResult(result: unknown) {
+  let storable: ReturnType<typeof storableValue>;
   let native: AttributeValue | undefined;
   try {
     storable = storableValue(result);
     native = storable.isNative || !storable.isJson ? await marshalled(storable.value) : undefined;
   } catch (error) {
-    return { kind: "unstorable", reason: describe(error) };
+    return { kind: "unstorable" as const, reason: describe(error) };
   }
   const isInRecord = native !== undefined && storable.isNative && sizeOf(native) <= largestValue;
   return {
-    kind: "storable",
+    kind: "storable" as const,
+    /** Content of the record, if the result can be a DynamoDB value. */
     inRecord: isInRecord ? { value: native } : undefined,
-    asText: (store, claim) => {
+    /** Stores the result as a string that only keelson can read, in parts if it is large. */
+    asText: (
+      store: ClaimStore,
+      claim: Omit<AnswerToStore, "answer" | "cipher">,
+    ): Promise<StoredResult> => {
       const body = storable.isJson
         ? JSON.stringify(storable.value)
         : nativeText + JSON.stringify(native, bytesAsText);
@@ -100,7 +82,7 @@ async function unmarshalled(value: AttributeValue): Promise<unknown> {
 }
 
 /**
- * Returns the size of a value as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
+ * Returns a value's size as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
  * bytes for a list or map and 1 for each element.
  */
 function sizeOf(value: AttributeValue): number {
@@ -143,27 +125,18 @@ function describe(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 300);
 }
 
-interface StorableValue {
-  /** Plain data without undefined members, class instances or cycles. */
-  readonly value: unknown;
-  /** Whether JSON can represent the value: it has no sets, bytes or BigInts. */
-  readonly isJson: boolean;
-  /** Whether the value can be a DynamoDB value. */
-  readonly isNative: boolean;
-}
-
 /** DynamoDB's nesting limit, minus the levels of the attribute itself. */
 const deepest = 30;
 
 /**
- * Returns a function's result in the form in which it is stored. Maps become objects, as in
- * Powertools' own layer. Dates and other class instances become their JSON form. Undefined members,
- * functions and symbols are left out, as in JSON.
+ * Returns a function's result as plain data, and whether it has JSON's types only and whether it can
+ * be a DynamoDB value. Maps become objects, as in Powertools' own layer. Dates and other class
+ * instances become their JSON form. Undefined members, functions and symbols are left out.
  *
  * @throws TypeError that names the first value that could not be restored: NaN, an infinity, a
  * cycle, an empty or mixed set.
  */
-function storableValue(result: unknown): StorableValue {
+function storableValue(result: unknown) {
   let [isJson, isNative] = [true, true];
 
   const walk = (given: unknown, path: string, above: readonly unknown[]): unknown => {

@@ -29,9 +29,8 @@ export interface Serving {
 }
 
 /**
- * HTTP/1.1 request and its response. An object with methods instead of closures: a dozen functions
- * per request, each retaining what it uses, took a tenth of the request's time (measured by the
- * benchmark `http-no-log`).
+ * HTTP/1.1 request and its response. A class, because a dozen closures per request took a tenth of
+ * its time (benchmark `http-no-log`).
  */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
@@ -146,8 +145,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Sends a response after those to earlier requests. Waits here and not in Node, which cannot drop
-   * a waiting response before its socket has closed. A waiting stream is not read.
+   * Sends a response after those to earlier requests. Waits here, because Node cannot drop a waiting
+   * response before its socket has closed. A waiting stream is not read.
    */
   async #sendInTurn(answer: HttpResponse): Promise<void> {
     const { body } = answer;
@@ -185,7 +184,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
-    // One call for all headers, because Node would keep a table of headers that are set one by one.
+    // One call, because Node would keep a table of headers that are set one by one.
     response.writeHead(
       status,
       cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
@@ -277,15 +276,12 @@ const streamBytes = 1_048_576;
 /** Size of the pieces in which a long, counted body is written, in bytes. */
 const pieceBytes = 65_536;
 
-/**
- * Returns Node's own headers object, because a copy took as long as creating that object. Node
- * joins repeated headers, except `set-cookie`, which it keeps as a list.
- */
+/** Returns Node's own object, because a copy took as long as creating it. */
 export function headersOf({ headers }: IncomingMessage): HeaderMap {
   const { "set-cookie": list } = headers;
   return (
     list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }
-  ) as HeaderMap; // safe: all headers except `set-cookie` are strings
+  ) as HeaderMap; // safe: Node joins repeated headers except `set-cookie`
 }
 
 /** Splits a request target into path and query, without the host of `GET http://host/path`. */

@@ -79,8 +79,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
 
 /**
  * Returns why to refuse a request that Node accepts: it has no host, or a coding before `chunked`,
- * which Node ignores. If `chunked` is not the last coding, the length of the body is unknown, and
- * Node's parser fails, which results in a 400 (RFC 9112, 6.3).
+ * which Node ignores. Node's parser itself fails if `chunked` is not the last (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,
@@ -125,16 +124,14 @@ function respond(
 }
 
 /**
- * Pauses reading on all open HTTP/1.1 connections for one turn of the event loop; otherwise, each
- * turn reads from all of them. During the pause, waiting requests and new clients get their turn,
- * and the memory of cut connections is freed.
+ * Pauses reading on all HTTP/1.1 connections for one turn of the event loop, in which waiting
+ * requests and new clients get their turn, and the memory of cut connections is freed.
  */
 function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
   for (const [socket, connection] of known) {
     const { session, upgraded, inFlight } = connection;
-    if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed)
-      continue;
+    if ((session ?? upgraded) !== undefined || inFlight?.isHolding || socket.destroyed) continue;
     const release = holdBack(socket as Socket); // safe: a server's sockets are network sockets
     releases.push(() => release(!connection.inFlight?.isHolding));
   }
@@ -148,8 +145,8 @@ function holdAllBack({ known }: Connections): void {
 
 /**
  * Refuses a request that the parser rejects. If its body is being read, the read fails and the
- * pipeline answers. If no request is in progress, the uniform error goes directly to the socket.
- * Otherwise, pending responses use the socket, so only a later read of the body fails.
+ * pipeline answers. If no request is in progress, the error goes directly to the socket. Otherwise,
+ * pending responses use the socket, so only a later read of the body fails.
  */
 function refuse(
   runtime: Runtime,
@@ -185,8 +182,8 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
 };
 
 /**
- * Returns whether a connection that Node has detached can be taken over. If responses are pending,
- * it cannot: they are still written, and the last one closes the connection.
+ * Whether a connection that Node has detached can be taken over. Pending responses are written
+ * first, and the last one closes the connection.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
   // Node has removed its listeners, and an unhandled error would end the process.
@@ -197,10 +194,7 @@ function isFree(connection: Connection, socket: Duplex): boolean {
   return false;
 }
 
-/**
- * Passes a connection to the upgrade handler. A draining process refuses it, because the connection
- * would soon be cut.
- */
+/** A draining process refuses an upgrade, because the connection would soon be cut. */
 function takeOver(
   runtime: Runtime,
   connections: Connections,
@@ -213,8 +207,7 @@ function takeOver(
   if (!isFree(connection, socket)) return;
   const headers = headersOf(message);
   void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
-    const isLate = runtime.lifecycle.draining.aborted;
-    const refusal = isLate
+    const refusal = runtime.lifecycle.draining.aborted
       ? refusals.shuttingDown()
       : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined)

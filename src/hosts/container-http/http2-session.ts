@@ -54,10 +54,9 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     /* v8 ignore next -- Node emits a stream before its reset; no close event would follow */
     if (stream.closed) return;
     const held = bodies.hold();
-    const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
     const request = streamRequest(stream, received, fields, {
-      remoteAddress,
-      nowMs,
+      ip: remoteAddress,
+      nowMs: runtime.observer === undefined ? undefined : runtime.clock.now(),
       settings,
       held,
     });
@@ -141,21 +140,13 @@ const noError = 0;
 const internalError = 2;
 
 /** Headers that HTTP/2 forbids (RFC 9113, 8.2.2). */
-const hopHeaders = [
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-  "http2-settings",
-  "te",
-];
+const hopHeaders =
+  /^(connection|keep-alive|proxy-connection|transfer-encoding|upgrade|http2-settings|te)$/;
 
 /** Returns a function that tells, once a stream is closed, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
   const { session } = stream; // kept, because a closed stream has no session
-  // `writableFinished` is not enough: for a request with a body, Node closes the stream before it
-  // sets it.
+  // For a request with a body, Node closes the stream before it sets `writableFinished`.
   return () =>
     stream.rstCode === noError &&
     (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
@@ -170,9 +161,9 @@ async function write(
 ): Promise<void> {
   if (stream.destroyed) return; // the client has gone
   const { status, headers, cookies, body } = answer;
-  const isHead = request.method === "HEAD";
+  const endStream = request.method === "HEAD" || body === undefined;
   const fields = Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)),
+    Object.entries(headers).filter(([name]) => !hopHeaders.test(name)),
   );
   // Without this, an unread rest of the request body would hold the stream open.
   stream.once("finish", () => {
@@ -180,9 +171,9 @@ async function write(
   });
   stream.respond(
     { ":status": status, ...fields, ...(cookies.length > 0 ? { "set-cookie": [...cookies] } : {}) },
-    { endStream: isHead || body === undefined },
+    { endStream },
   );
-  if (isHead || body === undefined) return;
+  if (endStream) return;
   request.outflow = {
     taken: () =>
       stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined,
@@ -199,7 +190,5 @@ async function write(
   await sendPieces(bytes, stream, pieceBytes, sent);
 }
 
-/**
- * Size of the pieces in which a response is written, in bytes. Progress is measured by the piece.
- */
+/** Size of the pieces in which a response is written and progress is measured, in bytes. */
 const pieceBytes = 16_384;

@@ -1,13 +1,9 @@
 import { finished, type Readable } from "node:stream";
 import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
+import type { Connection } from "./connections.ts";
 
 export const noBytes = new Uint8Array(0);
-
-/** Object whose `failBody` makes the current read of a body fail. */
-export interface BodyHolder {
-  failBody: ((error: unknown) => void) | undefined;
-}
 
 /**
  * Reads a whole body. If it rejects, the stream keeps flowing and stays open, because its socket
@@ -19,7 +15,7 @@ export interface BodyHolder {
 export function receiveBody(
   body: Readable,
   limitBytes: number,
-  holder: BodyHolder,
+  holder: Pick<Connection, "failBody">,
   held: HeldBytes,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
@@ -60,18 +56,15 @@ function overloaded(): FrameworkError {
   return new FrameworkError(
     "overloaded",
     "The server holds as many bytes of requests as it may; try again",
-    {
-      headers: { "retry-after": "1" },
-    },
+    { headers: { "retry-after": "1" } },
   );
 }
 
 /**
- * Size below which pieces are copied into a shared page, in bytes, because a separate buffer takes
- * a few hundred bytes more than its content.
+ * Size below which pieces are copied into a shared page, because a separate buffer takes a few
+ * hundred bytes more than its content, and largest page, in bytes.
  */
-const smallBytes = 1_024;
-const maxPageBytes = 16_384;
+const [smallBytes, maxPageBytes] = [1_024, 16_384];
 
 /** Collects the pieces of a body, of any size, in at most about twice the memory of their bytes. */
 function createPieces() {

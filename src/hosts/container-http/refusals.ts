@@ -4,13 +4,12 @@ import { fail, recognize } from "../../app/run/failed-request.ts";
 import { finish } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
+import { defined } from "../../base/types/defined.ts";
+import type { HttpRequest } from "../../parts/http/message.ts";
 import type { Connections } from "./connections.ts";
 
 const malformed = (message: string, status: number, cause?: unknown) =>
-  new PipelineError(message, status, {
-    code: "malformed_request",
-    ...(cause === undefined ? {} : { cause }),
-  });
+  new PipelineError(message, status, { code: "malformed_request", ...defined({ cause }) });
 
 /** Errors of requests that are refused before the pipeline sees them. */
 export const refusals = Object.freeze({
@@ -31,12 +30,6 @@ export const refusals = Object.freeze({
   shuttingDown: () => new PipelineError("The service is shutting down", 503),
 });
 
-interface TurnedAway {
-  readonly headers: Readonly<Record<string, string>>;
-  /** Request method; `undefined` if the parser failed. */
-  readonly method: string | undefined;
-}
-
 /** Time for a refused client to read the response before its connection is cut, in milliseconds. */
 const cutAfterMs = 500;
 
@@ -45,7 +38,8 @@ export async function turnAway(
   scope: RequestScope,
   connections: Connections,
   socket: Duplex,
-  { headers: sent, method }: TurnedAway,
+  // The method is `undefined` if the parser failed.
+  { headers: sent, method }: Pick<HttpRequest, "headers"> & { readonly method: string | undefined },
   error: PipelineError,
 ): Promise<void> {
   connections.of(socket).isClosing = true;
@@ -54,17 +48,15 @@ export async function turnAway(
   const request = { headers: sent, method: "", gatewayClaims: undefined };
   const recognizing = recognize(scope, request);
   if (recognizing !== undefined) await recognizing;
-  const response = fail(scope, request, error);
-  const { status, body } = response;
+  const { status, body, headers: own } = fail(scope, request, error);
   const headers = {
-    ...finish(scope, request, response.headers),
+    ...finish(scope, request, own),
     date: new Date().toUTCString(),
     connection: "close",
   };
-  const fields = Object.entries(headers);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    ...fields.map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   const { observer } = scope.runtime;
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {
@@ -72,9 +64,5 @@ export async function turnAway(
     const bytes = isWhole ? Buffer.byteLength(String(body)) : 0;
     observer?.ended(scope, { kind: "request", method, status, bytes, isAborted: !isWhole });
   });
-  cutLater(socket); // a client may never close its side
-}
-
-function cutLater(socket: Duplex): void {
-  setTimeout(() => socket.destroy(), cutAfterMs).unref();
+  setTimeout(() => socket.destroy(), cutAfterMs).unref(); // a client may never close its side
 }

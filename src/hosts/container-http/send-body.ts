@@ -29,11 +29,6 @@ export function reportSent(
   });
 }
 
-function streamOf(body: ReadableStream<Uint8Array>): Readable {
-  // Safe: Node's type of a web stream and the DOM's differ only in their declarations.
-  return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
-}
-
 export interface WaitingBytes {
   hold(bytes: number): void;
   release(bytes: number): void;
@@ -53,7 +48,11 @@ export async function sendPieces(
   sent: SentBody,
   waiting?: WaitingBytes,
 ): Promise<void> {
-  const source = body instanceof Uint8Array ? [body] : streamOf(body);
+  const source =
+    body instanceof Uint8Array
+      ? [body]
+      : // Safe: Node's type of a web stream and the DOM's differ only in their declarations.
+        Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
   // `pipeline` would destroy the source only at its next chunk, which may never arrive.
   if (source instanceof Readable) to.once("close", () => source.destroy());
   await pipeline(
@@ -75,8 +74,8 @@ export async function sendPieces(
 }
 
 /**
- * Logs that a response was cut off after its start: a warning if the client has left, else an
- * error. A typed error as the reason of `signal` means that the service ended the request.
+ * Logs that a response was cut off: a warning if the client has left, else an error. A typed error
+ * as the reason of `signal` means that the service ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
   const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";

@@ -16,7 +16,6 @@ import { mostNamed, type UnderWay } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
 import type { Workers } from "./workers.ts";
 
-/** Lifecycle of a container's process: receives events and performs the resulting actions. */
 export interface ProcessLife {
   server: ContainerServer | undefined;
   workers: Workers | undefined;
@@ -30,17 +29,13 @@ const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-interface CutOff {
-  requestIds: readonly string[];
-  messages: readonly Readonly<Record<string, string>>[];
-}
-
 export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const { log } = runtime;
   let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
   let timer: NodeJS.Timeout | undefined;
   let dueMs = 0;
-  const cut: CutOff = { requestIds: [], messages: [] };
+  let cutRequestIds: readonly string[] = [];
+  let cutMessages: readonly object[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<0 | 1>();
 
   const tell = (event: LifecycleEvent) => {
@@ -73,12 +68,12 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     },
     "cut-requests": () => {
       const underWay = life.server?.drain.underWay() ?? noRequests;
-      cut.requestIds = underWay.requestIds;
+      cutRequestIds = underWay.requestIds;
       log.error("shutdown.requests_cut_off", { ...underWay });
       life.server?.drain.cut();
     },
     "finish-workers": () => {
-      // `allSettled` never rejects, and each run logs its own failure.
+      // Each run logs its own failure.
       const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
       void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
     },
@@ -87,15 +82,19 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
         handler,
         ...ids,
       }));
-      cut.messages = messages.slice(0, mostNamed);
-      log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
+      cutMessages = messages.slice(0, mostNamed);
+      log.error("shutdown.workers_cut_off", { messages: cutMessages, count: messages.length });
     },
     "close-resources": () => {
       void closeResources(runtime, leftMs()).then((clean) => done("resources-closed", clean));
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
-      log.info("shutdown.completed", record(lifecycle, cut));
+      log.info("shutdown.completed", {
+        ...record(lifecycle),
+        ...(cutRequestIds.length > 0 ? { cutOffRequestIds: cutRequestIds } : {}),
+        ...(cutMessages.length > 0 ? { cutOffMessages: cutMessages } : {}),
+      });
       runtime.metrics?.record("keelson.drains", 1, {
         "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy",
       });
@@ -127,10 +126,7 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-function record(
-  { entered, cutOff, exitCode, signals }: Lifecycle,
-  { requestIds, messages }: CutOff,
-): Record<string, unknown> {
+function record({ entered, cutOff, exitCode, signals }: Lifecycle) {
   // Safe: every phase has a time, because the record is written at the end.
   const times = phases.map((phase) => entered[phase] as number);
   const phaseMs = Object.fromEntries(
@@ -139,17 +135,10 @@ function record(
       .map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
   );
   const totalMs = (times.at(-1) as number) - (times[0] as number);
-  const cutOffWork = {
-    ...(requestIds.length > 0 ? { cutOffRequestIds: requestIds } : {}),
-    ...(messages.length > 0 ? { cutOffMessages: messages } : {}),
-  };
-  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
+  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff };
 }
 
-/**
- * OpenTelemetry provider that buffers spans or metrics. The API may register a proxy whose delegate
- * is the actual provider.
- */
+/** OpenTelemetry provider that buffers spans or metrics, or a proxy of one. */
 interface Provider {
   forceFlush?(): Promise<void>;
   getDelegate?(): Provider;
@@ -171,16 +160,13 @@ function flushTelemetry(limitMs: number): Promise<unknown> {
   };
   const flushes = [api?.metrics, api?.trace].flatMap((registered) => {
     const provider = registered?.getDelegate?.() ?? registered;
-    return provider?.forceFlush === undefined ? [] : [flushed(provider)];
+    // Asynchronous, so that a throw becomes a rejection.
+    return provider === undefined ? [] : [(async () => provider.forceFlush?.())()];
   });
-  const { promise: tooLate, resolve } = Promise.withResolvers<void>();
+  const { promise: done, resolve } = Promise.withResolvers<unknown>();
   const timer = setTimeout(resolve, limitMs);
-  return Promise.race([Promise.allSettled(flushes), tooLate]).finally(() => clearTimeout(timer));
-}
-
-/** Turns a synchronous throw of `forceFlush` into a rejection. */
-async function flushed(provider: Provider): Promise<void> {
-  await provider.forceFlush?.();
+  void Promise.allSettled(flushes).then(resolve);
+  return done.finally(() => clearTimeout(timer));
 }
 
 export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
@@ -206,8 +192,7 @@ export function listen(
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
-    // npm forwards a signal that the terminal has already sent to the whole process group. Both
-    // count as one signal.
+    // npm forwards a signal that the terminal has already sent to the whole process group.
     if (performance.now() - lastAt <= sameSignalMs) return;
     lastAt = performance.now();
     count += 1;

@@ -56,7 +56,6 @@ export function runContainer(server: Server, options: ContainerOptions = {}): Pr
   return runContainerIn(process, server, options);
 }
 
-/** @param process - the process to listen to and to exit. */
 export async function runContainerIn(
   process: HostProcess,
   server: Server,
@@ -110,8 +109,8 @@ async function start(
   tie: ProcessTie,
 ): Promise<Container> {
   if (!life.isAlive()) return exiting();
-  // A reloaded process serves before it starts its workers, because a developer waits for the first
-  // response. Any other process starts them before it is ready.
+  // A reloaded process serves first, because a developer waits for the first response. Any other
+  // process starts its workers before it is ready.
   const isQuick = isReloaded(runtime);
   if (!isQuick && !(await hasWorkers(runtime, life))) return exiting();
   const container = createHttpServer(runtime, options);
@@ -145,10 +144,7 @@ async function start(
   };
 }
 
-/**
- * Starts the workers. Returns `false`, and stops them, if the process was stopped before they
- * existed.
- */
+/** Starts the workers. Stops them and returns `false` if the process was stopped meanwhile. */
 async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
   life.workers = await startWorkers(runtime);
   if (life.isAlive()) return true;
@@ -156,7 +152,7 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   return false;
 }
 
-/** Returns a promise that never resolves: the process exits once its resources are closed. */
+/** Never resolves: the process exits once its resources are closed. */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }
@@ -167,10 +163,7 @@ function exiting(): Promise<never> {
  */
 const quickMs = 250;
 
-/**
- * Returns the shutdown times, without a linger for a process that restarts on source changes,
- * because it has no load balancer to notify.
- */
+/** A process that restarts on source changes has no load balancer to notify, so no linger. */
 export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
   const times = { ...defaultTimes, ...given };
   return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
@@ -187,17 +180,11 @@ export function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> =
 }
 
 export function portOf(port: number | undefined, variables: Variables): number {
-  const given =
-    port ??
-    (variables["PORT"] === undefined || variables["PORT"] === ""
-      ? 3000
-      : Number(variables["PORT"]));
-  if (!Number.isInteger(given) || given < 0 || given > 65_535) {
-    throw new Error(
-      `PORT: ${JSON.stringify(port ?? variables["PORT"])} is not a port; set a number from 0 to 65535`,
-    );
-  }
-  return given;
+  const given = port ?? (variables["PORT"] || 3000);
+  const number = Number(given);
+  if (!Number.isInteger(number) || number < 0 || number > 65_535)
+    throw new Error(`PORT: ${JSON.stringify(given)} is not a port; set a number from 0 to 65535`);
+  return number;
 }
 
 /** @throws Error if a handler needs an identity but the server cannot verify tokens. */
@@ -215,9 +202,7 @@ export function requireTokens(runtime: Runtime, { developmentSecret }: Binding):
 /** Error whose message is complete, so that its stack is not logged. */
 export class ListenError extends Error {}
 
-/**
- * Turns a `listen` error about the port into one sentence, and returns any other error unchanged.
- */
+/** Turns an error about the port into one sentence, and returns any other unchanged. */
 export function listenError(error: unknown, port: number): unknown {
   const reason = reasons.get(systemCode(error));
   return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);

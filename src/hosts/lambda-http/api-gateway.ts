@@ -80,10 +80,7 @@ export class HttpApi implements HttpEvent<HttpApiResult> {
   }
 }
 
-/**
- * Returns the encoded path of an event. An HTTP API decodes paths; a function URL passes them on as
- * sent.
- */
+/** Returns the encoded path. An HTTP API decodes paths; a function URL passes them on as sent. */
 function httpApiPath({ rawPath, requestContext }: HttpApiEvent): string {
   const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
   return isPlainPath(path) || isAsSent(textOf(requestContext.domainName))
@@ -186,10 +183,8 @@ function restClaims(
   const { authorizer } = requestContext as {
     authorizer?: { claims?: unknown; principalId?: unknown } | null;
   };
-  const verified = claimsBy(by, authorizer?.claims);
-  return (
-    verified ?? (authorizer?.principalId === undefined ? undefined : claimsBy("lambda", authorizer))
-  );
+  const ofLambda = authorizer?.principalId === undefined ? undefined : authorizer;
+  return claimsBy(by, authorizer?.claims) ?? claimsBy("lambda", ofLambda);
 }
 
 /**

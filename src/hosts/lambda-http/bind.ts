@@ -69,8 +69,8 @@ interface ShortClose {
 }
 
 /**
- * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. One
- * listener per process holds the list of owners, so that no module has state.
+ * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. The
+ * process's one listener holds all owners, so that no module has state.
  */
 function closeAtShutdown(owner: object, bind: Bind): void {
   const known = process.listeners("SIGTERM").find((listener) => owners in listener) as

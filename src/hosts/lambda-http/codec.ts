@@ -1,9 +1,7 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
-/**
- * HTTP event of one shape. Converts itself to a request, and answers to results of the same shape.
- */
+/** HTTP event of one shape. Becomes a request, and turns its answer into a result of the shape. */
 export interface HttpEvent<Result> {
   readonly method: string;
   /** Body as the gateway or a middleware left it. */
@@ -11,7 +9,7 @@ export interface HttpEvent<Result> {
   /** Maximum size of the result as JSON, in bytes. */
   readonly maxResultBytes: number;
   readonly maxCookies: number;
-  /** Returns a copy of the headers, with names in lower case. */
+  /** Returns a copy, with names in lower case. */
   headers(): Record<string, string>;
   /** @param headers - result of `headers()`. */
   request(headers: HttpRequest["headers"], scope: EventScope): HttpRequest;
@@ -34,7 +32,7 @@ export interface EventScope {
   readonly deadlineMs: number | undefined;
 }
 
-/** Response before its conversion to a result of the event's shape. */
+/** Response before it becomes a result of the event's shape. */
 export interface LambdaAnswer {
   readonly statusCode: number;
   /** Headers, with names in lower case and without `set-cookie`. */

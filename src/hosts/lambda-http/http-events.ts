@@ -42,11 +42,7 @@ export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
       ? LoadBalancerResult
       : RestApiResult;
 
-/**
- * Creates the execution mode of a function that answers HTTP events of every shape.
- *
- * @param name - the only handler that the function calls; default: every handler with a route.
- */
+/** @param name - the only handler that the function calls; default: every handler with a route. */
 export function httpMode(runtime: Runtime, name?: string): Mode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
   const routes =
@@ -59,7 +55,7 @@ export function httpMode(runtime: Runtime, name?: string): Mode {
 
 type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
 
-/** Recognizes an HTTP event by its shape. Returns `undefined` for any other event. */
+/** Recognizes an HTTP event by its shape. */
 export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
   if (typeof event !== "object" || event === null) return undefined;
   const unread: UnreadEvent = event;
@@ -77,7 +73,6 @@ function requireHttp(event: unknown): AnyHttpEvent {
   );
 }
 
-/** Exchange of an HTTP event of any shape: turns results and errors into responses. */
 export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   readonly http: AnyHttpEvent;
   readonly headers: Readonly<Record<string, string>>;
@@ -91,10 +86,7 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
 
   abstract run(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer>;
 
-  /**
-   * Logs an error and returns its uniform response. Without middlewares, the error comes from a
-   * keelson handler, so its class determines the status, as on every host.
-   */
+  /** Without middlewares, only the class of the error determines the status, as on every host. */
   fail(error: unknown, scope: RequestScope): LambdaAnswer {
     return failure(this.hasMiddlewares ? fromMiddy(error) : error, scope, {
       method: this.http.method,
@@ -104,13 +96,14 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   }
 
   finish(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
-    const { maxResultBytes } = this.http;
-    const written = this.#write(answer, scope);
-    const isFit = !isOver(maxResultBytes, answer.body, written);
-    const sent = isFit ? answer : this.fail(tooLarge(maxResultBytes), scope);
-    const result = isFit ? written : this.#write(sent, scope);
-    if (scope.runtime.observer !== undefined)
-      tell(scope.runtime.observer, scope, sent, this.http.method);
+    const { maxResultBytes, method } = this.http;
+    let sent = answer;
+    let result = this.#write(sent, scope);
+    if (isOver(maxResultBytes, sent.body, result)) {
+      sent = this.fail(tooLarge(maxResultBytes), scope);
+      result = this.#write(sent, scope);
+    }
+    if (scope.runtime.observer !== undefined) tell(scope.runtime.observer, scope, sent, method);
     return result;
   }
 
@@ -152,9 +145,7 @@ class RoutedExchange extends HttpExchange {
     return this.read(result);
   }
 
-  /**
-   * Answers the event as the `before` hooks left it, with a result that the `after` hooks can read.
-   */
+  /** Answers the event that the `before` hooks left, with a result for the `after` hooks. */
   async #answerWithin(event: unknown, scope: RequestScope): Promise<LambdaHttpResult> {
     const http = requireHttp(event);
     const request = http.request(http.headers(), scope);
@@ -165,11 +156,8 @@ class RoutedExchange extends HttpExchange {
       if (scope.signal?.aborted) throw error; // the deadline was already answered
       // Caught here, because Middy's error handler would turn every error into a 500.
       const { method, headers } = request;
-      return writeAnswer(
-        failure(error, scope, { method, headers, signal: undefined }),
-        scope,
-        http,
-      );
+      const failed = failure(error, scope, { method, headers, signal: undefined });
+      return writeAnswer(failed, scope, http);
     }
   }
 
@@ -205,7 +193,6 @@ export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHtt
     throw tooLarge(http.maxResultBytes);
 }
 
-/** Converts a response with a complete body. Bytes become base64. */
 export function wholeAnswer(
   { status: statusCode, headers, cookies }: Omit<HttpResponse, "body">,
   body: WholeBody,
@@ -214,11 +201,7 @@ export function wholeAnswer(
   return { statusCode, headers, cookies, body: base64Of(body), isBase64Encoded: true };
 }
 
-/**
- * Converts the pipeline's response. Bytes and streams become base64.
- *
- * @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`.
- */
+/** @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`. */
 function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Promise<LambdaAnswer> {
   const { body } = response;
   return body === undefined || typeof body === "string" || body instanceof Uint8Array
@@ -245,7 +228,7 @@ async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Pr
   return Buffer.concat(chunks);
 }
 
-/** Reports an answer as complete, because Lambda does not reveal whether the client receives it. */
+/** Reports an answer as complete: Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
   scope: RequestScope,
@@ -268,7 +251,7 @@ function failure(
     statusCode: status,
     headers,
     cookies: [],
-    ...(typeof body === "string" ? { body } : {}),
+    body: typeof body === "string" ? body : undefined,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from "aws-lambda";
 import { lazy } from "../../base/process/lazy.ts";
 
-/** Handler of a Middy function. Middy passes a signal in the options. */
+/** Middy passes a signal in the options. */
 export type MiddyHandler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
 export type MiddyHook = (request: MiddyRequest) => unknown;
@@ -34,9 +34,7 @@ interface MiddyTools {
   ): Promise<unknown>;
 }
 
-/**
- * Middy function as its execution mode receives it. `use` may add hooks to the lists at any time.
- */
+/** Middy function as its execution mode sees it. `use` may add hooks to the lists at any time. */
 export interface MiddyFunction extends MiddyParts {
   readonly afters: readonly MiddyHook[];
   readonly plugin: MiddyPlugin;
@@ -51,13 +49,12 @@ export interface MiddyParts {
   readonly onErrors: readonly MiddyHook[];
 }
 
-/** Execution mode: creates the function that Lambda invokes. */
+/** Creates the function that Lambda invokes. */
 export type Mode = (middy: MiddyFunction) => (event: unknown, context: unknown) => Promise<unknown>;
 
 /**
  * Creates a Middy execution mode that is loaded at the first invocation, because a cold start waits
- * for all imports of a function. Lambda can prepare the first event meanwhile. A failed load is
- * retried at the next invocation.
+ * for all imports of a function. The next invocation retries a failed load.
  */
 export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
   const mode = (
@@ -69,14 +66,18 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
     plugin: MiddyPlugin,
   ) => {
     let current = initialHandler;
-    const handler: MiddyHandler = (event, context, options) => current(event, context, options);
-    const loaded = lazy(async () => {
-      const run: MiddyFunction["run"] = (request, parts) =>
-        tools.runRequest(request, parts.befores, parts.handler, afters, parts.onErrors, plugin);
-      const request: MiddyFunction["request"] = (event, context) =>
-        tools.middyRequest(event, context);
-      return (await load())({ befores, handler, afters, onErrors, plugin, request, run });
-    });
+    const loaded = lazy(async () =>
+      (await load())({
+        befores,
+        handler: (event, context, options) => current(event, context, options),
+        afters,
+        onErrors,
+        plugin,
+        request: (event, context) => tools.middyRequest(event, context),
+        run: (request, parts) =>
+          tools.runRequest(request, parts.befores, parts.handler, afters, parts.onErrors, plugin),
+      }),
+    );
     const lazyHandler = (event: unknown, context: unknown) =>
       loaded.value === undefined
         ? loaded.open().then((run) => run(event, context))
@@ -87,8 +88,7 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
     };
     return lazyHandler;
   };
-  // The cast is safe: Middy types a mode as `() => void`, but calls it with the six arguments
-  // above.
+  // Safe: Middy types a mode as `() => void`, but calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
 }
 

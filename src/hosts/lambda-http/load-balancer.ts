@@ -69,12 +69,8 @@ export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
 
   write(answer: LambdaAnswer): LoadBalancerResult {
     const { statusCode, headers, cookies, body = "", isBase64Encoded = false } = answer;
-    const result = {
-      statusCode,
-      statusDescription: statusDescription(statusCode),
-      body,
-      isBase64Encoded,
-    };
+    const description = statusDescription(statusCode);
+    const result = { statusCode, statusDescription: description, body, isBase64Encoded };
     if (!hasLists(this.#event)) {
       const [cookie] = cookies; // one value per name, so one cookie
       return {

@@ -10,16 +10,11 @@ import type {
   MiddyRequest,
 } from "./lazy-mode.ts";
 
-export interface MiddlewareRun extends Pick<MiddyParts, "befores" | "handler"> {
-  readonly event: unknown;
-  readonly context: unknown;
-}
-
 /** Runs a function's middlewares around a handler. Logs an error that a middleware answers. */
 export async function runMiddlewares(
   middy: MiddyFunction,
   scope: RequestScope,
-  { event, context, befores, handler }: MiddlewareRun,
+  { event, context, befores, handler }: Omit<MiddyParts, "onErrors"> & Omit<MiddyRequest, "error">,
 ): Promise<unknown> {
   const { plugin } = middy;
   const request = middy.request(event, context);
@@ -61,7 +56,7 @@ async function endFailed(
   }
 }
 
-/** Calls `requestEnd`, and returns its result only if that is a promise. */
+/** Returns the result of `requestEnd` only if it is a promise. */
 function ended(plugin: MiddyPlugin, request: MiddyRequest): unknown {
   const end = plugin.requestEnd(request);
   return end instanceof Promise ? end : undefined;
@@ -73,14 +68,15 @@ export function logLate(scope: RequestScope, error: unknown): void {
 
 /**
  * Converts an error of a Middy middleware: one with a `statusCode` from 400 to 499, like those of
- * `http-errors`, becomes a typed error, and an early timeout becomes `timeout`. Others stay
- * unchanged.
+ * `http-errors`, becomes a typed error, and an early timeout becomes `timeout`.
  */
 export function fromMiddy(error: unknown): unknown {
   if (!(error instanceof Error) || isTypedError(error)) return error;
   if (isEarlyTimeout(error)) return new FrameworkError("timeout", timeoutMessage);
   // Safe: the members are checked before use.
-  const { statusCode, message, expose, headers } = error as Error & HttpErrorLike;
+  const { statusCode, message, expose, headers } = error as Error & {
+    readonly [Name in "statusCode" | "expose" | "headers"]?: unknown;
+  };
   if (
     typeof statusCode !== "number" ||
     !Number.isInteger(statusCode) ||
@@ -90,22 +86,13 @@ export function fromMiddy(error: unknown): unknown {
     return error;
   // Safe: `describeError` checks the headers of an error.
   const details = { cause: error, headers: (headers ?? {}) as Record<string, string> };
-  return new PipelineError(
-    expose === false ? "The request was refused" : message,
-    statusCode,
-    details,
-  );
+  const shown = expose === false ? "The request was refused" : message;
+  return new PipelineError(shown, statusCode, details);
 }
 
 export const timeoutMessage = "The request took too long";
 
-interface HttpErrorLike {
-  readonly statusCode?: unknown;
-  readonly expose?: unknown;
-  readonly headers?: unknown;
-}
-
-/** Returns whether an error is Middy's default for an early timeout, from any copy of Middy. */
+/** Whether an error is the default for an early timeout, of any copy of Middy. */
 function isEarlyTimeout({ name, cause }: Error): boolean {
   return (
     name === "TimeoutError" &&
@@ -114,10 +101,7 @@ function isEarlyTimeout({ name, cause }: Error): boolean {
   );
 }
 
-/**
- * Returns the `onError` hooks with the first one wrapped: it passes the error to `note` before any
- * hook can replace or answer the error.
- */
+/** Wraps the first hook, so that `note` gets the error before a hook can replace or answer it. */
 function noting(
   onErrors: readonly MiddyHook[],
   note: (error: unknown) => void,
@@ -132,9 +116,7 @@ function noting(
   return [Object.defineProperty(noted, "name", { value: first.name }), ...others];
 }
 
-/**
- * Logs an error that a middleware has answered. The status of the response determines the level.
- */
+/** Logs an error that a middleware has answered, at the level of the response's status. */
 export function logAnswered(scope: RequestScope, thrown: unknown, result: unknown): void {
   const error = fromMiddy(thrown);
   const { level, data } = errorLog(error);

@@ -50,10 +50,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
 }
 
 /** Returns the description that `writeOnce` left among the hooks, if any, and all other hooks. */
-export function takeDescription(befores: readonly MiddyHook[]): {
-  readonly description: ClaimDescription | undefined;
-  readonly befores: readonly MiddyHook[];
-} {
+export function takeDescription(befores: readonly MiddyHook[]) {
   // Safe: only `writeOnce` sets this property.
   const descriptionOf = (before: MiddyHook) =>
     (before as { readonly [described]?: ClaimDescription })[described];
