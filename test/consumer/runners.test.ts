@@ -77,6 +77,7 @@ const typed = `import { strictEqual } from "node:assert";
 import test from "node:test";
 import { buildServer, type Server } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
+import { greet } from "./greetings.js";
 
 test("greetings", async () => {
   await greet(strictEqual);

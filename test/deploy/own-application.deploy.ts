@@ -170,7 +170,7 @@ async function ask(
 }
 
 const serverOfShop = `import { buildServer } from "keelson";
-import { notes } from "../../examples/starter/src/notes.ts";
+import { notes } from "./notes.ts";
 import { shop } from "./shop.ts";
 
 export const server = buildServer({ features: [notes, shop] });

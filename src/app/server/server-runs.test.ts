@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { z } from "zod";
 import { ConflictError } from "../../base/errors/errors.ts";
 import { currentContext } from "../../base/request/ambient.ts";
-import { bindAlone } from "../../hosts/container/alone.ts";
+import { bindAlone } from "../../hosts/container/adapters.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";

@@ -3,7 +3,7 @@ import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/routes.ts";
 import { indexFault } from "../../aws/tables/table-indexes.ts";
-import { type FunctionMark, markOf } from "../../hosts/lambda-http/function-mark.ts";
+import { type FunctionMark, markOf } from "../../hosts/lambda-http/bind.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
 import { messageIds } from "./message-parts.ts";

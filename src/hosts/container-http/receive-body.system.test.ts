@@ -11,7 +11,7 @@ import {
   serveBounded,
   tls,
 } from "../../../test/fixtures/bounded-server.ts";
-import { createByteBudget, holdBytes } from "./byte-budget.ts";
+import { createByteBudget } from "./receive-body.ts";
 
 afterEach(closeAll);
 
@@ -34,7 +34,7 @@ function followMost({ bodies }: Bounded) {
 
 test("grants bytes while any are left, and releases them once", () => {
   const budget = createByteBudget(10);
-  const [one, two] = [holdBytes(budget), holdBytes(budget)];
+  const [one, two] = [budget.hold(), budget.hold()];
   expect([one.take(6), two.take(4), two.take(1)]).toEqual([true, true, false]);
   one.release();
   one.release();

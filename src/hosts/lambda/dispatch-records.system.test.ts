@@ -9,8 +9,7 @@ import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import { lambdaStream } from "./stream.ts";
-import { lambdaSweep } from "./sweep.ts";
+import { lambdaStream, lambdaSweep } from "./workers.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {

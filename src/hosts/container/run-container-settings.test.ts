@@ -4,7 +4,14 @@ import { defineFeature } from "../../app/features/feature.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
-import { portOf, requireTokens, shutdownTimes, warnOfPlatform } from "./container-settings.ts";
+import {
+  ListenError,
+  listenError,
+  portOf,
+  requireTokens,
+  shutdownTimes,
+  warnOfPlatform,
+} from "./run-container.ts";
 
 const guarded = defineFeature("notes", (r) => {
   r.query("note.internal", { handler: () => "" });
@@ -79,4 +86,23 @@ test("a server whose routes need an identity does not start if nothing can verif
   expect(() =>
     requireTokens(runtimeOf("production", { features: [] }).runtime, binding()),
   ).not.toThrow();
+});
+
+const failure = (code: string) => Object.assign(new Error(`listen ${code}: :::80`), { code });
+
+test.each([
+  [
+    "EADDRINUSE",
+    "Port 80 is in use: stop the process that listens on it, or set PORT to another one",
+  ],
+  ["EACCES", "Port 80 may not be used by this user: set PORT to one above 1023"],
+])("%s becomes one sentence that tells how to fix it", (code, message) => {
+  const error = listenError(failure(code), 80);
+  expect(error).toBeInstanceOf(ListenError);
+  expect((error as ListenError).message).toBe(message); // safe: it is one
+});
+
+test("leaves any other error unchanged", () => {
+  const error = failure("EADDRNOTAVAIL");
+  expect(listenError(error, 80)).toBe(error);
 });

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
-import { logAnswered } from "./middy-error.ts";
+import { logAnswered } from "./run-middlewares.ts";
 
 test("a span records an error that a middleware answers, with the status of the response", () => {
   const spans = { thrown: vi.fn() };

@@ -14,8 +14,7 @@ import {
   serveBounded,
   tls,
 } from "../../../test/fixtures/bounded-server.ts";
-import { followConnections } from "./connections.ts";
-import { cutStalled } from "./stalled-writes.ts";
+import { cutStalled, followConnections } from "./connections.ts";
 
 afterEach(closeAll);
 

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import type { Server } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import type { Logger } from "../../base/log/logger.ts";
-import { reportRefused } from "./counted-report.ts";
+import { reportRefused } from "./node-server.ts";
 
 afterEach(() => void vi.useRealTimers());
 

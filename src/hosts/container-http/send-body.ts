@@ -1,5 +1,9 @@
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { RequestScope } from "../../app/runtime/scope.ts";
+import { errorLog } from "../../base/errors/describe.ts";
+import { isTypedError, systemCode } from "../../base/errors/errors.ts";
+import type { Logger } from "../../base/log/logger.ts";
 
 export interface SentBody {
   bytes: number;
@@ -7,13 +11,21 @@ export interface SentBody {
   atOnce: number;
 }
 
-export function sentBytes({ bytes, atOnce }: SentBody, isWhole: boolean): number {
-  return isWhole ? bytes + atOnce : bytes;
-}
-
-export function streamOf(body: ReadableStream<Uint8Array>): Readable {
-  // Safe: Node's type of a web stream and the DOM's differ only in their declarations.
-  return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+/** Reports the end of a request to the server's observer. */
+export function reportSent(
+  scope: RequestScope,
+  method: string,
+  status: number,
+  { bytes, atOnce }: SentBody,
+  isWhole: boolean,
+): void {
+  scope.runtime.observer?.ended(scope, {
+    kind: "request",
+    method,
+    status,
+    bytes: isWhole ? bytes + atOnce : bytes,
+    isAborted: !isWhole,
+  });
 }
 
 export interface WaitingBytes {
@@ -35,7 +47,11 @@ export async function sendPieces(
   sent: SentBody,
   waiting?: WaitingBytes,
 ): Promise<void> {
-  const source = body instanceof Uint8Array ? [body] : streamOf(body);
+  const source =
+    body instanceof Uint8Array
+      ? [body]
+      : // Safe: Node's type of a web stream and the DOM's differ only in their declarations.
+        Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
   // `pipeline` would destroy the source only at its next chunk, which may never arrive.
   if (source instanceof Readable) to.once("close", () => source.destroy());
   await pipeline(
@@ -54,4 +70,14 @@ export async function sendPieces(
     },
     to,
   );
+}
+
+/**
+ * Logs that a response was cut off: a warning if the client has left, else an error. A typed error
+ * as the reason of `signal` means that the service ended the request.
+ */
+export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
+  const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";
+  if (isPremature && !isTypedError(signal.reason)) log.warn("request.aborted");
+  else log.error("response.cut_off", errorLog(error).data);
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
-import { lambdaSweep } from "./sweep.ts";
+import { lambdaSweep } from "./workers.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { buildServer } from "../../app/server/server.ts";
-import { lambdaQueue } from "../lambda/queue.ts";
-import { lambdaSweep } from "../lambda/sweep.ts";
+import { lambdaQueue, lambdaSweep } from "../lambda/workers.ts";
 import { lambdaHttp } from "./http-handler.ts";
 
 let lines: Record<string, unknown>[];

@@ -10,7 +10,7 @@ import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { PermanentError } from "../../base/errors/errors.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import { type LambdaQueueHandler, lambdaQueue } from "./queue.ts";
+import { type LambdaQueueHandler, lambdaQueue } from "./workers.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {

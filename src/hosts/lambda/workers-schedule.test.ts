@@ -4,7 +4,7 @@ import { defineFeature } from "../../app/features/feature.ts";
 import type { ScheduleOptions } from "../../app/schedules/schedule.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { lambdaContext, startTestApp } from "../../tools/testing/index.ts";
-import { lambdaSchedule } from "./schedule.ts";
+import { lambdaSchedule } from "./workers.ts";
 
 const hour = 3_600_000;
 let runs: string[] = [];
