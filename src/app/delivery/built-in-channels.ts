@@ -4,7 +4,7 @@ import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { ChannelDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Tracing } from "../observe/spans.ts";
-import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
+import type { DeliveryOptions, WebhookOptions } from "../registry/options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
 interface Webhook {

@@ -5,13 +5,13 @@ import type { MetricsOptions } from "../../base/metrics/metrics-options.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import type { CacheOptions } from "../../parts/config/cache/cache-options.ts";
+import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { OverridesOf } from "../../parts/config/declare/override-types.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
 import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import type { OnceBy } from "../../parts/once/once-by.ts";
 import type { Feature } from "../features/feature.ts";
-import type { DeliveryOptions } from "./delivery-options.ts";
 
 /** Options of `buildServer`. */
 export interface ServerOptions<Features extends readonly Feature[] = readonly Feature[]> {
@@ -136,4 +136,42 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   };
   /** Default: `NODE_ENV` if it is `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
+}
+
+/** Options of the built-in channels. */
+export interface DeliveryOptions {
+  readonly webhook?: WebhookOptions;
+}
+
+/** Options of the `webhook` channel. */
+export interface WebhookOptions {
+  /**
+   * Configuration key of each tenant's signing secret, a string, preferably `encrypted`. Default:
+   * webhooks are not signed.
+   */
+  readonly secret?: ConfigKeyHandle<string | undefined>;
+  /** Allows `http:` URLs. Default `false`. */
+  readonly allowHttp?: boolean;
+  /** Allows addresses of this machine and of private networks. Default `false`. */
+  readonly allowPrivate?: boolean;
+  /** Time limit of one attempt, in milliseconds. Default 10,000. */
+  readonly timeoutMs?: number;
+}
+
+/** Options of `server.run`. */
+export interface RunOptions {
+  /** Purpose of the run, up to 500 characters, logged as `run.started`. */
+  readonly reason: string;
+  /** Tenant of the run and of everything that it causes. Default: none, a system run. */
+  readonly tenantId?: string;
+  /** ID of a user of the tenant. Default: none. */
+  readonly userId?: string;
+  /** Roles of the user. Default: none. */
+  readonly roles?: readonly string[];
+  /**
+   * ID that deduplicates the run: for 5 minutes, a run with the same ID, tenant and user does
+   * nothing and returns the first result. 1 to 128 characters of `A-Z a-z 0-9 . _ : = + / @ -`.
+   * Default: generated.
+   */
+  readonly requestId?: string;
 }

@@ -1,6 +1,7 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import type { OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
+import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
 import {
   type Declared,
   type Feature,
@@ -28,7 +29,7 @@ import {
   type TableDeclaration,
 } from "../handlers/table.ts";
 import type { ScheduleDeclaration } from "../schedules/schedule.ts";
-import type { DeliveryOptions } from "./delivery-options.ts";
+import type { DeliveryOptions } from "./options.ts";
 
 /** All declarations of some features. Maps are by full name (`files.file.create`) unless stated. */
 export interface Registry {
@@ -193,4 +194,18 @@ export function serverProblem(
   fix: string,
 ): BootProblem {
   return { feature: "", key, rule, message, fix };
+}
+
+export interface RoutedHandler<Handler = HandlerDeclaration> {
+  readonly route: ParsedRoute;
+  readonly target: Handler;
+}
+
+export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
+  handlers: Iterable<Handler>,
+): RoutedHandler<Handler>[] {
+  return [...handlers].flatMap((target) => {
+    const route = target.route === undefined ? undefined : parseRoute(target.route);
+    return route === undefined || "problem" in route ? [] : [{ route, target }];
+  });
 }

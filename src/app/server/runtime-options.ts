@@ -4,7 +4,7 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { ClaimSchedule } from "../../parts/once/held-claim.ts";
 import type { Measuring } from "../metrics/measuring.ts";
-import type { WebhookOptions } from "../registry/delivery-options.ts";
+import type { WebhookOptions } from "../registry/options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 

@@ -2,7 +2,7 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import { defaultTimes, type ShutdownTimes } from "../../base/process/times.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { closeResources } from "./close-resources.ts";

@@ -13,15 +13,15 @@ import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../registry/declared-server.ts";
 import { optionProblems, proofProblems } from "../registry/option-problems.ts";
-import type { ServerOptions } from "../registry/options.ts";
+import type { RunOptions, ServerOptions } from "../registry/options.ts";
 import {
   createRegistry,
   messageProblems,
   type Registry,
+  type RoutedHandler,
+  routed,
   serverProblem,
 } from "../registry/registry.ts";
-import { type RoutedHandler, routed } from "../registry/routes.ts";
-import type { RunOptions } from "../registry/run-options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { timeZoneProblems } from "../schedules/schedule.ts";
 

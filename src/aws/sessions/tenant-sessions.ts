@@ -1,4 +1,4 @@
-import { isolationRole } from "../../app/registry/isolation.ts";
+import { isolationRole } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import type { Database } from "../../base/types/database.ts";

@@ -1,5 +1,4 @@
-import { configReaders } from "../../app/registry/config-readers.ts";
-import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import { configReaders, type DeclaredServer } from "../../app/registry/declared-server.ts";
 import { readsWithoutSdk } from "../../aws/light/light-database.ts";
 import * as always from "./lambda-runtime.ts";
 
