@@ -2,7 +2,10 @@ import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-export function metricsPage({ metrics, server }: Runtime): HandlerDeclaration[] {
+export function metricsPage({
+  metrics,
+  server,
+}: Pick<Runtime, "metrics" | "server">): HandlerDeclaration[] {
   const page = metrics?.page;
   const access = server.options.metrics?.access;
   if (page === undefined || access === undefined) return [];

@@ -17,17 +17,20 @@ type Results = Readonly<Record<string, "ok" | "failing">>;
  * answers. `/health/ready` is 503 while a check fails. While the service starts or drains, it is
  * 503 without running the checks.
  */
-export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
-  const { checks } = runtime.server;
+export function healthHandlers({
+  server: { checks },
+  clock,
+  lifecycle,
+}: Pick<Runtime, "server" | "clock" | "lifecycle">): HandlerDeclaration[] {
   const report = createReport();
   let last: { readonly at: number; readonly results: Promise<Results> } | undefined;
 
   const results = (log: Logger): Promise<Results> => {
-    const now = runtime.clock.now();
+    const now = clock.now();
     if (last === undefined || now - last.at > cachedMs || now < last.at) {
       last = {
         at: now,
-        results: runChecks(checks, runtime.lifecycle.draining, (name, failure) =>
+        results: runChecks(checks, lifecycle.draining, (name, failure) =>
           report(log, name, failure),
         ),
       };
@@ -35,9 +38,9 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
     return last.results;
   };
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
-    const found = runtime.lifecycle.state === "running" ? await results(log) : {};
+    const found = lifecycle.state === "running" ? await results(log) : {};
     // Reads the state again, because a drain that started during the checks has aborted them.
-    const { state } = runtime.lifecycle;
+    const { state } = lifecycle;
     const isReady = state === "running" && !Object.values(found).includes("failing");
     const body = {
       status: isReady ? "ready" : "unavailable",
