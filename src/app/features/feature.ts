@@ -44,7 +44,7 @@ export interface FeatureDeclarations {
 
 type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
-export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
+type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
 export interface Kind<Item> {
   readonly what: string;
@@ -55,7 +55,10 @@ export function named(what: string): Kind<{ readonly name: string }> {
   return { what, nameOf: ({ name }) => name };
 }
 
-/** All kinds, in the order in which duplicate names are reported. */
+/**
+ * All kinds of declarations with unique names, in the order in which duplicates are reported. The
+ * compiler compares them with the lists of {@link FeatureDeclarations} and the maps of `Registry`.
+ */
 export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
   configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
   handlers: named("handler"),
@@ -107,8 +110,10 @@ export function defineFeature<
 ): Feature<Members, NameOf<Members, Name>> {
   // Safe cast: the object has one empty list for each kind.
   const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
-    readonly [Name in keyof Kinds]: Declared<Name>[];
+    readonly [Kind in keyof Kinds]: Declared<Kind>[];
   };
+  const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
+    void declared[kind].push(...items);
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
@@ -117,7 +122,7 @@ export function defineFeature<
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
-      declared.configKeys.push(...registered);
+      add("configKeys", ...registered);
       const handles = registered.map(({ id, name: key, definition }) => [
         key,
         Object.freeze({ id, definition }) satisfies ConfigKeyHandle<unknown>,
@@ -127,34 +132,29 @@ export function defineFeature<
     },
     table: (tableName, options) => {
       const made = table(tableName, options, report);
-      declared.tables.push(made);
+      add("tables", made);
       // Safe cast: only a table with `tenant: true` has tenant keys, at runtime and in its type.
       return tableHandle(made) as never;
     },
     query: (operation, options) =>
-      void declared.handlers.push(handler("query", name, operation, options, report)),
+      add("handlers", handler("query", name, operation, options, report)),
     write: (operation, options) =>
-      void declared.handlers.push(handler("write", name, operation, options, report)),
+      add("handlers", handler("write", name, operation, options, report)),
     hook: (write, options) => void hooks.push(hook(name, write, options, report)),
-    event: (type, schema, options) =>
-      void declared.events.push(event(name, type, schema, options, report)),
+    event: (type, schema, options) => add("events", event(name, type, schema, options, report)),
     on: (type, consumerName, run) =>
-      void declared.consumers.push(consumer(name, type, consumerName, run, report)),
-    job: (operation, options) => void declared.jobs.push(job(name, operation, options, report)),
-    schedule: (operation, options) =>
-      void declared.schedules.push(schedule(name, operation, options, report)),
+      add("consumers", consumer(name, type, consumerName, run, report)),
+    job: (operation, options) => add("jobs", job(name, operation, options, report)),
+    schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
       const made = projection(name, projectionName, options, report);
-      declared.projections.push(made);
-      declared.consumers.push(...projectionConsumers(made));
+      add("projections", made);
+      add("consumers", ...projectionConsumers(made));
       return projectionHandle(made);
     },
     metric: (metricName, options) =>
-      void declared.metrics.push(
-        metric(name, metricName, options as unknown as RawOptions, report),
-      ),
-    channel: (channelName, options) =>
-      void declared.channels.push(channel(name, channelName, options, report)),
+      add("metrics", metric(name, metricName, options as unknown as RawOptions, report)),
+    channel: (channelName, options) => add("channels", channel(name, channelName, options, report)),
   };
   if (!isWord(name)) {
     const message = `feature name ${JSON.stringify(name)} is not in kebab case`;

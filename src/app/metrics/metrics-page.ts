@@ -1,5 +1,6 @@
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
+import { ownRoute } from "../handlers/own-route.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 export function metricsPage({
@@ -11,14 +12,7 @@ export function metricsPage({
   if (page === undefined || access === undefined) return [];
   return [
     {
-      kind: "query",
-      feature: "keelson",
-      name: "keelson.metrics.show",
-      input: undefined,
-      output: undefined,
-      route: "GET /metrics",
-      access,
-      body: "json",
+      ...ownRoute("metrics.show", "GET /metrics", access),
       run: async () => {
         const { text, contentType } = await page();
         return reply(text, {

@@ -3,7 +3,6 @@ import type { OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts
 import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
 import {
-  type Declared,
   type Feature,
   type FeatureDeclarations,
   featureDeclarations,
@@ -73,9 +72,7 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   return Object.freeze({
     features: declared,
     // Safe cast: each name has the map of its kind's items.
-    ...(Object.fromEntries(byName) as {
-      readonly [Name in keyof typeof kinds]: ReadonlyMap<string, Declared<Name>>;
-    }),
+    ...(Object.fromEntries(byName) as Pick<Registry, keyof typeof kinds>),
     hasWebhooks: delivery?.webhook !== undefined,
     hooks: Map.groupBy(
       declared.flatMap(({ hooks }) => hooks),

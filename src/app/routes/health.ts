@@ -1,11 +1,10 @@
 import { describeError } from "../../base/errors/describe.ts";
-import { access } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ReadyCheck } from "../registry/declared-server.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { ownQuery } from "./own-query.ts";
+import { healthRoutes } from "./own-routes.ts";
 
 const checkTimeoutMs = 2_000;
 const cachedMs = 1_000;
@@ -55,11 +54,6 @@ export function healthHandlers({
     { ...liveRoute, run: () => ({ status: "live" }) },
   ];
 }
-
-export const healthRoutes = [
-  ownQuery("health.ready", "GET /health/ready", access.everyone),
-  ownQuery("health.live", "GET /health/live", access.everyone),
-] as const;
 
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
 

@@ -2,7 +2,7 @@ import { access } from "../../base/identity/access.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { openApiRoute } from "./own-query.ts";
+import { openApiRoute } from "./own-routes.ts";
 
 /**
  * Creates `GET /openapi.json` for the callers that `openapi.access` admits. Without this rule, the

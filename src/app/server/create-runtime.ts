@@ -267,7 +267,7 @@ function handlersOf(parts: Parts) {
     ...registry.handlers.values(),
     ...healthHandlers(parts),
     ...metricsPage(parts),
-    clientLogHandler(parts),
+    clientLogHandler(parts.clock),
     ...configHandlers(registry),
     ...openApiHandlers(parts),
   ];
