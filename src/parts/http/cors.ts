@@ -37,78 +37,71 @@ const known = [
   "maxAgeSeconds",
 ] as const satisfies (keyof CorsOptions)[];
 
+const originList = {
+  rule: "cors-origins",
+  item: "origin",
+  accepts: isOrigin,
+  fix: 'list them as ["https://app.example.com"], in lower case, without a path',
+};
+
+const headerList: typeof originList = {
+  rule: "cors-headers",
+  item: "header name",
+  accepts: isHeaderName,
+  fix: 'list names such as ["X-Client-Version"], or pass "*" alone',
+};
+
 /** Returns all problems with CORS options, which may come from plain JavaScript. Never throws. */
 export function corsProblems(options: unknown): CorsProblem[] {
   if (typeof options !== "object" || options === null)
     return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
   const { origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds, ...unknown } =
     options as Record<string, unknown>;
-  const problems: CorsProblem[] = Object.keys(unknown).map((name) => ({
-    rule: "unknown-option",
-    message: `unknown option ${JSON.stringify(name)}`,
-    fix: `known are ${known.join(", ")}`,
-  }));
-  if (origins !== "*") {
-    const fix = 'list them as ["https://app.example.com"], in lower case, without a path';
-    if (!Array.isArray(origins))
-      problems.push({ rule: "cors-origins", message: "`origins` is not a list of origins", fix });
-    else
-      for (const origin of origins.filter((origin) => !isOrigin(origin)))
-        problems.push({
-          rule: "cors-origins",
-          message: `\`origins\` has ${shown(origin)}, which is no origin`,
-          fix,
-        });
+  const problems: CorsProblem[] = [];
+  const problem = (rule: string, message: string, fix: string) =>
+    void problems.push({ rule, message, fix });
+
+  for (const name of Object.keys(unknown)) {
+    const message = `unknown option ${JSON.stringify(name)}`;
+    problem("unknown-option", message, `known are ${known.join(", ")}`);
   }
-  if (credentials !== undefined && typeof credentials !== "boolean") {
-    problems.push({
-      rule: "cors-credentials",
-      message: "`credentials` is not a boolean",
-      fix: "use true or false",
-    });
-  }
+  if (origins !== "*") problems.push(...listProblems("origins", origins, originList));
+  if (credentials !== undefined && typeof credentials !== "boolean")
+    problem("cors-credentials", "`credentials` is not a boolean", "use true or false");
   if (origins === "*" && credentials === true) {
-    problems.push({
-      rule: "cors-credentials",
-      message: "`credentials` with every origin would let any site act for a user",
-      fix: "list the origins",
-    });
+    const message = "`credentials` with every origin would let any site act for a user";
+    problem("cors-credentials", message, "list the origins");
   }
-  problems.push(...headerProblems({ allowedHeaders, exposedHeaders }, credentials === true));
-  if (
-    maxAgeSeconds !== undefined &&
-    !(Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0)
-  ) {
-    problems.push({
-      rule: "cors-max-age",
-      message: "`maxAgeSeconds` is not a whole number",
-      fix: "use seconds, 600 for example",
-    });
+  for (const [option, names] of Object.entries({ allowedHeaders, exposedHeaders })) {
+    if (names === "*" && credentials === true) {
+      const message = `\`${option}\` is "*" with \`credentials\`, where browsers take it for a header of that name`;
+      problem("cors-headers", message, "list the headers");
+    } else if (names !== undefined && names !== "*") {
+      problems.push(...listProblems(option, names, headerList));
+    }
+  }
+  const isTime = Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0;
+  if (maxAgeSeconds !== undefined && !isTime) {
+    const message = "`maxAgeSeconds` is not a whole number";
+    problem("cors-max-age", message, "use seconds, 600 for example");
   }
   return problems;
 }
 
-function headerProblems(
-  lists: Readonly<Record<string, unknown>>,
-  credentials: boolean,
+function listProblems(
+  option: string,
+  given: unknown,
+  { rule, item, accepts, fix }: typeof originList,
 ): CorsProblem[] {
-  const rule = "cors-headers";
-  return Object.entries(lists).flatMap(([option, names]): CorsProblem[] => {
-    if (names === undefined || (names === "*" && !credentials)) return [];
-    if (names === "*") {
-      const message = `\`${option}\` is "*" with \`credentials\`, where browsers take it for a header of that name`;
-      return [{ rule, message, fix: "list the headers" }];
-    }
-    const fix = 'list names such as ["X-Client-Version"], or pass "*" alone';
-    if (!Array.isArray(names))
-      return [{ rule, message: `\`${option}\` is not a list of header names`, fix }];
-    const wrong = names.filter((name) => !isHeaderName(name));
-    return wrong.map((name) => ({
+  if (!Array.isArray(given))
+    return [{ rule, message: `\`${option}\` is not a list of ${item}s`, fix }];
+  return given
+    .filter((value) => !accepts(value))
+    .map((value) => ({
       rule,
-      message: `\`${option}\` has ${shown(name)}, which is no header name`,
+      message: `\`${option}\` has ${shown(value)}, which is no ${item}`,
       fix,
     }));
-  });
 }
 
 /** Returns the CORS headers of every response to a cross-origin request. */
