@@ -3,20 +3,21 @@ import type { RawOptions, Report } from "../../base/errors/declared.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
-import { hook } from "../handlers/declare-hook.ts";
-import { channel, consumer, event, job } from "../handlers/declare-messages.ts";
-import { table } from "../handlers/declare-table.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import type { HookDeclaration } from "../handlers/hooks.ts";
-import type {
-  ChannelDeclaration,
-  ConsumerDeclaration,
-  EventDeclaration,
-  JobDeclaration,
-  ProjectionDeclaration,
+import { type HookDeclaration, hook } from "../handlers/hooks.ts";
+import {
+  type ChannelDeclaration,
+  type ConsumerDeclaration,
+  channel,
+  consumer,
+  type EventDeclaration,
+  event,
+  type JobDeclaration,
+  job,
+  type ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
 import { isWord } from "../handlers/requirements.ts";
-import type { TableDeclaration } from "../handlers/table.ts";
+import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
 import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";

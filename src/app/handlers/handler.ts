@@ -4,7 +4,6 @@ import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
-import type { Misfits, Unwritten } from "./misfits.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
 /** A value, or a promise that resolves to one. */
@@ -22,6 +21,42 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   : [Settled<Given>] extends [Answer<Unwritten<Output>>]
     ? Given
     : `the result does not match \`output\`: ${Misfits<Exclude<Settled<Given>, Response>, Unwritten<Output>>}`;
+
+/** Read-only form of a type, which also accepts literal arrays. keelson never changes a result. */
+type Unwritten<Value> = Value extends (...given: never) => unknown
+  ? Value
+  : Value extends object
+    ? { readonly [Name in keyof Value]: Unwritten<Value[Name]> }
+    : Value;
+
+/** Names of the result's members that do not match `Output`, for an error message. */
+type Misfits<Result, Output> = Known<
+  MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
+>;
+
+type Known<Names extends string> = [Names] extends [never] ? "its type" : Names;
+
+type MisfitsOf<Body, Output> = Body extends Output
+  ? never
+  : Body extends object
+    ? Output extends readonly unknown[]
+      ? "its items"
+      : Output extends object
+        ? MisfittingNames<Body, Output>
+        : "its type"
+    : "its type";
+
+type MisfittingNames<Body, Output> = {
+  [Name in keyof Output]-?: Body extends { readonly [Same in Name]: unknown }
+    ? Body[Name] extends Output[Name]
+      ? never
+      : Shown<Name>
+    : Pick<Output, Name> extends Required<Pick<Output, Name>>
+      ? Shown<Name>
+      : never;
+}[keyof Output];
+
+type Shown<Name> = Name extends string | number ? `${Name}` : "its type";
 
 /** Like `Awaited`, but only for promises, which takes a fifth of the type instantiations. */
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;

@@ -1,7 +1,7 @@
 import type { DeclaredLabels } from "../../base/metrics/bounded-metrics.ts";
 import { deliveryJob } from "../../parts/messages/delivery.ts";
 import { runningKinds } from "../features/feature.ts";
-import { builtInChannels } from "../handlers/declare-messages.ts";
+import { builtInChannels } from "../handlers/message-handlers.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routeLabel } from "./run-metrics.ts";
