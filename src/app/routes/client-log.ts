@@ -3,14 +3,14 @@ import type { LogLevel } from "../../base/log/logger.ts";
 import { renaming } from "../../base/log/record-names.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
+import { defined } from "../../base/types/defined.ts";
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { clientLogRoute } from "./own-routes.ts";
 
 const maxRecords = 100;
-/** Rate limit of records per user: the burst, and the refill per second. */
+/** Rate limits per user, of records and of body bytes: the burst, and the refill per second. */
 const rate = { burst: 500, perSecond: 10 };
-/** Rate limit of body bytes per user. */
 const byteRate = { burst: 1_048_576, perSecond: 16_384 };
 const levels: readonly unknown[] = ["info", "warn", "error", "debug"] satisfies readonly LogLevel[];
 
@@ -55,20 +55,16 @@ export function clientLogHandler(clock: Clock): HandlerDeclaration {
 function recordsOf(input: unknown): readonly ClientRecord[] {
   // Safe cast: the body of a route arrives as an object, and a JSON array as its `body`.
   const given = input as Readonly<Record<string, unknown>>;
-  const fields: FieldError[] = [];
   const { body } = given;
-  const isBatch = Array.isArray(body) && Object.keys(given).length === 1;
-  if (!isBatch) {
-    const record = recordOf(given, "", fields);
-    if (fields.length > 0) throw new ValidationError(fields);
-    return [record];
+  const batch = Array.isArray(body) && Object.keys(given).length === 1 ? body : undefined;
+  const fields: FieldError[] = [];
+  if (batch !== undefined && batch.length > maxRecords) {
+    const error = `has ${batch.length} records, more than ${maxRecords}`;
+    throw new ValidationError([{ field: "body", error }]);
   }
-  if (body.length > maxRecords) {
-    throw new ValidationError([
-      { field: "body", error: `has ${body.length} records, more than ${maxRecords}` },
-    ]);
-  }
-  const records = body.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields));
+  const records = batch?.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields)) ?? [
+    recordOf(given, "", fields),
+  ];
   if (fields.length > 0) throw new ValidationError(fields);
   return records;
 }
@@ -78,7 +74,7 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
   const given =
     typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
   const { level, msg, requestId, ...data } = given;
-  const added = requestId === undefined ? {} : { clientRequestId: requestId };
+  const added = defined({ clientRequestId: requestId });
   const nameOf = renaming("data", Object.keys(data), (name) => Object.hasOwn(added, name));
   if (!levels.includes(level))
     fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });

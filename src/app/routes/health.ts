@@ -24,16 +24,20 @@ export function healthHandlers({
   const report = createReport();
   let last: { readonly at: number; readonly results: Promise<Results> } | undefined;
 
+  const runChecks = async (log: Logger): Promise<Results> => {
+    const { draining } = lifecycle;
+    const run = async ([name, check]: readonly [string, ReadyCheck]) => {
+      const failure = await runCheck(check, draining);
+      // A check that the drain aborted does not describe the resource.
+      if (!draining.aborted) report(log, name, failure);
+      return [name, failure === undefined ? "ok" : "failing"] as const;
+    };
+    return Object.fromEntries(await Promise.all([...checks].map(run)));
+  };
   const results = (log: Logger): Promise<Results> => {
     const now = clock.now();
-    if (last === undefined || now - last.at > cachedMs || now < last.at) {
-      last = {
-        at: now,
-        results: runChecks(checks, lifecycle.draining, (name, failure) =>
-          report(log, name, failure),
-        ),
-      };
-    }
+    if (last === undefined || now - last.at > cachedMs || now < last.at)
+      last = { at: now, results: runChecks(log) };
     return last.results;
   };
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
@@ -56,22 +60,6 @@ export function healthHandlers({
 }
 
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
-
-type Told = (name: string, failure: Failure | undefined) => void;
-
-async function runChecks(
-  checks: ReadonlyMap<string, ReadyCheck>,
-  draining: AbortSignal,
-  told: Told,
-): Promise<Results> {
-  const run = async ([name, check]: readonly [string, ReadyCheck]) => {
-    const failure = await runCheck(check, draining);
-    // A check that the drain aborted does not describe the resource.
-    if (!draining.aborted) told(name, failure);
-    return [name, failure === undefined ? "ok" : "failing"] as const;
-  };
-  return Object.fromEntries(await Promise.all([...checks].map(run)));
-}
 
 async function runCheck(check: ReadyCheck, draining: AbortSignal): Promise<Failure | undefined> {
   const ended = Promise.withResolvers<typeof tooLate>();
@@ -112,10 +100,7 @@ function createReport(): (log: Logger, name: string, failure: Failure | undefine
   };
 }
 
-/**
- * Returns a key that is equal for equal failures. Numbers such as durations and ports differ with
- * every poll, so they are masked.
- */
+/** Returns a key of equal failures. Numbers, such as durations and ports, differ with every poll. */
 function sortOf({ data }: Failure): string {
   return JSON.stringify([data["error"], String(data["message"]).replaceAll(/\d+/g, "0")]);
 }
