@@ -86,8 +86,8 @@ function declaredFeatures(
   features: readonly Feature[],
   problems: BootProblem[],
 ): FeatureDeclarations[] {
-  const problem = (key: string, rule: string, message: string, fix: string) => {
-    problems.push(serverProblem(key, rule, message, fix));
+  const problem = (...given: Parameters<typeof serverProblem>) => {
+    problems.push(serverProblem(...given));
     return [];
   };
   if (!Array.isArray(features)) {
@@ -97,8 +97,8 @@ function declaredFeatures(
   return features.flatMap((feature: unknown, index) => {
     const declarations = featureDeclarations(feature);
     if (declarations === undefined) {
-      const message = "it was not made by defineFeature";
       const fix = "pass what defineFeature returns";
+      const message = "it was not made by defineFeature";
       return problem(`features[${index}]`, "not-a-feature", message, fix);
     }
     problems.push(...declarations.problems);
@@ -113,20 +113,14 @@ function collected<Item>(
   problems: BootProblem[],
 ): ReadonlyMap<string, Item> {
   const found = new Map<string, Item>();
+  const message = `this ${what} is declared twice`;
+  const fix = "rename one of the two, or declare it once";
   for (const feature of features) {
     for (const item of itemsOf(feature)) {
       const key = nameOf(item);
-      if (!found.has(key)) {
-        found.set(key, item);
-        continue;
-      }
-      problems.push({
-        feature: feature.name,
-        key,
-        rule: `duplicate-${what}`,
-        message: `this ${what} is declared twice`,
-        fix: "rename one of the two, or declare it once",
-      });
+      if (found.has(key))
+        problems.push({ feature: feature.name, key, rule: `duplicate-${what}`, message, fix });
+      else found.set(key, item);
     }
   }
   return found;

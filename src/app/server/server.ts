@@ -1,10 +1,10 @@
 import { BootError } from "../../base/errors/boot.ts";
 import { environmentOf } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import { defined } from "../../base/types/defined.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
-import type { CorsOptions } from "../../parts/http/cors.ts";
 import { conflicts } from "../../parts/http/route.ts";
 import type { Feature } from "../features/feature.ts";
 import { useProblems } from "../features/uses.ts";
@@ -105,10 +105,10 @@ export interface ServerInternals extends DeclaredServer {
 export type BindAlone = (server: Server) => Promise<Runtime>;
 
 /**
- * Builds a server from features and options.
+ * Builds a server.
  *
  * @param bindAlone - for `server.run` in a process without a host. Default: such a run fails.
- * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
+ * @throws BootError with every problem.
  */
 export function buildServer<const Features extends readonly Feature[]>(
   options: ServerOptions<Features>,
@@ -134,14 +134,8 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...routeConflicts(routed(registry.handlers.values())),
   ];
   if (registry.features.some(({ name }) => name === "keelson")) {
-    problems.push(
-      serverProblem(
-        "keelson",
-        "feature-reserved",
-        "a feature is called keelson",
-        "choose another name",
-      ),
-    );
+    const message = "a feature is called keelson";
+    problems.push(serverProblem("keelson", "feature-reserved", message, "choose another name"));
   }
   if (problems.length > 0) throw new BootError(problems);
 
@@ -151,8 +145,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     // Frozen, because a host may bind much later, when changed options would not be validated.
     options: Object.freeze({
       ...options,
-      ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
-      ...(options.cors === undefined ? {} : { cors: frozenCors(options.cors) }),
+      ...defined({ config: frozen(options.config), cors: frozen(options.cors) }),
     }),
     environment,
     registry,
@@ -170,14 +163,15 @@ export function buildServer<const Features extends readonly Feature[]>(
       "server.resolver: the overrides are not loaded; make a host, and await server.ready() or use it in a handler",
     );
   };
-  const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
-    if (state.started)
-      throw new Error(
-        `${what}("${name}"): a host has started already; register before runContainer or the first event`,
-      );
-    if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
-    items.set(name, item);
-  };
+  const register =
+    <Item>(what: string, items: Map<string, Item>) =>
+    (name: string, item: Item) => {
+      const wrong = state.started
+        ? "a host has started already; register before runContainer or the first event"
+        : items.has(name) && "the name is taken; choose another";
+      if (wrong) throw new Error(`${what}("${name}"): ${wrong}`);
+      items.set(name, item);
+    };
   const runs = lazy(async () =>
     (await import("./server-runs.ts")).createServerRuns({
       shutdown: options.shutdown,
@@ -201,9 +195,8 @@ export function buildServer<const Features extends readonly Feature[]>(
       getWithSource: async (...given) => resolver().getWithSource(...given),
       override: (id) => resolver().override(id),
     }),
-    onClose: (name: string, close: Closer) => register("onClose", closers, name, close),
-    onReadyCheck: (name: string, check: ReadyCheck) =>
-      register("onReadyCheck", checks, name, check),
+    onClose: register("onClose", closers),
+    onReadyCheck: register("onReadyCheck", checks),
     [internals]: state,
   } satisfies Server);
   return server;
@@ -233,28 +226,18 @@ function secretProblems({ configKeys }: Registry, options: ServerOptions) {
   const id = options?.delivery?.webhook?.secret?.id;
   if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
   const message = `${JSON.stringify(id)} is not a text key of this server`;
-  return [
-    serverProblem(
-      "delivery.webhook.secret",
-      "secret-key",
-      message,
-      "pass the handle of a text key of one of its features",
-    ),
-  ];
+  const fix = "pass the handle of a text key of one of its features";
+  return [serverProblem("delivery.webhook.secret", "secret-key", message, fix)];
 }
 
-function frozenCors(cors: CorsOptions): CorsOptions {
-  const { origins, allowedHeaders, exposedHeaders, ...rest } = cors;
-  return Object.freeze({
-    ...rest,
-    origins: frozenNames(origins),
-    ...(allowedHeaders === undefined ? {} : { allowedHeaders: frozenNames(allowedHeaders) }),
-    ...(exposedHeaders === undefined ? {} : { exposedHeaders: frozenNames(exposedHeaders) }),
-  });
-}
-
-function frozenNames(names: readonly string[] | "*"): readonly string[] | "*" {
-  return names === "*" ? names : Object.freeze([...names]);
+/** Copies options with their lists, and freezes all of them. */
+function frozen<Options extends object>(options: Options | undefined): Options | undefined {
+  const members = Object.entries(options ?? {}).map(([name, value]: [string, unknown]) => [
+    name,
+    Array.isArray(value) ? Object.freeze([...value]) : value,
+  ]);
+  // Safe cast: the members are copies of the given ones.
+  return options && (Object.freeze(Object.fromEntries(members)) as Options);
 }
 
 function routeConflicts(routes: readonly RoutedHandler[]) {
