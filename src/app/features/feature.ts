@@ -73,7 +73,7 @@ export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = O
   metrics: named("metric"),
 });
 
-/** Kinds whose declarations run under their full names, which are unique across these kinds. */
+/** Kinds that run under their full names, which are unique across these kinds. */
 export const runningKinds = ["handlers", "consumers", "jobs", "schedules"] as const;
 
 const declarationsOf = Symbol.for("keelson.feature");
@@ -84,7 +84,7 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/** Features without exports share one type, so an array inferred from one accepts all of them. */
+/** Features without exports share one type, so that an array of one accepts all of them. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**
@@ -163,33 +163,23 @@ export function defineFeature<
     report({ key: String(name), rule: "feature-name", message, fix });
   }
   const members = declare(Object.freeze(builder));
-  if (members instanceof Promise) report({ key: name, ...asynchronous });
+  if (members instanceof Promise) {
+    const message = "its declaration is asynchronous, so what it declares may come too late";
+    const fix = "declare everything in a function that is not async";
+    report({ key: name, rule: "feature-async", message, fix });
+  }
   if (members !== undefined && "name" in members) {
     throw new TypeError(
       `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,
     );
   }
-  const declarations: FeatureDeclarations = {
-    name,
-    ...declared,
-    uses: featureUses(options, report),
-    hooks,
-    problems,
-  };
+  const uses = featureUses(options, report);
+  const declarations: FeatureDeclarations = { name, ...declared, uses, hooks, problems };
   // Safe cast: the literal has exactly the members of `Feature<Members, Name>`.
-  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<
-    Members,
-    NameOf<Members, Name>
-  >;
+  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as never;
 }
 
-const asynchronous = Object.freeze({
-  rule: "feature-async",
-  message: "its declaration is asynchronous, so what it declares may come too late",
-  fix: "declare everything in a function that is not async",
-});
-
-/** Returns a feature's declarations, or `undefined` for a value not made by `defineFeature`. */
+/** Returns `undefined` for a value that `defineFeature` has not made. */
 export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
   if (typeof feature !== "object" || feature === null) return undefined;
   return (feature as Partial<Feature>)[declarationsOf];

@@ -19,9 +19,9 @@ export interface DeclaredServer {
 }
 
 /**
- * Returns the handlers that by their declarations read only configuration from DynamoDB: queries of
- * features without tables, on a server without SSM, key ring or custom endpoint. A cold start
- * answers them without loading the AWS SDK.
+ * Returns the handlers that read only configuration from DynamoDB, which a cold start answers
+ * without loading the AWS SDK: queries of features without tables, on a server without SSM, key
+ * ring or custom endpoint.
  */
 export function configReaders({
   registry,
@@ -30,12 +30,11 @@ export function configReaders({
   const { ssm, keyRing, dynamodb } = options;
   if (ssm !== undefined || keyRing !== undefined || dynamodb?.endpoint !== undefined)
     return new Set();
-  const withTables = new Set(
-    registry.features.filter(({ tables }) => tables.length > 0).map(({ name }) => name),
+  return new Set(
+    registry.features
+      .filter(({ tables }) => tables.length === 0)
+      .flatMap(({ handlers }) => handlers.filter(({ kind }) => kind === "query")),
   );
-  const readsOnly = ({ kind, feature }: HandlerDeclaration) =>
-    kind === "query" && !withTables.has(feature);
-  return new Set([...registry.handlers.values()].filter(readsOnly));
 }
 
 export const isolationVariable = "KEELSON_ISOLATION_ROLE";

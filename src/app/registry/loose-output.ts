@@ -24,7 +24,7 @@ interface Parts {
   readonly parts?: Iterable<readonly [name: string | undefined, schema: unknown]>;
 }
 
-/** Maximum depth. At recursive schemas, the search ends earlier, because `seen` has them. */
+/** Maximum depth. `seen` ends the search of recursive schemas earlier. */
 const deepest = 32;
 
 function search(
@@ -63,7 +63,7 @@ function listed(items: unknown, name?: string): [string | undefined, unknown][] 
   return Array.isArray(items) ? items.map((_, index) => [name, own(items, String(index))]) : [];
 }
 
-/** Properties that contain inner schemas, single or in a list, with the path segment to add. */
+/** Properties with inner schemas, single or in a list, and the path segment to add. */
 type Places = Readonly<Record<string, string | undefined>>;
 
 function inner(of: unknown, places: Places): [string | undefined, unknown][] {
@@ -84,10 +84,7 @@ const zodPlaces: ReadonlyMap<unknown, Places> = new Map<unknown, Places>([
   ["pipe", { out: undefined }],
 ]);
 
-/**
- * Supports zod 4 and zod/mini. Of zod 3, reads only the outermost object, because functions hide
- * its members.
- */
+/** Reads zod 4 and zod/mini. Of zod 3, only the outermost object: functions hide its members. */
 function zodParts(schema: unknown): Parts {
   const def = own(schema, "_zod", "def");
   if (def === undefined) {
@@ -125,7 +122,7 @@ function valibotParts(schema: unknown): Parts {
       .slice(last)
       .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
-    // A later schema of the pipe determines the output. The first item is this schema itself.
+    // The last schema of the pipe determines the output. The first item is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
@@ -135,7 +132,7 @@ function valibotParts(schema: unknown): Parts {
   return { isLoose, parts: [...named(own(schema, "entries")), ...inner(schema, valibotPlaces)] };
 }
 
-/** Reads the JSON form of a type. A type with an index signature is a record, so not loose. */
+/** Reads the JSON form of a type. One with an index signature is a record, which is not loose. */
 function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");

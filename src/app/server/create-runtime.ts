@@ -40,9 +40,6 @@ import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 
-/** Default time that a concurrent duplicate waits for the first request, in milliseconds. */
-const defaultWaitMs = 10_000;
-
 type MutableRuntime = { -readonly [Name in keyof Runtime]: Runtime[Name] };
 
 /** Binds a server to its host. */
@@ -197,9 +194,7 @@ function createLog(state: ServerInternals, options: RuntimeOptions): ServerLogge
   return log;
 }
 
-/**
- * Creates the cache of configuration rows, which needs only the first step of opening the adapters.
- */
+/** The cache of rows needs only the first step of opening the adapters. */
 function createRuntimeRows(
   { server: { options, registry }, adapters, tracing, clock, metrics }: Parts,
   isFrozenBetweenEvents = false,
@@ -254,7 +249,7 @@ function lazyRuns(
       clock,
       metrics,
       tracing,
-      waitMs: server.options.once?.waitMs ?? defaultWaitMs,
+      waitMs: server.options.once?.waitMs ?? 10_000,
       draining: lifecycle.draining,
       ...defined({ schedule }),
     });

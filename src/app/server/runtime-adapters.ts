@@ -9,8 +9,8 @@ import type { BootParameterLoader } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
 /**
- * Adapters of one runtime, opened in two steps: the first reads configuration, the second loads the
- * SDK. After a failure, the next caller tries the step again.
+ * Adapters of one runtime, opened in two steps: the first is enough to read configuration, the
+ * second loads the SDK. After a failure, the next caller tries the step again.
  */
 export class RuntimeAdapters implements OpeningAdapters {
   readonly #open: () => Promise<Adapters>;
@@ -29,7 +29,6 @@ export class RuntimeAdapters implements OpeningAdapters {
     return this.all.open();
   }
 
-  /** Does only the first step, after which configuration rows can be read. */
   openForReads(): Promise<Adapters> {
     return this.#first.open();
   }
