@@ -47,30 +47,24 @@ type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
 type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
-export interface Kind<Item> {
-  readonly what: string;
-  readonly nameOf: (item: Item) => string;
-}
-
-export function named(what: string): Kind<{ readonly name: string }> {
-  return { what, nameOf: ({ name }) => name };
-}
-
 /**
- * All kinds of declarations with unique names, in the order in which duplicates are reported. The
- * compiler compares them with the lists of {@link FeatureDeclarations} and the maps of `Registry`.
+ * What one of each kind is called, and the member with its unique name, in the order in which
+ * duplicates are reported. The compiler compares the kinds with the lists of
+ * {@link FeatureDeclarations} and the maps of `Registry`.
  */
-export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
-  configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
-  handlers: named("handler"),
-  tables: named("table"),
-  events: { what: "event", nameOf: ({ type }: EventDeclaration) => type },
-  consumers: named("consumer"),
-  jobs: named("job"),
-  channels: named("channel"),
-  schedules: named("schedule"),
-  projections: named("projection"),
-  metrics: named("metric"),
+export const kinds = Object.freeze({
+  configKeys: ["key", "id"],
+  handlers: ["handler", "name"],
+  tables: ["table", "name"],
+  events: ["event", "type"],
+  consumers: ["consumer", "name"],
+  jobs: ["job", "name"],
+  channels: ["channel", "name"],
+  schedules: ["schedule", "name"],
+  projections: ["projection", "name"],
+  metrics: ["metric", "name"],
+} as const satisfies {
+  readonly [Kind in keyof Kinds]: readonly [what: string, keyof Declared<Kind>];
 });
 
 /** Kinds that run under their full names, which are unique across these kinds. */

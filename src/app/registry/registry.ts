@@ -6,9 +6,7 @@ import {
   type Feature,
   type FeatureDeclarations,
   featureDeclarations,
-  type Kind,
   kinds,
-  named,
   runningKinds,
 } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
@@ -63,16 +61,15 @@ export interface Registry {
 export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
   const declared = declaredFeatures(features, problems);
-  collected(declared, named("feature"), (feature) => [feature], problems);
-  const byName = Object.entries(kinds).map(([name, kind]) => {
-    const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
-    // Safe cast: `items` returns the items of this `kind`.
-    return [name, collected(declared, kind as Kind<unknown>, items, problems)];
-  });
+  collected(declared, ["feature", "name"], (feature) => [feature], problems);
+  const maps = Object.entries(kinds).map(([kind, named]) => [
+    kind,
+    collected(declared, named, (feature) => feature[kind as keyof typeof kinds], problems),
+  ]);
   return Object.freeze({
     features: declared,
-    // Safe cast: each name has the map of its kind's items.
-    ...(Object.fromEntries(byName) as Pick<Registry, keyof typeof kinds>),
+    // Safe cast: each kind has the map of its items.
+    ...(Object.fromEntries(maps) as Pick<Registry, keyof typeof kinds>),
     hasWebhooks: delivery?.webhook !== undefined,
     hooks: Map.groupBy(
       declared.flatMap(({ hooks }) => hooks),
@@ -106,18 +103,18 @@ function declaredFeatures(
   });
 }
 
-function collected<Item>(
+function collected(
   features: readonly FeatureDeclarations[],
-  { what, nameOf }: Kind<Item>,
-  itemsOf: (feature: FeatureDeclarations) => readonly Item[],
+  [what, name]: readonly [what: string, name: string],
+  itemsOf: (feature: FeatureDeclarations) => readonly object[],
   problems: BootProblem[],
-): ReadonlyMap<string, Item> {
-  const found = new Map<string, Item>();
+): ReadonlyMap<string, object> {
+  const found = new Map<string, object>();
   const message = `this ${what} is declared twice`;
   const fix = "rename one of the two, or declare it once";
   for (const feature of features) {
     for (const item of itemsOf(feature)) {
-      const key = nameOf(item);
+      const key: string = Reflect.get(item, name);
       if (found.has(key))
         problems.push({ feature: feature.name, key, rule: `duplicate-${what}`, message, fix });
       else found.set(key, item);
