@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Report } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
+import { defined } from "../../base/types/defined.ts";
 import type { Channels, Events, Jobs } from "../../base/types/names.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { Awaitable } from "./handler.ts";
@@ -177,18 +178,14 @@ export function event(
   const problem = problemsOf(key, report);
   requireValue("type", type, twoWords("event-type", "event name", "file.created"), problem);
   requireValue("the second argument", schema, required(aSchema), problem);
-  const keptDays = options === undefined ? undefined : keptDaysOf(key, options, report);
-  return {
-    feature,
-    type: named(type),
-    schema: schema as StandardSchemaV1,
-    ...(keptDays === undefined ? {} : { keptDays }),
-  };
+  const keptDays = defined({ keptDays: keptDaysOf(key, options, report) });
+  return { feature, type: named(type), schema: schema as StandardSchemaV1, ...keptDays };
 }
 
 const mostKeptDays = 3_650;
 
 function keptDaysOf(key: string, options: unknown, report: Report): number | undefined {
+  if (options === undefined) return undefined;
   const { keepDays, keep } = knownOptions(key, options, ["keepDays", "keep"], report);
   if (keep === true && keepDays === undefined) return Number.POSITIVE_INFINITY;
   const days = Number(keepDays);
@@ -199,7 +196,6 @@ function keptDaysOf(key: string, options: unknown, report: Report): number | und
   return undefined;
 }
 
-/** Declares a consumer. Boot checks that its event is declared. */
 export function consumer(
   feature: string,
   type: string,
@@ -241,10 +237,13 @@ export function job(
   const given = knownOptions(fullName, options, known, report);
   requireValue("name", name, twoWords("job-name", "operation", "file.scan"), problem);
   requireOptions(given, jobRequirements, problem);
-  const { dedupScope = "tenant", dedupKey, order } = given as Partial<JobDeclaration>;
-  const { input, handler: run } = given as Pick<JobDeclaration, "input"> & {
-    readonly handler: JobDeclaration["run"];
-  };
+  const {
+    input,
+    handler: run,
+    dedupKey,
+    dedupScope = "tenant",
+    order,
+  } = given as unknown as JobOptions<StandardSchemaV1>;
   return { feature, name: fullName, input, run, dedupKey, dedupScope, order };
 }
 

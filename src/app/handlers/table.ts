@@ -2,6 +2,7 @@ import type { Report } from "../../base/errors/declared.ts";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Variables } from "../../base/process/environment.ts";
+import { defined } from "../../base/types/defined.ts";
 import { isWord, knownOptions, problemsOf, requireOptions } from "./requirements.ts";
 
 /** Options of a table. */
@@ -82,13 +83,8 @@ export const keptEventsTable: TableDeclaration = Object.freeze({
   tenant: true,
 });
 
-/** Names that no feature can declare, because its handlers would reach keelson's tables. */
-const reservedTables: readonly string[] = [
-  configTable,
-  onceTable,
-  outboxTable,
-  keptEventsTable,
-].map(({ name }) => name);
+/** Tables whose names no feature can declare, because its handlers would reach them. */
+const ownTables = [configTable, onceTable, outboxTable, keptEventsTable];
 
 /** Returns `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
@@ -100,8 +96,8 @@ export function tableVariable(name: string): string {
 }
 
 function ownTable(name: string, timeToLive?: string): TableDeclaration {
-  const expiring = timeToLive === undefined ? {} : { timeToLive };
-  return Object.freeze({ name, partitionKey: "pk", sortKey: "sk", ...expiring, indexes: [] });
+  const keys = { partitionKey: "pk", sortKey: "sk" };
+  return Object.freeze({ name, ...keys, ...defined({ timeToLive }), indexes: [] });
 }
 
 /** DynamoDB's limits: indexes per table, projected attributes per index and per table. */
@@ -131,7 +127,7 @@ export function table(name: string, options: unknown, report: Report): TableDecl
     const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
     problem("table-name", `table name ${JSON.stringify(name)} is not in kebab case`, fix);
   }
-  if (reservedTables.includes(name)) {
+  if (ownTables.some((own) => own.name === name)) {
     const message = `table name ${JSON.stringify(name)} is keelson's own`;
     problem("table-reserved", message, "choose another name");
   }

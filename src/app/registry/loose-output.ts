@@ -47,16 +47,14 @@ function search(
 
 /** Reads an own data property. Never calls an accessor, which may be application code. */
 function own(of: unknown, ...path: readonly string[]): unknown {
-  return path.reduce<unknown>((from, name) => {
-    if ((typeof from !== "object" && typeof from !== "function") || from === null) return undefined;
-    return Object.getOwnPropertyDescriptor(from, name)?.value;
-  }, of);
+  return path.reduce<unknown>(
+    (from, name) => Object.getOwnPropertyDescriptor(Object(from), name)?.value,
+    of,
+  );
 }
 
 function named(members: unknown): [string, unknown][] {
-  return typeof members === "object" && members !== null
-    ? Object.keys(members).map((name) => [name, own(members, name)])
-    : [];
+  return Object.keys(Object(members)).map((name) => [name, own(members, name)]);
 }
 
 function listed(items: unknown, name?: string): [string | undefined, unknown][] {
@@ -118,10 +116,8 @@ function valibotParts(schema: unknown): Parts {
   const pipe = own(schema, "pipe");
   if (Array.isArray(pipe)) {
     const last = pipe.findLastIndex((item) => own(item, "kind") === "schema");
-    const isMadeAnew = pipe
-      .slice(last)
-      .some((item) => /transform$/.test(String(own(item, "type"))));
-    if (isMadeAnew) return {};
+    const isTransform = (item: unknown) => String(own(item, "type")).endsWith("transform");
+    if (pipe.slice(last).some(isTransform)) return {};
     // The last schema of the pipe determines the output. The first item is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
