@@ -37,11 +37,11 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     ]),
     ...authenticationProblems(given),
     ...(given.cors === undefined ? [] : corsProblems(given.cors)).map((problem) => ({
-      ...problem,
       key: "cors",
+      ...problem,
     })),
   ];
-  return problems.map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
+  return problems.map((problem) => ({ feature: "", ...problem }));
 }
 
 const callTable: OptionTable = {

@@ -27,21 +27,20 @@ import { timeZoneProblems } from "../schedules/schedule.ts";
 
 const internals = Symbol.for("keelson.server");
 
-/** Server with validated features and options. It has no connections, because hosts open them. */
+/** A server with validated features and options. Hosts open its connections. */
 export interface Server {
   /** Declarations of the features. */
   readonly registry: Registry;
   /**
-   * Resolves once the server can handle requests: the adapters are open, and the overrides from SSM
-   * and the key ring are loaded. Hosts await it. Tests and Lambda modules may await it after
-   * creating a host.
+   * Resolves once the adapters are open, and the overrides from SSM and the key ring are loaded.
+   * Hosts await it. Tests and Lambda modules may await it after creating a host.
    *
    * @throws FrameworkError `config_unavailable` (503) if SSM cannot be read or has invalid
    * parameters. Error if the server uses SSM and no host was created for it.
    */
   ready(): Promise<void>;
   /**
-   * Resolver with the app-boot overrides in force, including those from SSM (specification 2.2).
+   * Resolver with the app-boot overrides, including those from SSM (specification 2.2), while
    * `createConfigResolver` knows only the overrides that it receives.
    *
    * @throws Error, from its functions, before `ready()` has loaded the overrides.
@@ -63,8 +62,8 @@ export interface Server {
   onReadyCheck(name: string, check: ReadyCheck): void;
   /**
    * Runs `work` without a request: for scripts, boot tasks and a REPL. The `ctx` has all members,
-   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. The
-   * run uses the resources of this process's host. Without a host, it connects like a container.
+   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. It
+   * uses the resources of this process's host, or else connects like a container.
    *
    * @returns the return value of `work`, or the result passed to `ctx.commit`. With `requestId`,
    * its JSON round trip.
@@ -80,9 +79,9 @@ export interface Server {
     work: (ctx: PipelineContext) => Awaitable<Result>,
   ): Promise<Result>;
   /**
-   * Waits for the runs that `run` started, for at most `shutdown.drainMs`, and closes the resources
-   * that `run` opened, including those registered with `onClose`. `ctx.signal` aborts up to a
-   * second before the limit. A host closes the resources that it opened.
+   * Waits at most `shutdown.drainMs` for the runs that `run` started, and closes the resources that
+   * `run` opened, including those registered with `onClose`. `ctx.signal` aborts up to a second
+   * before the limit. A host closes the resources that it opened.
    */
   close(): Promise<void>;
   /** @internal */
@@ -91,7 +90,7 @@ export interface Server {
 
 export interface ServerInternals extends DeclaredServer {
   started: boolean;
-  /** Runtime bound from the environment. The Lambda handlers of one process share it. */
+  /** Runtime that the Lambda handlers of one process share. */
   runtime: Runtime | undefined;
   /** Returns the runtime that a host bound last. Absent once that runtime is closed. */
   bound: (() => Promise<Runtime>) | undefined;
@@ -202,7 +201,6 @@ export function buildServer<const Features extends readonly Feature[]>(
   return server;
 }
 
-/** Creates the error of `server.run` without a host or a module that could bind the server. */
 export function noHost(cause?: unknown): Error {
   return new Error(
     "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
@@ -210,11 +208,7 @@ export function noHost(cause?: unknown): Error {
   );
 }
 
-/**
- * Returns the internals of a server, for hosts.
- *
- * @throws TypeError if `buildServer` did not create the server.
- */
+/** @throws TypeError if `buildServer` did not create the server. */
 export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
   if (state === undefined)
