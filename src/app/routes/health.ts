@@ -100,7 +100,7 @@ function createReport(): (log: Logger, name: string, failure: Failure | undefine
   };
 }
 
-/** Returns a key of equal failures. Numbers, such as durations and ports, differ with every poll. */
+/** Returns a key of equal failures. Numbers, such as durations and ports, differ in each poll. */
 function sortOf({ data }: Failure): string {
   return JSON.stringify([data["error"], String(data["message"]).replaceAll(/\d+/g, "0")]);
 }
