@@ -1,4 +1,26 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Logger } from "../../base/log/logger.ts";
+import type { DeclaredServer } from "./declared-server.ts";
+
+/** Maximum number of handlers in one log line, because the length of a line is bounded. */
+const namesPerLine = 100;
+
+/** Warns of `output` schemas that accept undeclared members, with the first place in each schema. */
+export function warnOfLooseOutputs({
+  log,
+  server,
+}: {
+  readonly log: Logger;
+  readonly server: Pick<DeclaredServer, "registry">;
+}): void {
+  const loose = [...server.registry.handlers.values()].flatMap(({ name, output }) => {
+    const at = output === undefined ? undefined : looseAt(output);
+    return at === undefined ? [] : [{ name, at }];
+  });
+  for (let start = 0; start < loose.length; start += namesPerLine) {
+    log.warn("output.loose", { handlers: loose.slice(start, start + namesPerLine) });
+  }
+}
 
 /**
  * Returns the dotted path of the first place where a schema passes undeclared members through
