@@ -23,10 +23,13 @@ export type { IndexOptions, TableHandle, TableOptions } from "./app/handlers/tab
 export type { TenantOf, TenantTable } from "./app/handlers/tenant-table.ts";
 export type { Projection, ProjectionOptions } from "./app/projections/projection.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
-export type { DeliveryOptions, WebhookOptions } from "./app/registry/delivery-options.ts";
-export type { ServerOptions } from "./app/registry/options.ts";
+export type {
+  DeliveryOptions,
+  RunOptions,
+  ServerOptions,
+  WebhookOptions,
+} from "./app/registry/options.ts";
 export { createRegistry, type Registry } from "./app/registry/registry.ts";
-export type { RunOptions } from "./app/registry/run-options.ts";
 export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts";
 export type { Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";

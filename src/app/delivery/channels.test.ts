@@ -27,7 +27,7 @@ import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { type Caller, startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { DeliveryOptions } from "../registry/delivery-options.ts";
+import type { DeliveryOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";
 import { builtInChannels } from "./channels.ts";
 import { createNameLookups } from "./name-lookup.ts";

@@ -6,7 +6,7 @@ import type { Fields } from "../../parts/messages/envelope.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Tracing } from "../observe/spans.ts";
-import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
+import type { DeliveryOptions, WebhookOptions } from "../registry/options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
 /** Creates the job that sends a message through its channel. */

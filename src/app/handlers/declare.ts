@@ -109,17 +109,8 @@ export function handler(
   routeProblems(kind, given, problem);
   requireOptions(given, repeatRequirements, problem);
   // Safe cast: wrong types are already reported, and a server with problems is never built.
-  const {
-    input,
-    output,
-    errors,
-    status,
-    route,
-    access,
-    body = "json",
-    once,
-    replay,
-  } = given as Partial<HandlerDeclaration>;
+  const declared = given as Partial<HandlerDeclaration>;
+  const { input, output, errors, status, route, access, body = "json", once, replay } = declared;
   const statuses = [status ?? []].flat();
   return {
     kind,

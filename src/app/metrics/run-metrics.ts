@@ -4,7 +4,7 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { deliveryJob } from "../../parts/messages/delivery.ts";
 import { runningKinds } from "../features/feature.ts";
-import { builtInChannels } from "../handlers/declare-messages.ts";
+import { builtInChannels } from "../handlers/message-handlers.ts";
 import { polled } from "../observe/run-lines.ts";
 import {
   type ObservedRun,

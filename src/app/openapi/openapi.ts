@@ -1,5 +1,5 @@
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { routed } from "../registry/routes.ts";
+import { routed } from "../registry/registry.ts";
 import { answerHeaders, takesNothing } from "./answers.ts";
 import { sortedBy } from "./canonical.ts";
 import { createComponents } from "./components.ts";

@@ -6,8 +6,8 @@ import type { DeclaredServer } from "./declared-server.ts";
 type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
 
 /**
- * Whether callers expect an error code although the handler does not declare it. They do if keelson
- * answers with the code, or any handler may throw it.
+ * Whether callers expect an error code that the handler does not declare: keelson answers with it,
+ * or any handler may throw it.
  */
 export function isExpected(
   code: string,

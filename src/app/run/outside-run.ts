@@ -7,7 +7,7 @@ import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { adoptRequestId, runInMessageScope } from "../runtime/scoped-run.ts";

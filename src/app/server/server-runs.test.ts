@@ -8,7 +8,7 @@ import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { buildServer, serverInternals } from "./server.ts";
 import { createServerRuns } from "./server-runs.ts";

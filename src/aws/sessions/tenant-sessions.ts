@@ -1,5 +1,5 @@
 import type { AssumeRoleCommandOutput, Credentials } from "@aws-sdk/client-sts";
-import { isolationRole } from "../../app/registry/isolation.ts";
+import { isolationRole } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";

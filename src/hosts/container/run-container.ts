@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openContainerMetrics } from "../../app/metrics/metrics.ts";
-import { warnOfLooseOutputs } from "../../app/runtime/loose-outputs.ts";
+import { warnOfLooseOutputs } from "../../app/registry/loose-output.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";

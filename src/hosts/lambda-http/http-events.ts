@@ -1,5 +1,5 @@
 import type { RunObserver } from "../../app/observe/run-observer.ts";
-import { routed } from "../../app/registry/routes.ts";
+import { routed } from "../../app/registry/registry.ts";
 import { fail } from "../../app/run/failed-request.ts";
 import { answer, finish } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";

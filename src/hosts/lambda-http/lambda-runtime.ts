@@ -1,6 +1,5 @@
 import type { Measuring } from "../../app/metrics/run-metrics.ts";
-import { configReaders } from "../../app/registry/config-readers.ts";
-import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import { configReaders, type DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { Server } from "../../app/server/server.ts";

@@ -4,7 +4,6 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "../../aws/stores/outbox-record.ts";
 import { type OutboxRow, type OutboxStore, sweepClaim } from "../../parts/messages/outbox-store.ts";
 import { measured } from "../lambda-http/result.ts";
-import { type TimedContext, timeLeft } from "../lambda-http/time-left.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 

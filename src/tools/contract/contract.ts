@@ -11,7 +11,7 @@ import {
 import { sentAsText } from "../../app/openapi/request-parts.ts";
 import { defined } from "../../app/openapi/schema.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
+import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";

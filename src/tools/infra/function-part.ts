@@ -1,4 +1,4 @@
-import { isolationVariable } from "../../app/registry/isolation.ts";
+import { isolationVariable } from "../../app/registry/declared-server.ts";
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
 import { tenantStatements } from "./isolation-part.ts";

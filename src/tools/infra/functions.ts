@@ -1,8 +1,7 @@
 import { keptEventsTable, type TableDeclaration } from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { handlerRunners, type Reach, type Runner, reachOf } from "../../app/registry/reach.ts";
-import type { Registry } from "../../app/registry/registry.ts";
-import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
+import { type Registry, type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { Needs } from "./needs.ts";
 
 /** One function for all routes, or one per handler with a route. */

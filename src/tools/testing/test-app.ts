@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
+import type { WebhookOptions } from "../../app/registry/options.ts";
 import { runInScope } from "../../app/runtime/scoped-run.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { signToken } from "../../base/identity/token.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { openContainerMetrics } from "../../app/metrics/metrics.ts";
+import { warnOfLooseOutputs } from "../../app/registry/loose-output.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
-import { warnOfLooseOutputs } from "../../app/runtime/loose-outputs.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { closeResources } from "../../app/server/close-resources.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";

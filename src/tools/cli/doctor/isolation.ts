@@ -1,5 +1,4 @@
-import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
-import { isolationRole, isolationVariable } from "../../../app/registry/isolation.ts";
+import { type DeclaredServer, isolationRole, isolationVariable } from "../../../app/registry/declared-server.ts";
 import { assumption, loadSts } from "../../../aws/sessions/tenant-sessions.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { failureName } from "./call-error.ts";

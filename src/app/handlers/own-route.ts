@@ -1,13 +1,14 @@
 import type { AccessRule } from "../../base/identity/access.ts";
-import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HandlerDeclaration } from "./handler.ts";
 
-export function ownQuery(
+/** Declares a route of keelson, without its function. A GET is a query. */
+export function ownRoute(
   name: string,
   route: string,
   access: AccessRule,
 ): Omit<HandlerDeclaration, "run"> {
   return {
-    kind: "query",
+    kind: route.startsWith("GET ") ? "query" : "write",
     feature: "keelson",
     name: `keelson.${name}`,
     input: undefined,
@@ -16,8 +17,4 @@ export function ownQuery(
     access,
     body: "json",
   };
-}
-
-export function openApiRoute(access: AccessRule): Omit<HandlerDeclaration, "run"> {
-  return ownQuery("openapi.show", "GET /openapi.json", access);
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { createRateLimit } from "./rate-limit.ts";
+import { createRateLimit } from "./client-log.ts";
 
 function limited() {
   let nowMs = 1_000_000;
   const limit = createRateLimit({ burst: 10, perSecond: 2 }, { now: () => nowMs });
-  return { take: limit.take, advance: (ms: number) => (nowMs += ms) };
+  return { take: limit, advance: (ms: number) => (nowMs += ms) };
 }
 
 test("takes a burst at once, and delays the excess until enough tokens are back", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isolationRole } from "./isolation.ts";
+import { isolationRole } from "./declared-server.ts";
 import { optionProblems } from "./option-problems.ts";
 
 const [role, other] = [
