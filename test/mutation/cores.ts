@@ -17,11 +17,7 @@ export const cores: Readonly<Record<string, Core>> = {
     ],
   },
   validators: {
-    sources: [
-      "parts/config/declare/validators.ts",
-      "parts/config/declare/key-rules.ts",
-      "parts/config/declare/definition.ts",
-    ],
+    sources: ["parts/config/declare/validators.ts", "parts/config/declare/declaration.ts"],
     tests: ["parts/config/declare/validators.test.ts", "parts/config/declare/declaration.test.ts"],
   },
   rows: {

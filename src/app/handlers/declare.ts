@@ -2,8 +2,11 @@ import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
 import type { Report } from "../../base/errors/declared.ts";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
-import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { configKeyId } from "../../parts/config/declare/key-id.ts";
+import {
+  configKeyId,
+  type KeyDeclaration,
+  type RegisteredConfigKey,
+} from "../../parts/config/declare/key.ts";
 import { type BodyKind, ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";

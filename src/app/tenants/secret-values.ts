@@ -1,4 +1,4 @@
-import { successorOf } from "../../parts/config/declare/former-keys.ts";
+import { successorOf } from "../../parts/config/declare/key.ts";
 import type { Registry } from "../registry/registry.ts";
 import { type StoredItem, textOf } from "./stored-item.ts";
 

@@ -1,7 +1,7 @@
 import { ValidationError } from "../../base/errors/errors.ts";
 import { isSealed } from "../../base/secrets/sealed.ts";
 import type { Database } from "../../base/types/database.ts";
-import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
+import type { ConfigStore } from "../../parts/config/operate/operator-session.ts";
 import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
 import { isNamed, tableOf } from "./table.ts";
 

@@ -1,6 +1,6 @@
 import type { Metrics } from "../../../base/metrics/metrics.ts";
 import { type Clock, systemClock } from "../../../base/process/clock.ts";
-import type { ConfigScope } from "../declare/key.ts";
+import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
 import {
   type ConfigRow,
@@ -11,7 +11,6 @@ import {
   rowLevels,
 } from "../read/rows.ts";
 import { createFlights, type FetchPage, type FlightSchedule, processSchedule } from "./flights.ts";
-import type { GroupedKey, KeyGroup } from "./key-groups.ts";
 import {
   type CachedPartition,
   createPartitionCache,
@@ -19,6 +18,35 @@ import {
   pageOf,
 } from "./partition-cache.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
+
+/** Keys of one feature, fetched together; `keys.tenant`, for example, may have tenant rows. */
+export interface KeyGroup {
+  readonly feature: string;
+  readonly keys: Readonly<Record<ConfigScope, readonly string[]>>;
+}
+
+export interface GroupedKey {
+  readonly id: string;
+  readonly scope: ConfigScope;
+  readonly group: KeyGroup;
+}
+
+export function groupKeys(
+  registered: Iterable<RegisteredConfigKey>,
+): ReadonlyMap<string, GroupedKey> {
+  const groups = new Map<string, { feature: string; keys: Record<ConfigScope, string[]> }>();
+  const keys = new Map<string, GroupedKey>();
+  for (const { id, feature, definition } of registered) {
+    const group = groups.get(feature) ?? { feature, keys: { system: [], tenant: [], user: [] } };
+    groups.set(feature, group);
+    keys.set(id, { id, scope: definition.scope, group });
+    // A key may have rows at its own scope and at every broader one (specification 4.1, rule 3).
+    group.keys.system.push(id);
+    if (definition.scope !== "system") group.keys.tenant.push(id);
+    if (definition.scope === "user") group.keys.user.push(id);
+  }
+  return keys;
+}
 
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;

@@ -95,3 +95,37 @@ export interface ComputedContext extends ConfigReader {
 export interface ConfigReader {
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
 }
+
+/**
+ * Returns the identifier of a key (specification 2.1): `files:config:max-upload-size-mb` for
+ * `maxUploadSizeMb` of `files`.
+ */
+export function configKeyId(feature: string, keyName: string): string {
+  return `${feature}:config:${kebabCase(keyName)}`;
+}
+
+export function isKeyId(value: unknown): value is string {
+  return (
+    typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value)
+  );
+}
+
+export function hasKebabCase(keyName: string): boolean {
+  return /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(kebabCase(keyName));
+}
+
+/** Consecutive capitals are one word: `max-url-length` for `maxURLLength`. */
+function kebabCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1-$2")
+    .toLowerCase();
+}
+
+/** Finds the key that replaced the key `id`. */
+export function successorOf(
+  id: string,
+  { configKeys }: ConfigKeyRegistry,
+): RegisteredConfigKey | undefined {
+  return [...configKeys.values()].find(({ definition }) => definition?.formerly?.includes(id));
+}

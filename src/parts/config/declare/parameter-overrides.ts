@@ -2,10 +2,14 @@ import type { BootProblem } from "../../../base/errors/boot.ts";
 import { nearest } from "../../../base/errors/nearest.ts";
 import { quoted } from "../../../base/errors/quoted.ts";
 import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
-import { isDefinition } from "./definition.ts";
-import { successorOf } from "./former-keys.ts";
-import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
-import { configKeyId } from "./key-id.ts";
+import { isDefinition } from "./declaration.ts";
+import {
+  type ConfigKeyDefinition,
+  type ConfigKeyRegistry,
+  configKeyId,
+  type RegisteredConfigKey,
+  successorOf,
+} from "./key.ts";
 import { decimalFrom } from "./value-check.ts";
 
 /** Decrypted parameter from SSM Parameter Store. */

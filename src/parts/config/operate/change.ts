@@ -5,16 +5,19 @@ import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
-import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
-import { explainRows } from "./explain-config.ts";
+import { explainRows } from "./explain-levels.ts";
 import {
   addressesOf,
+  type ConfigStore,
   callStore,
+  type HistoryEntry,
   logOtherTarget,
   type OperatorContext,
   type OperatorSession,
   openOperatorSession,
+  type RowWrite,
   readStored,
+  type WriteAction,
 } from "./operator-session.ts";
 import { authorizeWrite, type ConfigTarget, levelOf, ownerAt, type TargetKey } from "./target.ts";
 import {
@@ -110,7 +113,7 @@ interface ConfigChange {
   readonly decide: (
     current: ConfigRow | undefined,
     situation: ChangeSituation,
-  ) => Promise<ConfigRow | undefined>;
+  ) => ConfigRow | undefined | Promise<ConfigRow>;
 }
 
 export function setChange(
@@ -121,7 +124,7 @@ export function setChange(
   return {
     target: options,
     action: "set",
-    decide: async (current, writer) => rowToSet(definition, { ...options, value }, current, writer),
+    decide: (current, writer) => rowToSet(definition, { ...options, value }, current, writer),
   };
 }
 
@@ -129,7 +132,7 @@ export function resetChange(options: ResetConfigOptions): ConfigChange {
   return {
     target: options,
     action: "reset",
-    decide: async (current, writer) => rowToReset(options, current, writer),
+    decide: (current, writer) => rowToReset(options, current, writer),
   };
 }
 
@@ -170,14 +173,12 @@ async function change(
   try {
     return await attempt(ctx, handle, wanted, writeRow);
   } catch (error) {
-    throw error instanceof ValidationError ? namingKey(handle.id, error) : error;
+    if (!(error instanceof ValidationError)) throw error;
+    // Adds the key and the fields to the message, for callers who see only the message.
+    const { fields } = error;
+    const problems = fields.map((problem) => `${problem.field} ${problem.error}`);
+    throw new ValidationError(fields, `${handle.id}: ${problems.join("; ")}`);
   }
-}
-
-/** Adds the key and the fields to the message, for callers who see only the message. */
-function namingKey(id: string, { fields }: ValidationError): ValidationError {
-  const problems = fields.map(({ field, error }) => `${field} ${error}`);
-  return new ValidationError(fields, `${id}: ${problems.join("; ")}`);
 }
 
 async function attempt(
@@ -205,7 +206,7 @@ async function attempt(
     const row = encrypted ? await sealed(session, address, decided) : decided;
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
     // History omits the value of a secret, so that a revoked secret does not survive there.
-    const entry = { ...row, ...(encrypted ? { value: undefined } : {}), action };
+    const entry = { ...row, ...(encrypted && { value: undefined }), action };
     const { tenantId } = ownerAt(authorized);
     const write = { address, tenantId, row, entry, seen: current };
     const written = await callStore("written", () => writeRow(store, write, result)).catch(

@@ -1,10 +1,11 @@
 import type { User } from "../../../base/identity/user.ts";
 import type { Logger } from "../../../base/log/logger.ts";
-import type { Database } from "../../../base/types/database.ts";
+import type { Sealed } from "../../../base/secrets/sealed.ts";
+import type { CommitItem, Database } from "../../../base/types/database.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";
 import { type ConfigSession, unavailable } from "../read/resolver.ts";
-import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
-import type { ConfigStore } from "./config-store.ts";
+import type { SealedRow } from "../read/row-cipher.ts";
+import type { ConfigRow, ConfigRowReader, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
 
 /** Member of every `ctx.db` that opens sessions for operators. */
@@ -70,4 +71,46 @@ export function logOtherTarget(
 ): void {
   const { tenantId: targetTenantId, userId: targetUserId } = owner;
   if (isOther) log.info("config.other_target", { operation, key, targetTenantId, targetUserId });
+}
+
+/** Kind of write: by `setConfig`, `resetConfig` or `undoConfig`. */
+export type WriteAction = "set" | "reset" | "undo";
+
+export interface HistoryEntry extends ConfigRow {
+  readonly action: WriteAction;
+}
+
+export interface RowWrite {
+  readonly address: RowAddress;
+  /** Tenant that owns the row; `undefined` for a row that all tenants share. */
+  readonly tenantId?: string | undefined;
+  readonly row: ConfigRow;
+  readonly entry: HistoryEntry;
+  /** Row that was read, whose version must still be stored; `undefined` if none may exist. */
+  readonly seen: ConfigRow | undefined;
+}
+
+/** Store of rows for operators. Reads are consistent and bypass the cache. */
+export interface ConfigStore extends ConfigRowReader {
+  /**
+   * Writes the row and its history entry atomically; `false` if the stored row has another version.
+   */
+  write(write: RowWrite): Promise<boolean>;
+  /** Returns the actions of a write, for a transaction with other items. */
+  itemsOf(write: RowWrite): readonly CommitItem[];
+  /** Returns the history of one row, the newest entry first. `before` is exclusive. */
+  history(
+    address: RowAddress,
+    range: { readonly before?: number | undefined; readonly limit: number },
+  ): Promise<readonly HistoryEntry[]>;
+  /** Returns encrypted rows of all tenants. `from` is the `next` of the previous page. */
+  sealedRows(from: string | undefined): Promise<SealedPage>;
+  /** Replaces an encrypted value; `false` if another write has changed the row. */
+  reseal(row: SealedRow, value: Sealed): Promise<boolean>;
+}
+
+interface SealedPage {
+  readonly rows: readonly SealedRow[];
+  readonly scanned: number;
+  readonly next?: string;
 }

@@ -41,12 +41,7 @@ const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, sys
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
-  const keyScope = key.definition.scope;
-  const authorized = authorizeTarget(user, target, keyScope);
-  const error = `a ${keyScope} key has no ${authorized.scope} rows`;
-  if (breadth[authorized.scope] < breadth[keyScope])
-    throw new ValidationError([{ field: "scope", error }]);
-  return authorized;
+  return authorizeLevel(user, key, target);
 }
 
 /**
@@ -63,13 +58,21 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
     throw new FrameworkError("unauthenticated", "Authentication required");
   if (!allows(definition.write, user))
     throw new AccessDeniedError(`to write ${id} takes ${describeRule(definition.write)}`);
-  const authorized = authorizeRead(user, key, target);
+  const authorized = authorizeLevel(user, key, target);
   if (breadth[authorized.scope] > breadth[definition.scope] && !allows(access.systemAdmin, user)) {
     throw new AccessDeniedError(
       `to write a ${definition.scope} key's ${authorized.scope} rows takes systemAdmin`,
     );
   }
   return authorized;
+}
+
+/** Returns the target if `user` may access it and the key has rows at its level. */
+function authorizeLevel(user: User, { definition }: TargetKey, target: ConfigTarget) {
+  const authorized = authorizeTarget(user, target, definition.scope);
+  if (breadth[authorized.scope] >= breadth[definition.scope]) return authorized;
+  const error = `a ${definition.scope} key has no ${authorized.scope} rows`;
+  throw new ValidationError([{ field: "scope", error }]);
 }
 
 /**

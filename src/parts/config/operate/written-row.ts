@@ -3,7 +3,7 @@ import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
-import type { HistoryEntry } from "./config-store.ts";
+import type { HistoryEntry } from "./operator-session.ts";
 
 /** Options of every write. */
 export interface ChangeOptions {

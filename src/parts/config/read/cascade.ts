@@ -137,3 +137,17 @@ function accept(
 function refuse(source: ConfigSource, reason: string, onMisfit: OnMisfit): undefined {
   onMisfit({ source, reason });
 }
+
+/** keelson's own defaults (specification 8), the last level of the cascade: numbers so far. */
+const frameworkDefaults: ReadonlyMap<string, number> = new Map([
+  ["files:config:max-upload-size-mb", 10],
+]);
+
+export function frameworkDefault(
+  id: string,
+  { type, bounds }: ConfigKeyDefinition,
+): number | undefined {
+  const value = frameworkDefaults.get(id);
+  if (value === undefined || type !== "number") return undefined;
+  return bounds === undefined ? value : clamp(value, bounds);
+}

@@ -33,14 +33,10 @@ export interface HeldDecisions {
 }
 
 /**
- * Creates a store of decisions by key. Most requests read one key, and creating a Map takes as long
- * as finding the decision, so the Map is created only for a second key.
+ * Decisions by key. Most requests read one key, and creating a Map takes as long as finding the
+ * decision, so the Map is created only for a second key.
  */
-export function createHeldDecisions(): HeldDecisions {
-  return new FewDecisions();
-}
-
-class FewDecisions implements HeldDecisions {
+export class FewDecisions implements HeldDecisions {
   #id: string | undefined = undefined;
   #decision: Decision | undefined = undefined;
   #others: Map<string, Decision> | undefined = undefined;

@@ -2,18 +2,17 @@ import { FrameworkError, isTypedError } from "../../../base/errors/errors.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { AppOverrides } from "../declare/app-overrides.ts";
-import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
 import {
+  type ConfigSource,
   cascade,
   cascadeFromComputed,
+  frameworkDefault,
   type LockedValueError,
   type Misfit,
   type Resolved,
 } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
-import type { ConfigReads } from "./config-reads.ts";
-import { createFirstSeen } from "./first-seen.ts";
 import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
@@ -28,6 +27,13 @@ export interface ConfigSession extends RowOwner {
   readonly cipher: RowCipher;
   readonly reads?: ConfigReads | undefined;
   contextFor(node: ComputedNode): ComputedContext;
+}
+
+export type ReadSource = ConfigSource | "request";
+
+export interface ConfigReads {
+  /** Records a read for `owner`; `version` belongs to the row that supplied the value, if any. */
+  note(owner: RowOwner, id: string, source: ReadSource, version: number | undefined): void;
 }
 
 /** Member of every `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
@@ -149,6 +155,18 @@ export function createConfigResolver({
       return resolve(db[configSession]({ tenantId, userId }), id, definition);
     },
   });
+}
+
+/** Returns whether a name is new: not among the latest `limit` names. */
+export function createFirstSeen(limit: number): (name: string) => boolean {
+  const names = new Set<string>();
+  return (name) => {
+    if (names.has(name)) return false;
+    names.add(name);
+    // The cast is safe: the set is not empty.
+    if (names.size > limit) names.delete(names.values().next().value as string);
+    return true;
+  };
 }
 
 interface Read {

@@ -3,9 +3,9 @@ import type { ConfigScope } from "../declare/key.ts";
 
 export interface ConfigRow {
   readonly value: unknown;
-  /** Number that increases with each write. */
+  /** Increases with each write. */
   readonly version: number;
-  /** Time of the write, in ISO 8601. */
+  /** In ISO 8601. */
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
@@ -45,7 +45,6 @@ export interface ConfigRowReader {
   ): Promise<readonly (ConfigRow | undefined)[]>;
 }
 
-/** Source of a value that comes from a row (specification 2.2). */
 export type RowSource = "user-row" | "tenant-row" | "system-row";
 
 /** Tenant and user whose rows are read. Without a tenant, only system rows apply. */
@@ -67,9 +66,10 @@ const systemLevels: readonly RowLevel[] = Object.freeze([
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
   // `typeof`, because plain JavaScript passes null for a missing ID.
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
-  const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
+  const id = escaped(tenantId);
+  const tenant: RowLevel = { source: "tenant-row", partition: `${ofTenants}${id}` };
   if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
-  const user: RowLevel = { source: "user-row", partition: userPartition(tenantId, userId) };
+  const user: RowLevel = { source: "user-row", partition: `${ofUsers}${id}#${escaped(userId)}` };
   return [user, tenant, ...systemLevels];
 }
 
@@ -86,7 +86,7 @@ export function systemPartition(): string {
 }
 
 export function tenantPartition(tenantId: string): string {
-  return `config#tenant#${escaped(tenantId)}`;
+  return `${ofTenants}${escaped(tenantId)}`;
 }
 
 export function userPartition(tenantId: string, userId: string): string {
@@ -98,6 +98,7 @@ export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
 
+const ofTenants = "config#tenant#";
 const ofUsers = "config#user#";
 
 /** Partitions from the narrowest to the system's: at most user, tenant, system. */
@@ -108,8 +109,8 @@ export function pathFrom(partition: string): PartitionPath {
   if (partition === system.partition) return [system];
   if (!partition.startsWith(ofUsers)) return [{ partition }, system];
   // The first `#` ends the tenant's ID, because `#` within an ID is escaped.
-  const owner = `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
-  return [{ partition }, { partition: owner }, system];
+  const tenant = partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length));
+  return [{ partition }, { partition: `${ofTenants}${tenant}` }, system];
 }
 
 /** DynamoDB allows partition keys of 2,048 bytes; the longest here has two IDs and 13 bytes. */
@@ -128,4 +129,35 @@ function escaped(id: string): string {
       : `%u${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
   return Buffer.byteLength(text) <= longestIdBytes ? text : `%h${hash("sha256", text)}`;
+}
+
+export interface PartitionOwner {
+  readonly scope: ConfigScope;
+  /** The hash of an ID that is too long for a key; `undefined` for rows of all tenants. */
+  readonly tenantId: string | undefined;
+  /** This partition and the broader ones, the narrowest first. */
+  readonly levels: readonly RowLevel[];
+}
+
+/** Returns the owner of a partition's rows; `undefined` for other partitions, such as history. */
+export function ownerOf(partition: string): PartitionOwner | undefined {
+  const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
+  if (!isRows) return undefined;
+  const path = pathFrom(partition);
+  // The cast is safe: a path has one to three partitions.
+  const scopes = ["user", "tenant", "system"].slice(-path.length) as [ConfigScope];
+  const tenant = path.at(-2)?.partition.slice(ofTenants.length);
+  return {
+    scope: scopes[0],
+    tenantId: tenant === undefined ? undefined : unescaped(tenant),
+    levels: path.map((one, index) => ({ ...one, source: `${scopes[index]}-row` as RowSource })),
+  };
+}
+
+function unescaped(text: string): string {
+  return text.replace(/%(?:u([0-9A-F]{4})|25|23)/g, (escaped, surrogate: string | undefined) =>
+    surrogate === undefined
+      ? decodeURIComponent(escaped)
+      : String.fromCharCode(Number.parseInt(surrogate, 16)),
+  );
 }
