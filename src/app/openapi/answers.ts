@@ -1,7 +1,7 @@
 import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { Components } from "./components.ts";
-import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
 import { defined, isObject, type JsonSchema, partsOf, type Schemas } from "./schema.ts";
 
 export const answerHeaders: Schemas = Object.freeze({

@@ -1,11 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { portablePattern } from "./portable-pattern.ts";
 import {
   dateOf,
   defined,
   hasFlags,
   type JsonSchema,
   mapParts,
+  portablePattern,
   type ReadOptions,
   target,
   unsaid,

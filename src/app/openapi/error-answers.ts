@@ -3,7 +3,7 @@ import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import { headersOf } from "./answers.ts";
-import type { DeclaredOperation } from "./declared-operation.ts";
+import type { DeclaredOperation } from "./own-operations.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
 export type ErrorAnswers = Map<string, JsonSchema>;

@@ -1,13 +1,17 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { arktypeSchema, isArkType } from "./arktype-schema.ts";
-import { importFrom } from "./import-from.ts";
-import { withMissingMembers } from "./missing-members.ts";
 import {
+  type ImportedFunction,
+  isObject,
   type JsonSchema,
   mapParts,
   type ReadOptions,
   type Side,
+  saysNothing,
   target,
   unsaid,
   unsaidMark,
@@ -119,4 +123,59 @@ async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise
       ? "zod 3 makes no JSON Schema; use zod 4"
       : `${standard.vendor} has no Standard JSON Schema; give it ["~standard"].jsonSchema`,
   );
+}
+
+/** Makes members of a response optional if they may be `undefined`, because JSON omits them. */
+function withMissingMembers(given: JsonSchema): JsonSchema {
+  const schema = mapParts(given, withMissingMembers);
+  const { required, ...rest } = schema;
+  const { properties } = rest;
+  if (!isObject(properties) || !Array.isArray(required)) return schema;
+  const sent = required.filter((name) => !mayBeMissing(properties[String(name)]));
+  return sent.length === 0 ? rest : { ...schema, required: sent };
+}
+
+/** Converters write `undefined` as a schema that nothing matches. */
+function mayBeMissing(schema: unknown): boolean {
+  if (!isObject(schema)) return false;
+  const { not, anyOf } = schema;
+  return (
+    saysNothing(schema) ||
+    (isObject(not) && saysNothing(not)) ||
+    (Array.isArray(anyOf) && anyOf.some(mayBeMissing))
+  );
+}
+
+/**
+ * Loads a function from a package that the application has installed, or else from keelson's own
+ * location. Hides the package from bundlers, because few applications have it.
+ *
+ * @throws Error that names the package to install.
+ */
+export async function importFrom(
+  name: string,
+  member: string,
+  directory: string,
+): Promise<ImportedFunction> {
+  for (const place of [join(directory, "package.json"), import.meta.url]) {
+    const path = resolved(name, place);
+    if (path === undefined) continue;
+    const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<
+      Record<string, unknown>
+    >; // safe: a module is an object
+    // Safe cast: it is a function, and callers pass the arguments that the package documents.
+    if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
+    throw new Error(
+      `the ${name} beside the application has no ${member}; install its latest version`,
+    );
+  }
+  throw new Error(`${name} is not installed beside the application; npm install ${name}`);
+}
+
+function resolved(name: string, place: string): string | undefined {
+  try {
+    return createRequire(place).resolve(name);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,22 @@
 import { maxNameLength } from "../../base/identity/claims.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
+import type { ParsedRoute } from "../../parts/http/route.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
+
+export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
+
+export interface DeclaredOperation {
+  readonly route: ParsedRoute;
+  /** Path parameters in order. Routes with the same path use the names of the first route. */
+  readonly pathNames: readonly string[];
+  readonly handler: DeclaredHandler;
+  readonly own: OwnOperation | undefined;
+  readonly input: JsonSchema | undefined;
+  readonly output: JsonSchema | undefined;
+  readonly mayBeNothing: boolean;
+}
 
 export interface OwnOperation {
   readonly summary?: string;

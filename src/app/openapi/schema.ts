@@ -1,4 +1,7 @@
-import type { importFrom } from "./import-from.ts";
+import { isRecord as isObject } from "../../base/errors/option-table.ts";
+
+export { defined } from "../../base/types/defined.ts";
+export { isObject };
 
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -10,8 +13,10 @@ export type Side = "input" | "output";
 export interface ReadOptions {
   readonly side: Side;
   /** Loads a function of a package. @throws Error if the package is not installed. */
-  readonly load: (name: string, member: string) => ReturnType<typeof importFrom>;
+  readonly load: (name: string, member: string) => Promise<ImportedFunction>;
 }
+
+export type ImportedFunction = (...given: readonly unknown[]) => unknown;
 
 export const target = "draft-2020-12";
 
@@ -77,20 +82,37 @@ export function mapParts(
   );
 }
 
-type Defined<Members> = {
-  readonly [Name in keyof Members as undefined extends Members[Name] ? never : Name]: Members[Name];
-} & {
-  readonly [Name in keyof Members as undefined extends Members[Name] ? Name : never]?: Exclude<
-    Members[Name],
-    undefined
-  >;
-};
-
-export function defined<Members extends object>(members: Members): Defined<Members> {
-  const kept = Object.entries(members).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(kept) as Defined<Members>; // safe: no `undefined` member is left
+/**
+ * Returns an equivalent pattern for JSON Schema, if possible. Validators compile patterns in
+ * Unicode mode, which rejects some escapes, for example `\-`.
+ */
+export function portablePattern(source: string): string | undefined {
+  return [source, rewritten(source)].find(isOfUnicodeMode);
 }
 
-export function isObject(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** Removes unnecessary escapes, and escapes a `-` that follows a class such as `\w`. */
+function rewritten(source: string): string {
+  let isInSet = false;
+  return source.replaceAll(/\\[\s\S]-?|[[\]]/g, (token) => {
+    if (token === "[" || token === "]") {
+      isInSet = token === "[";
+      return token;
+    }
+    const [, escaped = "", dash = ""] = token;
+    const isKept = kept.test(escaped) || (isInSet && escaped === "-");
+    const isOfClass = isInSet && /[dsw]/i.test(escaped);
+    return `${isKept ? "\\" : ""}${escaped}${isOfClass && dash !== "" ? "\\-" : dash}`;
+  });
+}
+
+/** Characters whose escapes have, or may have, a meaning. A comma is part of a quantifier. */
+const kept = /[A-Za-z0-9^$\\.*+?()[\]{}|/,]/;
+
+function isOfUnicodeMode(source: string): boolean {
+  try {
+    new RegExp(source, "u");
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,6 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { portablePattern } from "./portable-pattern.ts";
-import { dateOf, defined, type JsonSchema, type ReadOptions, target, unsaid } from "./schema.ts";
+import {
+  dateOf,
+  defined,
+  type JsonSchema,
+  portablePattern,
+  type ReadOptions,
+  target,
+  unsaid,
+} from "./schema.ts";
 
 type Said = Record<string, unknown>;
 

@@ -31,8 +31,8 @@ export function cacheChecks(options: CacheOptions | undefined): OptionTable {
   const most = Number.MAX_SAFE_INTEGER;
   const milliseconds = "a whole number of milliseconds";
   const isTtl = whole(0, most, `${milliseconds}, 0 or more`);
-  const given = options?.ttlMs;
-  const ttlMs = given === undefined || isTtl(given) !== undefined ? 5_000 : given;
+  const { ttlMs: given = 5_000 } = options ?? {};
+  const ttlMs = isTtl(given) === undefined ? given : 5_000;
   return {
     ttlMs: isTtl,
     maxStaleMs: whole(ttlMs, most, `${milliseconds}, not below ttlMs, which is ${ttlMs}`),

@@ -63,6 +63,8 @@ export interface StaleRead {
   readonly reason: string;
 }
 
+type OnStale = (read: StaleRead) => void;
+
 export type CachedRows = ReturnType<typeof createCachedRows>;
 
 const reportEveryMs = 60_000;
@@ -90,12 +92,11 @@ export function createCachedRows(options: CachedRowsOptions) {
      * Creates a view of the rows that apply to one caller. While the store fails, `onStale` is
      * called at most once per minute and page.
      */
-    view: (owner: RowOwner, onStale: (read: StaleRead) => void): RowView =>
-      new View(parts, owner, onStale),
+    view: (owner: RowOwner, onStale: OnStale): RowView => new View(parts, owner, onStale),
     noteWrite: take(false),
-    /** Caches a row that a test has put, regardless of its version. */
+    /** Takes a row that a test has put, whatever its version. */
     notePut: take(true),
-    /** Makes the next read wait for the store, because the outcome of a write is unknown. */
+    /** Makes the next read wait for the store. */
     invalidate: (partition: string, key: string): void => {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);
@@ -115,17 +116,17 @@ interface ViewParts extends Pick<CachedRowsOptions, "keyGroups" | "reader" | "me
 }
 
 /**
- * A class, because each request creates a view and closures would cost four times as much
- * (`wrapped-no-log` in `bench/results.json`).
+ * A class: closures for each request cost four times as much (`wrapped-no-log` in
+ * `bench/results.json`).
  */
 class View implements RowView {
   readonly #given: ViewParts;
   readonly #owner: RowOwner;
-  readonly #onStale: (read: StaleRead) => void;
+  readonly #onStale: OnStale;
   readonly #levels: readonly RowLevel[];
   #parts: readonly CachedPartition<CachedKeyRows>[] = [];
 
-  constructor(given: ViewParts, owner: RowOwner, onStale: (read: StaleRead) => void) {
+  constructor(given: ViewParts, owner: RowOwner, onStale: OnStale) {
     this.#given = given;
     this.#owner = owner;
     this.#onStale = onStale;
@@ -147,10 +148,7 @@ class View implements RowView {
     return known;
   }
 
-  /**
-   * A separate method, because its closures move the variables that they capture to the heap, and
-   * most reads return from `rowsOf` without a closure.
-   */
+  /** Apart from `rowsOf`, where most reads end: closures move the variables they capture to the heap. */
   #rowsOfPages(
     declared: GroupedKey,
     known: readonly Page[] | undefined,
@@ -232,7 +230,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** The page includes keys of narrower scopes, which may have rows in this partition too. */
+/** Includes keys of narrower scopes, which may have rows in this partition too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
@@ -249,7 +247,7 @@ function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
 }
 
-/** Adds the stamps, which only grow: an equal sum means that no page has changed. */
+/** Stamps only grow, so an equal sum means that no page has changed. */
 function stampOf(pages: readonly Page[]): number {
   let sum = 0;
   for (const page of pages) sum += page.stamp;

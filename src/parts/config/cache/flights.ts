@@ -3,7 +3,7 @@ import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 import { type Ages, land, type Page } from "./row-page.ts";
 
 export interface FlightSchedule {
-  /** Runs `work` after the current phase of the event loop; misses until then share a fetch. */
+  /** After the current phase of the event loop; misses until then share a fetch. */
   readonly soon: (work: () => void) => void;
   readonly later: (work: () => void, ms: number) => () => void;
   readonly random: () => number;
@@ -31,13 +31,10 @@ interface Flight {
 
 type Outcome = { readonly error: unknown } | { readonly rows: readonly (ConfigRow | undefined)[] };
 
-/**
- * Fetches a page. Returns the page's call in progress, otherwise a call that is about to start;
- * `undefined` during the pause after a slow failure.
- */
+/** Returns the call that fetches a page; `undefined` during the pause after a slow failure. */
 export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
-/** Time after which a call is abandoned and its response dropped. */
+/** A call is then abandoned and its response dropped. */
 export const abandonMs = 2_000;
 
 /** DynamoDB's limit for BatchGetItem. */
@@ -49,10 +46,7 @@ const rowsPerFlight = 100;
  */
 const slowFailureMs = 250;
 
-/**
- * Creates a function that fetches pages. Pages requested at the same moment share one call, and
- * each page has at most one call in progress.
- */
+/** Pages requested at the same moment share one call; a page has at most one call in progress. */
 export function createFlights(
   reader: ConfigRowReader,
   ages: Ages,
@@ -93,12 +87,10 @@ export function createFlights(
           flight.failure = outcome;
           for (const page of flight.pages) fail(page, flight, outcome.error, clock.now());
         } else {
-          let at = 0;
+          const left = [...outcome.rows];
           for (const page of flight.pages) {
-            const rows = outcome.rows.slice(at, at + page.keys.length);
-            at += page.keys.length;
-            const [nowMs, random] = [clock.now(), schedule.random()];
-            land(page, { rows, flight, nowMs, random }, ages);
+            const rows = left.splice(0, page.keys.length);
+            land(page, { rows, flight, nowMs: clock.now(), random: schedule.random() }, ages);
           }
         }
         resolve();

@@ -1,7 +1,7 @@
 import { type ConfigRow, isCurrent } from "../read/rows.ts";
 
-/** What is known about a row; `row` is `undefined` if the store has none. */
 interface Known {
+  /** `undefined` if the store has none. */
   readonly row: ConfigRow | undefined;
   readonly sinceMs: number;
   /** Fetch that was in progress when this process wrote the row. */
@@ -13,17 +13,17 @@ export interface Page {
   readonly partition: string;
   readonly keys: readonly string[];
   readonly rows: Map<string, Known>;
-  /** Number that increases with each change of a row and each response. */
+  /** Increases with each change of a row and each response. */
   stamp: number;
   /** Time at which the cached rows were requested; `undefined` until the first response. */
   askedMs: number | undefined;
-  /** Time from which a read triggers a refresh. */
+  /** From then, a read starts a refresh. */
   dueMs: number;
-  /** Time from which a read waits for the response. */
+  /** From then, a read waits for the response. */
   staleMs: number;
   flight: { readonly askedMs: number } | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
-  /** Time of the last `config.stale` log line since the last successful fetch. */
+  /** Last `config.stale` log line since the last successful fetch. */
   reportedMs: number | undefined;
 }
 
@@ -33,9 +33,8 @@ export interface Ages {
 }
 
 /**
- * Maximum lag of a replica. An eventually consistent read may return older data than the read
- * before it, and a missing row may be deleted or not replicated yet. So a row first seen less than
- * this time ago stays cached.
+ * Maximum lag of a replica. An eventually consistent read may return older data than the one before
+ * it, or miss a row that is not replicated yet. So a row first seen less than this time ago stays.
  */
 const replicaLagMs = 2_000;
 
@@ -57,7 +56,7 @@ export function createPage(partition: string, keys: readonly string[]): Page {
   };
 }
 
-/** Whether the rows need no refresh. If the clock was set back to before `askedMs`, they do. */
+/** If the clock was set back to before `askedMs`, the age is unknown, and the rows are not fresh. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }

@@ -69,7 +69,7 @@ function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   );
 }
 
-/** Checks that a request may override a key, which may have skipped the validators. */
+/** Needed because a key may have skipped the validators. */
 function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,

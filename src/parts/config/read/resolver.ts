@@ -17,7 +17,7 @@ import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** Dependencies of configuration reads for one caller; each request has one session. */
+/** What reads for one caller need; each request has one session. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
@@ -114,14 +114,14 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /** Like `resolveWith`, but if a secret's key is unknown, reads the key ring and retries. */
+  /** If a secret's key is unknown, reads the key ring and retries. */
   const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
       return resolveWith(read, rows);
     } catch (error) {
       // The cast is safe: `resolveWith` throws no other error synchronously.
       const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
-      // Rejects instead of throwing, so that every read fails in the same way.
+      // Rejects, so that every read fails in the same way.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(read, rows));
     }
@@ -157,7 +157,7 @@ export function createConfigResolver({
   });
 }
 
-/** Returns whether a name is new: not among the latest `limit` names. */
+/** A name is new if it is not among the latest `limit` names. */
 export function createFirstSeen(limit: number): (name: string) => boolean {
   const names = new Set<string>();
   return (name) => {
@@ -176,19 +176,16 @@ interface Read {
   readonly from: ComputedNode | undefined;
 }
 
-/** The returned object also identifies its resolver in {@link Decision}. */
+/** The object also identifies its resolver in {@link Decision}. */
 function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {
-    /** Logs a row's misfit once per version, any other misfit once per caller and reason. */
+    /** Once per version of a row; any other misfit once per caller and reason. */
     misfit: ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
       if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
-    /**
-     * Logs a secret that is not bound to its row's version, once per version, so that operators see
-     * when the last unbound secret disappears and when one reappears.
-     */
+    /** Once per version, so that operators see when the last unbound secret disappears. */
     unbound: ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
       if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
     },

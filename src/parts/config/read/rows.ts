@@ -9,21 +9,21 @@ export interface ConfigRow {
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** Time from which the row no longer applies, in seconds since the epoch. */
+  /** The row no longer applies from then, in seconds since the epoch. */
   readonly expiresAt?: number;
   /** Tombstone: the value was deleted, the version remains. */
   readonly deleted?: true;
-  /** Key whose row replaced this one after a rename; this row no longer applies. */
+  /** Key whose row replaced this one after a rename. */
   readonly renamedTo?: string;
   readonly [formerPlace]?: FormerPlace;
 }
 
-/** Symbol, so that no stored item can have this member. */
+/** A symbol, so that no stored item can have this member. */
 export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
 
 interface FormerPlace {
   readonly key: string;
-  /** Superseded row under the current key. */
+  /** The superseded row under the current key. */
   readonly own: ConfigRow | undefined;
   /** All former rows that a write must supersede, this row first. */
   readonly rows: readonly { readonly key: string; readonly row: ConfigRow }[];
@@ -35,10 +35,7 @@ export interface RowAddress {
 }
 
 export interface ConfigRowReader {
-  /**
-   * Returns one row per address, in the same order. With `consistent` (default `true`), the read
-   * sees every write acknowledged before it.
-   */
+  /** Returns one row per address, in order. Default: consistent. */
   read(
     addresses: readonly RowAddress[],
     options?: { readonly consistent?: boolean },
@@ -62,7 +59,7 @@ const systemLevels: readonly RowLevel[] = Object.freeze([
   Object.freeze({ source: "system-row", partition: systemPartition() }),
 ]);
 
-/** Returns the levels that may have rows, the narrowest first (specification 4.1, rules 2, 3). */
+/** Levels that may have rows, the narrowest first (specification 4.1, rules 2, 3). */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
   // `typeof`, because plain JavaScript passes null for a missing ID.
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
@@ -93,7 +90,7 @@ export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
-/** Keeps history apart from the rows, so that reads of rows never include it. */
+/** Apart from the rows, so that reads of rows never include history. */
 export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
@@ -101,7 +98,7 @@ export function historyPartition(partition: string): string {
 const ofTenants = "config#tenant#";
 const ofUsers = "config#user#";
 
-/** Partitions from the narrowest to the system's: at most user, tenant, system. */
+/** Partitions from the narrowest to the system's. */
 export type PartitionPath = readonly Pick<RowLevel, "partition">[];
 
 export function pathFrom(partition: string): PartitionPath {
@@ -117,9 +114,9 @@ export function pathFrom(partition: string): PartitionPath {
 const longestIdBytes = 1000;
 
 /**
- * Escapes an ID for a partition key, so that no two IDs collide and none reaches another partition.
- * Lone surrogates are escaped because UTF-8 encodes all of them as U+FFFD. An ID that is too long
- * is replaced by its hash, marked `%h`, which escaping never produces.
+ * No two IDs collide, and none reaches another partition. Lone surrogates are escaped because UTF-8
+ * encodes all of them as U+FFFD. A too long ID becomes its hash, marked `%h`, which escaping never
+ * produces.
  */
 function escaped(id: string): string {
   if (/^[\w.:@-]{0,256}$/.test(id)) return id;
@@ -139,7 +136,7 @@ export interface PartitionOwner {
   readonly levels: readonly RowLevel[];
 }
 
-/** Returns the owner of a partition's rows; `undefined` for other partitions, such as history. */
+/** Returns `undefined` for partitions without rows, such as history. */
 export function ownerOf(partition: string): PartitionOwner | undefined {
   const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
   if (!isRows) return undefined;
