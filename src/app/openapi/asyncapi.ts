@@ -8,8 +8,8 @@ import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.
 import { defined, type JsonSchema, mapParts, type Schemas } from "./schema.ts";
 
 /**
- * Creates the AsyncAPI 3 document of a server: events on the bus, and jobs and deliveries in the
- * queue, in their wire format. Schemas use AsyncAPI's format, a superset of JSON Schema draft-07.
+ * AsyncAPI 3: events on the bus, and jobs and deliveries in the queue, in their wire format. Schemas
+ * use AsyncAPI's format, a superset of JSON Schema draft-07.
  *
  * @param from - directory from which the application's packages are resolved
  */
@@ -153,7 +153,7 @@ function objectOf(properties: Schemas): JsonSchema {
   return { type: "object", properties, required: Object.keys(properties) };
 }
 
-/** Adds the request ID, which payloads on the bus contain, but event schemas do not declare. */
+/** Payloads on the bus contain the request ID, but event schemas do not declare it. */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
@@ -169,9 +169,7 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   });
 }
 
-/**
- * Converts to draft-07, which writes tuples differently and ignores keywords beside a reference.
- */
+/** Draft-07 writes tuples differently and ignores keywords beside a reference. */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)

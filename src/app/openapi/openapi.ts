@@ -1,10 +1,16 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routed } from "../registry/routes.ts";
-import { answerHeaders, answersOf, takesNothing } from "./answers.ts";
+import {
+  answerHeaders,
+  answersOf,
+  type ErrorAnswers,
+  errorSchemas,
+  errorsOf,
+  takesNothing,
+} from "./answers.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, createComponents } from "./components.ts";
-import { type ErrorAnswers, errorSchemas, errorsOf } from "./error-answers.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
 import { type DeclaredHandler, type DeclaredOperation, ownOperations } from "./own-operations.ts";
 import {
@@ -19,15 +25,10 @@ import type { JsonSchema, Schemas } from "./schema.ts";
 
 export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
-export interface OpenApiOptions {
-  readonly own: readonly DeclaredHandler[];
-  readonly from?: string;
-}
-
-/** Creates the OpenAPI 3.1 document of a server, with the routes of its features and of keelson. */
+/** OpenAPI 3.1, with the routes of the server's features and of keelson. */
 export async function openApiDocument(
   server: DeclaredServer,
-  { own, from }: OpenApiOptions,
+  { own, from }: { readonly own: readonly DeclaredHandler[]; readonly from?: string },
 ): Promise<ServerDocument> {
   const { registry, options } = server;
   const reader = createSchemaReader({ from });

@@ -9,7 +9,7 @@ export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
 
 export interface DeclaredOperation {
   readonly route: ParsedRoute;
-  /** Path parameters in order. Routes with the same path use the names of the first route. */
+  /** In order. Routes with the same path use the names of the first. */
   readonly pathNames: readonly string[];
   readonly handler: DeclaredHandler;
   readonly own: OwnOperation | undefined;

@@ -3,15 +3,14 @@ import type { ParsedRoute, Segment } from "../../parts/http/route.ts";
 import { onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { idempotencyKeyPattern } from "../run/write.ts";
-import type { Components } from "./components.ts";
-import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
+import { type Components, type Fields, fieldsOf, withoutFields } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
 import { isObject, type JsonSchema, mapParts, partsOf, type Schemas } from "./schema.ts";
 
 /**
- * Assigns each field of an input to a part of the request. A write reads fields from both query and
- * body, but a document allows only one place for each. Route parameters are in the path. Fields of
- * a GET, and of a DELETE that has only string fields, are in the query. All others are in the body.
+ * A write reads fields from both query and body, but a document allows only one place for each. Route
+ * parameters are in the path. Fields of a GET, and of a DELETE that has only string fields, are in
+ * the query. All others are in the body.
  */
 export function requestOf(operation: DeclaredOperation, components: Components) {
   const { route, pathNames, handler, input } = operation;
@@ -47,7 +46,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON array. */
+/** A body that arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -71,10 +70,7 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/**
- * Returns an encoding that repeats the name of a list for each value. By default, clients join the
- * values with commas.
- */
+/** Repeats the name of a list for each value, which clients otherwise join with commas. */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -93,7 +89,7 @@ function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolea
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
 }
 
-/** Whether a schema rejects an empty object, the input of a request without a body. */
+/** A schema that rejects an empty object, the input of a request without a body, needs one. */
 function needsBody(given: JsonSchema, components: Components): boolean {
   const schema = components.resolve(given);
   const { type, required } = schema;
@@ -129,7 +125,7 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** Requires at least one character, because an empty path segment or body counts as missing. */
+/** An empty path segment or body counts as missing. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -145,7 +141,7 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/** Requires two items, because in a query or form a name that occurs once arrives as a string. */
+/** A list has two items: in a query or form, a name that occurs once arrives as a string. */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const resolved = components.resolve(schema);
   return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2
@@ -181,7 +177,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Whether requests send a field only as a string: in a path, a query or a form. */
+/** In a path, a query or a form, a field is a string. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,

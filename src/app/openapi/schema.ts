@@ -7,12 +7,12 @@ export { isObject };
 export type JsonSchema = Readonly<Record<string, unknown>>;
 export type Schemas = Readonly<Record<string, JsonSchema>>;
 
-/** Side of a schema: the values that it accepts, or the values that it returns. */
+/** The values that a schema accepts, or those that it returns. */
 export type Side = "input" | "output";
 
 export interface ReadOptions {
   readonly side: Side;
-  /** Loads a function of a package. @throws Error if the package is not installed. */
+  /** @throws Error if the package is not installed. */
   readonly load: (name: string, member: string) => Promise<ImportedFunction>;
 }
 
@@ -20,7 +20,7 @@ export type ImportedFunction = (...given: readonly unknown[]) => unknown;
 
 export const target = "draft-2020-12";
 
-/** Keyword with the reason why a part is not described. */
+/** Has the reason why a part is not described. */
 export const unsaidMark = "x-keelson-unsaid";
 
 /** Marks a field that requests send as a string although its schema rejects strings. */
@@ -67,7 +67,7 @@ export function decodePointer(part: string): string {
   return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Maps the direct subschemas of a schema, at any keyword. `change` receives each with its path. */
+/** Maps the direct subschemas, at any keyword. `change` receives each with its path. */
 export function mapParts(
   schema: JsonSchema,
   change: (part: JsonSchema, way: readonly string[]) => JsonSchema,
@@ -82,10 +82,7 @@ export function mapParts(
   );
 }
 
-/**
- * Returns an equivalent pattern for JSON Schema, if possible. Validators compile patterns in
- * Unicode mode, which rejects some escapes, for example `\-`.
- */
+/** Validators compile patterns in Unicode mode, which rejects some escapes, for example `\-`. */
 export function portablePattern(source: string): string | undefined {
   return [source, rewritten(source)].find(isOfUnicodeMode);
 }

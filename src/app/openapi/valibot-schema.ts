@@ -65,7 +65,7 @@ function portable({ pattern, ...rest }: Said): JsonSchema {
   });
 }
 
-/** Validations of times without seconds or a time zone, which the formats of RFC 3339 require. */
+/** They lack seconds or a time zone, which the formats of RFC 3339 require. */
 const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
 const keepsType: readonly string[] = [

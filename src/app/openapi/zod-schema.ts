@@ -44,7 +44,7 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** Converts a zod schema. A part with a type in `.meta()` gets that type. */
+/** A part with a type in `.meta()` gets that type. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -79,17 +79,14 @@ function isSaid({ [mark]: _, ...schema }: JsonSchema): boolean {
   return !saysNothing(schema);
 }
 
-/** Marks the parts that cannot be described. Keeps their descriptions from `.meta()`. */
+/** Parts that cannot be described keep their descriptions from `.meta()`. */
 function named(schema: JsonSchema): JsonSchema {
   const { [mark]: why, ...said } = schema;
   if (typeof why === "string" && !isSaid(said)) return { ...said, ...unsaid(why) };
   return mapParts(said, named);
 }
 
-/**
- * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
- * represent it. `undefined` for all other types.
- */
+/** For a type that zod does not describe: its JSON form, or why JSON cannot represent it. */
 function inJson(
   { type, coerce, values }: Definition,
   side: ReadOptions["side"],
@@ -121,7 +118,7 @@ function inJson(
   }
 }
 
-/** Removes a generated default, such as an ID or the time, which is not part of the contract. */
+/** A generated default, such as an ID or the time, is not part of the contract. */
 function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
   const first = JSON.stringify(def.defaultValue);
   const before = Date.now();
@@ -129,10 +126,7 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
   if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
 }
 
-/**
- * Returns the patterns that would reject valid values: those with flags, and zod's IPv6 pattern,
- * which lacks `::ffff:192.0.2.1`.
- */
+/** Would reject valid values: patterns with flags, and zod's of IPv6 for `::ffff:192.0.2.1`. */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
   const ofFormat = defs.filter(({ format }) => format === "ipv6" || format === "cidrv6");
@@ -165,9 +159,8 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
 }
 
 /**
- * Opens closed sides of intersections. zod rejects a member only if no side declares it, but in
- * JSON Schema a closed side rejects the members of the other sides. Each closed definition gets an
- * open counterpart.
+ * zod rejects a member of an intersection only if no side declares it, but in JSON Schema a closed
+ * side rejects the members of the others. Each closed definition gets an open counterpart.
  */
 function openIntersections(root: JsonSchema): JsonSchema {
   const definitions = isObject(root["$defs"]) ? root["$defs"] : {};

@@ -82,21 +82,17 @@ export function createCachedRows(options: CachedRowsOptions) {
     const group = keyGroups.get(key)?.group;
     return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
   };
+  /** `isUnchecked`: whatever its version, for a row that a test has put. */
   const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
   const parts: ViewParts = { cache, fetch, keyGroups, clock, reader, metrics };
   return {
-    /**
-     * Creates a view of the rows that apply to one caller. While the store fails, `onStale` is
-     * called at most once per minute and page.
-     */
+    /** While the store fails, `onStale` is called at most once per minute and page. */
     view: (owner: RowOwner, onStale: OnStale): RowView => new View(parts, owner, onStale),
     noteWrite: take(false),
-    /** Takes a row that a test has put, whatever its version. */
     notePut: take(true),
-    /** Makes the next read wait for the store. */
     invalidate: (partition: string, key: string): void => {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);

@@ -18,7 +18,6 @@ export const processSchedule: FlightSchedule = Object.freeze({
   random: () => Math.random(),
 });
 
-/** One call to the store, which fetches one or more pages. */
 interface Flight {
   readonly askedMs: number;
   readonly pages: Page[];
@@ -40,10 +39,7 @@ export const abandonMs = 2_000;
 /** DynamoDB's limit for BatchGetItem. */
 const rowsPerFlight = 100;
 
-/**
- * Duration from which a failed call is followed by an equally long pause, so that an outage does
- * not slow down every read.
- */
+/** A failed call this long is followed by an equal pause, so that an outage slows down few reads. */
 const slowFailureMs = 250;
 
 /** Pages requested at the same moment share one call; a page has at most one call in progress. */

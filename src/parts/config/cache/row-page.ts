@@ -4,7 +4,7 @@ interface Known {
   /** `undefined` if the store has none. */
   readonly row: ConfigRow | undefined;
   readonly sinceMs: number;
-  /** Fetch that was in progress when this process wrote the row. */
+  /** The fetch in progress when this process wrote the row. */
   readonly overtook: object | undefined;
 }
 
@@ -15,7 +15,7 @@ export interface Page {
   readonly rows: Map<string, Known>;
   /** Increases with each change of a row and each response. */
   stamp: number;
-  /** Time at which the cached rows were requested; `undefined` until the first response. */
+  /** When the cached rows were requested; `undefined` until the first response. */
   askedMs: number | undefined;
   /** From then, a read starts a refresh. */
   dueMs: number;
@@ -72,7 +72,7 @@ interface LandedRows {
   readonly random: number;
 }
 
-/** Stores fetched rows in the page, unless the fetch was abandoned or replaced meanwhile. */
+/** Ignores the rows of a fetch that was abandoned or replaced meanwhile. */
 export function land(
   page: Page,
   { rows, flight, nowMs, random }: LandedRows,
@@ -100,8 +100,6 @@ export function land(
 }
 
 /**
- * Returns whether a fetched row replaces the known one:
- *
  * | known row                               | fetched row                  | replaces            |
  * |-----------------------------------------|------------------------------|---------------------|
  * | written here during the fetch           | any                          | no                  |

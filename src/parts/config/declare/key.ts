@@ -62,7 +62,6 @@ export interface ConfigKeyHandle<Value> {
   readonly [valueType]?: () => Value;
 }
 
-/** Configuration key in the registry. */
 export interface RegisteredConfigKey {
   readonly id: string;
   readonly feature: string;
@@ -72,7 +71,6 @@ export interface RegisteredConfigKey {
 }
 
 export interface ConfigKeyRegistry {
-  /** Keys by identifier. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
 }
 
@@ -91,7 +89,6 @@ export interface ComputedContext extends ConfigReader {
   readonly request?: RequestView;
 }
 
-/** Part of a `ctx` that reads configuration. */
 export interface ConfigReader {
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
 }

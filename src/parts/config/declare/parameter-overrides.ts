@@ -12,12 +12,11 @@ import {
 } from "./key.ts";
 import { decimalFrom } from "./value-check.ts";
 
-/** Decrypted parameter from SSM Parameter Store. */
 export interface ConfigParameter {
   /** Full name, for example `/app/files/max-upload-size-mb`. */
   readonly name: string;
   readonly value: string;
-  /** Whether the parameter is a SecureString. Its value then never appears in messages. */
+  /** A SecureString, whose value never appears in messages. */
   readonly secure: boolean;
 }
 
@@ -66,7 +65,6 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-/** Returns the parameters with a former name, their current name and whether they apply. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,

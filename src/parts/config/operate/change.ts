@@ -74,10 +74,7 @@ export interface ConfigWriteResult {
 
 const maxAttempts = 5;
 
-/**
- * Makes a change through the handler's `ctx.commit`, so that it happens exactly once (specification
- * 6.6). The handler then cannot commit anything else.
- */
+/** Through `ctx.commit`, so that the change happens exactly once and alone (specification 6.6). */
 export function commitChange(
   ctx: CommittingContext,
   handle: TargetKey,
@@ -148,7 +145,7 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   };
 }
 
-/** Resolves to `false` if the stored version has changed since the read. */
+/** Resolves to `false` if another write came first. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,
@@ -161,8 +158,8 @@ interface ChangeSituation extends Writer {
 }
 
 /**
- * Makes a change, and retries it if another write came first. With an expected version, the retry
- * detects the conflict; otherwise, the change is applied on top of the other write.
+ * Retries if another write came first. With an expected version, the retry detects the conflict;
+ * otherwise, the change is applied on top of the other write.
  */
 async function change(
   ctx: OperatorContext,
@@ -174,7 +171,7 @@ async function change(
     return await attempt(ctx, handle, wanted, writeRow);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    // Adds the key and the fields to the message, for callers who see only the message.
+    // For callers who see only the message.
     const { fields } = error;
     const problems = fields.map((problem) => `${problem.field} ${problem.error}`);
     throw new ValidationError(fields, `${handle.id}: ${problems.join("; ")}`);

@@ -130,7 +130,6 @@ function rowCandidate(
   );
 }
 
-/** Calls the computed function only if no level above supplies a value. */
 async function computedCandidate(
   session: OperatorSession,
   { id, definition }: TargetKey,

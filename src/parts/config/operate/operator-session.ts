@@ -13,7 +13,7 @@ export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
-  /** Cache that serves this process's requests; it must be told of each write. */
+  /** Serves this process's requests; it must be told of each write. */
   readonly cache: RowCache;
   override(id: string): unknown;
 }
@@ -31,7 +31,7 @@ export interface OperatorContext {
   readonly log: Logger;
 }
 
-/** Opens a session for the rows of `owner`. @throws TypeError if `db` is not a `ctx.db`. */
+/** @throws TypeError if `db` is not a `ctx.db`. */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
   const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
   if (session === undefined)
@@ -50,7 +50,7 @@ export function readStored(
   return callStore("read", () => store.read(addresses));
 }
 
-/** Calls the store. @throws FrameworkError `config_unavailable` if the call fails. */
+/** @throws FrameworkError `config_unavailable` if the call fails. */
 export async function callStore<Result>(
   what: "read" | "written",
   work: () => Promise<Result>,
@@ -62,7 +62,7 @@ export async function callStore<Result>(
   }
 }
 
-/** Logs an access to another tenant or user, because every such access must be traceable. */
+/** Every access to another tenant or user must be traceable. */
 export function logOtherTarget(
   { log }: OperatorContext,
   operation: string,
@@ -82,35 +82,31 @@ export interface HistoryEntry extends ConfigRow {
 
 export interface RowWrite {
   readonly address: RowAddress;
-  /** Tenant that owns the row; `undefined` for a row that all tenants share. */
+  /** `undefined` for a row that all tenants share. */
   readonly tenantId?: string | undefined;
   readonly row: ConfigRow;
   readonly entry: HistoryEntry;
-  /** Row that was read, whose version must still be stored; `undefined` if none may exist. */
+  /** The row whose version must still be stored; `undefined` if none may exist. */
   readonly seen: ConfigRow | undefined;
 }
 
-/** Store of rows for operators. Reads are consistent and bypass the cache. */
+/** Reads are consistent and bypass the cache. */
 export interface ConfigStore extends ConfigRowReader {
-  /**
-   * Writes the row and its history entry atomically; `false` if the stored row has another version.
-   */
+  /** Writes row and entry atomically; `false` if the stored row has another version. */
   write(write: RowWrite): Promise<boolean>;
-  /** Returns the actions of a write, for a transaction with other items. */
+  /** The actions of a write, for a transaction with other items. */
   itemsOf(write: RowWrite): readonly CommitItem[];
-  /** Returns the history of one row, the newest entry first. `before` is exclusive. */
+  /** The newest entry first. `before` is exclusive. */
   history(
     address: RowAddress,
     range: { readonly before?: number | undefined; readonly limit: number },
   ): Promise<readonly HistoryEntry[]>;
-  /** Returns encrypted rows of all tenants. `from` is the `next` of the previous page. */
-  sealedRows(from: string | undefined): Promise<SealedPage>;
-  /** Replaces an encrypted value; `false` if another write has changed the row. */
+  /** Encrypted rows of all tenants. `from` is the `next` of the previous page. */
+  sealedRows(from: string | undefined): Promise<{
+    readonly rows: readonly SealedRow[];
+    readonly scanned: number;
+    readonly next?: string;
+  }>;
+  /** Returns `false` if another write has changed the row. */
   reseal(row: SealedRow, value: Sealed): Promise<boolean>;
-}
-
-interface SealedPage {
-  readonly rows: readonly SealedRow[];
-  readonly scanned: number;
-  readonly next?: string;
 }

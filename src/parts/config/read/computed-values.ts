@@ -49,7 +49,6 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-/** Finds the shortest path of nodes that each wait for the next. */
 function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
   const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
   // A breadth-first search: the iterator also visits entries that the loop adds.

@@ -17,7 +17,6 @@ import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** What reads for one caller need; each request has one session. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
@@ -147,17 +146,18 @@ export function createConfigResolver({
     resolve,
     override: (id) => overrides.get(id),
     getWithSource: async (id, definition, tenantId, userId, db) => {
-      if (!isConfigDatabase(db)) {
+      const database = db as Partial<ConfigDatabase> | null; // plain JavaScript passes anything
+      if (typeof database?.[configSession] !== "function") {
         throw new TypeError(
           `getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx of a handler or job`,
         );
       }
-      return resolve(db[configSession]({ tenantId, userId }), id, definition);
+      return resolve(database[configSession]({ tenantId, userId }), id, definition);
     },
   });
 }
 
-/** A name is new if it is not among the latest `limit` names. */
+/** Remembers the latest `limit` names. */
 export function createFirstSeen(limit: number): (name: string) => boolean {
   const names = new Set<string>();
   return (name) => {
@@ -243,13 +243,4 @@ export function unavailable(error: unknown, what: "read" | "written" = "read"): 
   if (isTypedError(error)) throw error;
   const message = `Configuration cannot be ${what} at the moment`;
   throw new FrameworkError("config_unavailable", message, { cause: error });
-}
-
-function isConfigDatabase(db: unknown): db is ConfigDatabase {
-  return (
-    typeof db === "object" &&
-    db !== null &&
-    configSession in db &&
-    typeof db[configSession] === "function"
-  );
 }

@@ -105,7 +105,7 @@ export function createRowCipher(
   };
 }
 
-/** Rows written by hand may have no version, or one that is not a number. */
+/** Of a row written by hand, it may be missing or not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

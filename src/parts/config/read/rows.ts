@@ -98,7 +98,6 @@ export function historyPartition(partition: string): string {
 const ofTenants = "config#tenant#";
 const ofUsers = "config#user#";
 
-/** Partitions from the narrowest to the system's. */
 export type PartitionPath = readonly Pick<RowLevel, "partition">[];
 
 export function pathFrom(partition: string): PartitionPath {
