@@ -5,7 +5,15 @@ import { isExpected, onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
-import { defined, isObject, type JsonSchema, partsOf, type Schemas } from "./schema.ts";
+import {
+  defined,
+  isObject,
+  type JsonSchema,
+  object,
+  partsOf,
+  type Schemas,
+  text,
+} from "./schema.ts";
 
 export const answerHeaders: Schemas = Object.freeze({
   "X-Request-ID": {
@@ -150,11 +158,7 @@ export const errorSchemas: Schemas = Object.freeze({
       fields: {
         type: "array",
         description: "Of `validation_error`: what does not fit, and where.",
-        items: {
-          type: "object",
-          properties: { field: { type: "string" }, error: { type: "string" } },
-          required: ["field", "error"],
-        },
+        items: object({ field: text, error: text }),
       },
     },
     required: ["error", "message", "requestId"],
@@ -163,16 +167,12 @@ export const errorSchemas: Schemas = Object.freeze({
     description: "The same as RFC 9457 has it, for who accepts `application/problem+json`.",
     allOf: [
       { $ref: "#/components/schemas/Error" },
-      {
-        type: "object",
-        properties: {
-          type: { type: "string", format: "uri-reference" },
-          title: { type: "string" },
-          status: { type: "integer" },
-          detail: { type: "string" },
-        },
-        required: ["type", "title", "status", "detail"],
-      },
+      object({
+        type: { ...text, format: "uri-reference" },
+        title: text,
+        status: { type: "integer" },
+        detail: text,
+      }),
     ],
   },
 });
@@ -190,10 +190,8 @@ export function errorsOf(
   shared: ErrorAnswers,
 ): Schemas {
   const codes = codesOf(operation, server);
-  const byStatus = Map.groupBy(
-    [...codes.keys()].toSorted((one, other) => placeOf(one) - placeOf(other)),
-    (code) => codes.get(code),
-  );
+  const inOrder = new Set([...table.filter((code) => codes.has(code)), ...codes.keys()]);
+  const byStatus = Map.groupBy(inOrder, (code) => codes.get(code));
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
     const unforeseen = isOfApplication || status === 503 ? ["pipeline_error"] : [];
@@ -228,11 +226,6 @@ function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchem
   return { $ref: `#/components/responses/${name}` };
 }
 
-function placeOf(code: string): number {
-  const at = table.indexOf(code);
-  return at === -1 ? table.length : at;
-}
-
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
@@ -254,10 +247,7 @@ function answerOf(
   also?: JsonSchema,
 ): JsonSchema {
   const body = (name: string) => ({
-    allOf: [
-      { $ref: `#/components/schemas/${name}` },
-      { type: "object", properties: { error: { enum: codes } }, required: ["error"] },
-    ],
+    allOf: [{ $ref: `#/components/schemas/${name}` }, object({ error: { enum: codes } })],
   });
   const retries = status === 409 || status === 429 || status === 503;
   return {

@@ -5,7 +5,7 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, componentRef, createComponents } from "./components.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
-import { defined, type JsonSchema, mapParts, type Schemas } from "./schema.ts";
+import { defined, type JsonSchema, mapParts, object, type Schemas, text } from "./schema.ts";
 
 /**
  * AsyncAPI 3: events on the bus, and jobs and deliveries in the queue, in their wire format. Schemas
@@ -47,11 +47,11 @@ export async function asyncApiDocument(
     byName(registry.channels).map(async ({ name, feature, input }) => {
       // Safe cast: each channel that an application declares has a schema.
       const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
-      const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
+      const delivered = { channel: { const: name }, message: content, key: text };
       const summary = `What ctx.delivery.send gives the channel ${name}.`;
       return message(`delivery.${name}`, feature, summary, {
         ...{ jobId: id, name: { const: "keelson.delivery.send" } },
-        payload: objectOf(delivered),
+        payload: object(delivered),
       });
     }),
   );
@@ -102,16 +102,13 @@ const commonSchemas: Schemas = {
   "keelson.proof": {
     type: "object",
     description: "Proves that the message comes from this server.",
-    properties: {
-      key: { type: "string" },
-      mac: { type: "string", pattern: "^[A-Za-z0-9_-]{43}$" },
-    },
+    properties: { key: text, mac: { ...text, pattern: "^[A-Za-z0-9_-]{43}$" } },
     required: ["key", "mac"],
   },
   "keelson.trace": {
     type: "object",
     description: "The trace that it belongs to, as the headers of W3C Trace Context have it.",
-    properties: { traceparent: { type: "string" }, tracestate: { type: "string" } },
+    properties: { traceparent: text, tracestate: text },
     required: ["traceparent"],
   },
 };
@@ -142,15 +139,11 @@ function message(
     },
     payload: {
       title: name,
-      ...objectOf(required),
+      ...object(required),
       properties: { ...required, ...optional },
     },
   };
   return { name, feature, content };
-}
-
-function objectOf(properties: Schemas): JsonSchema {
-  return { type: "object", properties, required: Object.keys(properties) };
 }
 
 /** Payloads on the bus contain the request ID, but event schemas do not declare it. */

@@ -1,6 +1,7 @@
 import { sortedBy } from "./canonical.ts";
 import {
   asSchema,
+  combinations,
   decodePointer,
   defined,
   isObject,
@@ -145,7 +146,7 @@ export function withoutFields(
   if (names.size === 0) return given;
   const { properties, required, ...schema } = components.resolve(given);
   const kept = Array.isArray(required) ? required.filter((name) => !names.has(String(name))) : [];
-  const parts = ["allOf", "anyOf", "oneOf"].flatMap((word) => {
+  const parts = combinations.flatMap((word) => {
     const list = partsOf(schema, word).map((part) => withoutFields(part, names, components));
     return list.length === 0 ? [] : [[word, list]];
   });
@@ -161,7 +162,7 @@ export function withoutFields(
 
 function bothOf(one: Fields, other: Fields): Fields {
   return {
-    properties: merged([one, other], (schemas) => ({ allOf: schemas })),
+    properties: merged([one, other], "allOf"),
     required: new Set([...one.required, ...other.required]),
   };
 }
@@ -169,23 +170,22 @@ function bothOf(one: Fields, other: Fields): Fields {
 function eitherOf(parts: readonly Fields[]): Fields {
   const names = parts.flatMap(({ required }) => [...required]);
   return {
-    properties: merged(parts, (schemas) => ({ anyOf: schemas })),
+    properties: merged(parts, "anyOf"),
     required: new Set(names.filter((name) => parts.every(({ required }) => required.has(name)))),
   };
 }
 
-function merged(
-  parts: readonly Fields[],
-  join: (schemas: readonly JsonSchema[]) => JsonSchema,
-): ReadonlyMap<string, JsonSchema> {
-  const found = Map.groupBy(
+/** A member with several schemas has all of them under `word`. */
+function merged(parts: readonly Fields[], word: string): ReadonlyMap<string, JsonSchema> {
+  const byName = Map.groupBy(
     parts.flatMap(({ properties }) => [...properties]),
     ([name]) => name,
   );
-  const one = (schemas: readonly JsonSchema[]) => {
-    const texts = new Map(schemas.map((schema) => [JSON.stringify(schema), schema]));
-    const [only = {}, ...others] = texts.values();
-    return others.length === 0 ? only : join([...texts.values()]);
-  };
-  return new Map([...found].map(([name, all]) => [name, one(all.map(([, schema]) => schema))]));
+  return new Map(
+    [...byName].map(([name, all]) => {
+      const distinct = new Map(all.map(([, schema]) => [JSON.stringify(schema), schema]));
+      const [only = {}, ...others] = distinct.values();
+      return [name, others.length === 0 ? only : { [word]: [only, ...others] }];
+    }),
+  );
 }

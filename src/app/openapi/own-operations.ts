@@ -3,7 +3,7 @@ import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { ParsedRoute } from "../../parts/http/route.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import type { JsonSchema, Schemas } from "./schema.ts";
+import { type JsonSchema, object, type Schemas, text } from "./schema.ts";
 
 export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
 
@@ -26,7 +26,6 @@ export interface OwnOperation {
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-const text: JsonSchema = { type: "string" };
 const time: JsonSchema = { type: "string", format: "date-time" };
 const number: JsonSchema = { type: "number" };
 const flag: JsonSchema = { type: "boolean" };
@@ -38,17 +37,6 @@ const id: JsonSchema = {
   pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
   maxLength: maxNameLength,
 };
-
-/** Members whose names end with `?` are optional. */
-function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
-  const names = Object.keys(members);
-  return {
-    type: "object",
-    properties: Object.fromEntries(names.map((name) => [name.replace("?", ""), members[name]])),
-    required: names.filter((name) => !name.endsWith("?")),
-    ...more,
-  };
-}
 
 /** In a body, `null` means that the member is absent. */
 function orNull(members: Schemas): Schemas {

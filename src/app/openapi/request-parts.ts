@@ -5,7 +5,15 @@ import type { ServerOptions } from "../registry/options.ts";
 import { idempotencyKeyPattern } from "../run/write.ts";
 import { type Components, type Fields, fieldsOf, withoutFields } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
-import { isObject, type JsonSchema, mapParts, partsOf, type Schemas } from "./schema.ts";
+import {
+  combinations,
+  isObject,
+  type JsonSchema,
+  mapParts,
+  partsOf,
+  type Schemas,
+  text,
+} from "./schema.ts";
 
 /**
  * A write reads fields from both query and body, but a document allows only one place for each. Route
@@ -53,7 +61,7 @@ function wholeBody(
   components: Components,
 ): JsonSchema | undefined {
   if (kind === "bytes") return bytes;
-  if (kind === "text") return body ?? { type: "string" };
+  if (kind === "text") return body ?? text;
   return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array"
     ? body
     : undefined;
@@ -78,7 +86,7 @@ function listsOf({ properties }: Fields, components: Components): JsonSchema {
 
 function mayBeList(given: JsonSchema, components: Components): boolean {
   const schema = components.resolve(given);
-  const parts = ["allOf", "anyOf", "oneOf"].flatMap((word) => partsOf(schema, word));
+  const parts = combinations.flatMap((word) => partsOf(schema, word));
   return (
     [schema["type"]].flat().includes("array") || parts.some((part) => mayBeList(part, components))
   );
@@ -121,7 +129,7 @@ function withoutNames({ properties, required }: Fields, names: ReadonlySet<strin
   };
 }
 
-function pathParameter(name: string, given: JsonSchema = { type: "string" }): JsonSchema {
+function pathParameter(name: string, given = text): JsonSchema {
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
@@ -136,7 +144,7 @@ function queryParameters({ properties, required }: Fields, components: Component
   return [...properties].map(([name, schema]) => ({
     name,
     in: "query",
-    ...(required.has(name) ? { required: true } : {}),
+    ...(required.has(name) && { required: true }),
     schema: asSent(schema, components),
   }));
 }
@@ -158,7 +166,7 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
 
 /** The handler reads the body directly, so its contents are unknown. */
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
-  const schemas = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } };
+  const schemas = { text, bytes, json: {}, form: { type: "object" } };
   const description = "The operation declares no input, so that nothing is said of its body.";
   return { description, ...bodyOf(body, schemas[body], false) };
 }
@@ -202,7 +210,7 @@ export const headerParameters: Schemas = Object.freeze({
     in: "header",
     description:
       "Names the request in logs and answers: 1 to 128 characters of `A-Z a-z 0-9 . _ : = + / @ -`. Another is made in the place of one that is not of these, or is missing.",
-    schema: { type: "string" },
+    schema: text,
   },
   "Idempotency-Key": keyParameter(false),
   "Idempotency-Key.required": keyParameter(true),

@@ -30,9 +30,24 @@ const annotations: ReadonlySet<string> = new Set(
   "$schema $defs title description default examples deprecated readOnly writeOnly id".split(" "),
 );
 
+export const combinations: readonly string[] = ["allOf", "anyOf", "oneOf"];
+
 /** A schema with only annotations accepts any value. */
 export function saysNothing(schema: JsonSchema): boolean {
   return Object.keys(schema).every((name) => annotations.has(name));
+}
+
+export const text: JsonSchema = { type: "string" };
+
+/** Members whose names end with `?` are optional. */
+export function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
+  const names = Object.keys(members);
+  return {
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name.replace("?", ""), members[name]])),
+    required: names.filter((name) => !name.endsWith("?")),
+    ...more,
+  };
 }
 
 /** A placeholder for a part that JSON Schema cannot express, which accepts any value. */

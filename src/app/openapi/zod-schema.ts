@@ -1,5 +1,6 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import {
+  combinations,
   dateTime,
   hasFlags,
   isObject,
@@ -207,7 +208,6 @@ function openIntersections(root: JsonSchema): JsonSchema {
 }
 
 const place = "#/$defs/";
-const combinations = ["allOf", "anyOf", "oneOf"];
 
 function referenceOf({ $ref }: JsonSchema): string | undefined {
   return typeof $ref === "string" && $ref.startsWith(place) ? $ref.slice(place.length) : undefined;

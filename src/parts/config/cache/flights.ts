@@ -1,6 +1,6 @@
 import type { Clock } from "../../../base/process/clock.ts";
-import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
-import { type Ages, land, type Page } from "./row-page.ts";
+import type { ConfigRowReader } from "../read/rows.ts";
+import { type Ages, type Flight, land, type Outcome, type Page } from "./row-page.ts";
 
 export interface FlightSchedule {
   /** After the current phase of the event loop; misses until then share a fetch. */
@@ -17,18 +17,6 @@ export const processSchedule: FlightSchedule = Object.freeze({
   },
   random: () => Math.random(),
 });
-
-interface Flight {
-  readonly askedMs: number;
-  readonly pages: Page[];
-  readonly addresses: RowAddress[];
-  /** Resolves when the call succeeds, fails or is abandoned; never rejects. */
-  readonly done: Promise<void>;
-  failure: { readonly error: unknown } | undefined;
-  readonly settle: (outcome: Outcome) => void;
-}
-
-type Outcome = { readonly error: unknown } | { readonly rows: readonly (ConfigRow | undefined)[] };
 
 /** Returns the call that fetches a page; `undefined` during the pause after a slow failure. */
 export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
@@ -69,7 +57,6 @@ export function createFlights(
 
   function prepare(askedMs: number): Flight {
     const { promise, resolve } = Promise.withResolvers<void>();
-    let isSettled = false;
     const flight: Flight = {
       askedMs,
       pages: [],
@@ -77,8 +64,7 @@ export function createFlights(
       done: promise,
       failure: undefined,
       settle: (outcome) => {
-        if (isSettled) return;
-        isSettled = true;
+        if (flight.failure !== undefined) return; // abandoned
         if ("error" in outcome) {
           flight.failure = outcome;
           for (const page of flight.pages) fail(page, flight, outcome.error, clock.now());
@@ -113,8 +99,7 @@ export function createFlights(
 }
 
 function inTheAir(page: Page, nowMs: number): Flight | undefined {
-  // The cast is safe: only `createFlights` sets `page.flight`.
-  const flight = page.flight as Flight | undefined;
+  const { flight } = page;
   if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
     return flight;
   // The process was frozen, so the timer of `abandonMs` did not run: allow a new flight at once.

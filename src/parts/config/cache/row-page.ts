@@ -1,4 +1,4 @@
-import { type ConfigRow, isCurrent } from "../read/rows.ts";
+import { type ConfigRow, isCurrent, type RowAddress } from "../read/rows.ts";
 
 interface Known {
   /** `undefined` if the store has none. */
@@ -21,11 +21,26 @@ export interface Page {
   dueMs: number;
   /** From then, a read waits for the response. */
   staleMs: number;
-  flight: { readonly askedMs: number } | undefined;
+  flight: Flight | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
   /** Last `config.stale` log line since the last successful fetch. */
   reportedMs: number | undefined;
 }
+
+/** One call to the store for one or more pages. */
+export interface Flight {
+  readonly askedMs: number;
+  readonly pages: Page[];
+  readonly addresses: RowAddress[];
+  /** Resolves when the call succeeds, fails or is abandoned; never rejects. */
+  readonly done: Promise<void>;
+  failure: { readonly error: unknown } | undefined;
+  readonly settle: (outcome: Outcome) => void;
+}
+
+export type Outcome =
+  | { readonly error: unknown }
+  | { readonly rows: readonly (ConfigRow | undefined)[] };
 
 export interface Ages {
   readonly ttlMs: number;
@@ -67,7 +82,7 @@ export function isUsable(page: Page, nowMs: number): boolean {
 
 interface LandedRows {
   readonly rows: readonly (ConfigRow | undefined)[];
-  readonly flight: NonNullable<Page["flight"]>;
+  readonly flight: Flight;
   readonly nowMs: number;
   readonly random: number;
 }
@@ -113,7 +128,7 @@ export function land(
 function supersedes(
   row: ConfigRow | undefined,
   known: Known,
-  flight: LandedRows["flight"],
+  flight: Flight,
   nowMs: number,
 ): boolean {
   if (known.overtook === flight) return false;

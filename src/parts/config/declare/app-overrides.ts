@@ -67,7 +67,7 @@ function overrideProblems(
   return problems;
 }
 
-/** Quotes text that is not an identifier, so that it cannot flood or forge an error message. */
+/** Other text could flood or forge an error message. */
 function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
@@ -83,8 +83,8 @@ interface NamedExports {
 }
 
 /**
- * App-boot overrides of features, by key identifier. The compiler checks the values of keys whose
- * handles a feature returns, and editors complete their identifiers; `buildServer` checks the rest.
+ * The compiler checks the values of keys whose handles a feature returns, and editors complete their
+ * identifiers; `buildServer` checks the rest.
  */
 export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
   Record<string, unknown>
@@ -112,7 +112,7 @@ type OverrideOfHandles<Name extends string, Handles> =
       }[keyof Handles & string]
     : never;
 
-/** Converts a name to kebab case, as `configKeyId` does at run time. */
+/** As `configKeyId` does at run time. */
 type KebabCase<
   Name extends string,
   Done extends string = "",

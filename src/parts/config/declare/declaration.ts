@@ -50,7 +50,7 @@ type SelectOptions<Type extends ConfigType, Option extends string> = Type extend
 
 /**
  * Options of a configuration key (specification 2.1). A key with neither `default` nor `computed`
- * may have the value `undefined`. `read` defaults to `access.authenticated`. `write` defaults to
+ * may have the value `undefined`. `read` defaults to `access.authenticated`, `write` to
  * `access.systemAdmin` for a system key, `access.admin` for a tenant key and `access.authenticated`
  * for a user key: users set their own value.
  */
@@ -73,21 +73,14 @@ export type KeyOptions<
     readonly encrypted?: [Computed] extends [never]
       ? Encrypted
       : false | Refused<"a computed key is never encrypted">;
-    /**
-     * Allowed values of a select key. Declared again here, because TypeScript cannot infer the
-     * union of options from the conditional type {@link SelectOptions}.
-     */
+    /** Allowed values of a select key. TypeScript cannot infer them from {@link SelectOptions}. */
     readonly options?: readonly Option[];
     /**
-     * Former identifier of a renamed key, for example `files:config:max-mb`; after several renames
-     * a list, the latest first. A value stored under a former identifier applies until the next
-     * write.
+     * Former identifier of a renamed key, such as `files:config:max-mb`; after several renames a
+     * list, the latest first. A value stored under it applies until the next write.
      */
     readonly formerly?: string | readonly string[];
-    /**
-     * Computes the value if neither a stored row nor an app-boot override supplies one. If it
-     * returns `undefined`, the default applies.
-     */
+    /** Called if no row and no app-boot override supplies a value. `undefined`: the default applies. */
     computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function that takes a whole `PipelineContext` is assignable
   };
 
@@ -169,8 +162,8 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
 });
 
 /**
- * Creates the definition of a key. An invalid option is dropped or replaced by the safer choice;
- * `declared` keeps the original options for the validators.
+ * An invalid option is dropped or replaced by the safer choice; `declared` keeps the original options
+ * for the validators.
  */
 function definitionOf(scope: ConfigScope, type: ConfigType, options: unknown): ConfigKeyDefinition {
   const given: Readonly<Record<string, unknown>> = isRecord(options)

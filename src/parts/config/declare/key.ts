@@ -28,8 +28,8 @@ export interface ConfigKeyDefinition {
   /** Former identifiers of the key, the latest first. */
   readonly formerly?: readonly string[];
   /**
-   * Computes the value if no stored row or app-boot override supplies one. Declared as a method, so
-   * that a function that takes a whole `PipelineContext` is assignable.
+   * Called if no row and no app-boot override supplies a value. A method, so that a function that
+   * takes a whole `PipelineContext` is assignable.
    */
   computed?(ctx: ComputedContext): unknown;
   /** Rule for reading the value through the operators' API. */
@@ -42,7 +42,7 @@ export interface ConfigKeyDefinition {
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
-/** Carries the type of a key's values; does not exist at run time. */
+/** Carries the type of a key's values. */
 declare const valueType: unique symbol;
 
 /**
@@ -93,10 +93,7 @@ export interface ConfigReader {
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
 }
 
-/**
- * Returns the identifier of a key (specification 2.1): `files:config:max-upload-size-mb` for
- * `maxUploadSizeMb` of `files`.
- */
+/** `files:config:max-upload-size-mb` for `maxUploadSizeMb` of `files` (specification 2.1). */
 export function configKeyId(feature: string, keyName: string): string {
   return `${feature}:config:${kebabCase(keyName)}`;
 }

@@ -4,7 +4,7 @@ import type { CommitItem } from "../../../base/types/database.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
-import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
+import { type ConfigRow, type RowAddress, rowLevels } from "../read/rows.ts";
 import { explainRows } from "./explain-levels.ts";
 import {
   addressesOf,
@@ -13,7 +13,6 @@ import {
   type HistoryEntry,
   logOtherTarget,
   type OperatorContext,
-  type OperatorSession,
   openOperatorSession,
   type RowWrite,
   readStored,
@@ -194,14 +193,23 @@ async function attempt(
   const levels = rowLevels(definition.scope, authorized.owner);
   const index = levels.findIndex((level) => level.partition === partition);
   const address = { partition, key: id };
+  const outcome = async (rows: readonly (ConfigRow | undefined)[]): Promise<ConfigWriteResult> => {
+    const { value, source } = await explainRows(session, handle, levels, rows);
+    const row = rows[index];
+    return { key: id, ...defined({ value }), source, ...(row && { version: versionOf(row) }) };
+  };
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const rows = await readStored(session, addressesOf(handle, levels));
     const current = rows[index];
     const situation = { store, address, nowMs: session.clock.now(), userId: ctx.user.id };
     const decided = await decide(current, situation);
-    if (decided === undefined) return outcome(session, handle, levels, rows, current);
-    const row = encrypted ? await sealed(session, address, decided) : decided;
-    const result = await outcome(session, handle, levels, rows.with(index, row), row);
+    if (decided === undefined) return outcome(rows);
+    const { value, version } = decided;
+    const row =
+      encrypted && value !== undefined
+        ? { ...decided, value: await session.cipher.seal(value, address, version) }
+        : decided;
+    const result = await outcome(rows.with(index, row));
     // History omits the value of a secret, so that a revoked secret does not survive there.
     const entry = { ...row, ...(encrypted && { value: undefined }), action };
     const { tenantId } = ownerAt(authorized);
@@ -215,35 +223,10 @@ async function attempt(
     if (!written) continue;
     session.cache.noteWrite(partition, id, row);
     const { scope } = authorized;
-    ctx.log.info("config.written", { key: id, action, scope, version: row.version });
+    ctx.log.info("config.written", { key: id, action, scope, version });
     return result;
   }
   throw new ConflictError("version_conflict");
-}
-
-async function sealed(
-  { cipher }: OperatorSession,
-  address: RowAddress,
-  row: ConfigRow,
-): Promise<ConfigRow> {
-  if (row.value === undefined) return row;
-  return { ...row, value: await cipher.seal(row.value, address, row.version) };
-}
-
-async function outcome(
-  session: OperatorSession,
-  handle: TargetKey,
-  levels: readonly RowLevel[],
-  rows: readonly (ConfigRow | undefined)[],
-  row: ConfigRow | undefined,
-): Promise<ConfigWriteResult> {
-  const { value, source } = await explainRows(session, handle, levels, rows);
-  return {
-    key: handle.id,
-    ...defined({ value }),
-    source,
-    ...(row === undefined ? {} : { version: versionOf(row) }),
-  };
 }
 
 async function entryOf(

@@ -27,8 +27,8 @@ import {
 } from "./target.ts";
 
 /**
- * Explains where a key's value comes from: returns every level with its value, writer, time and
- * reason, and marks the level that wins. Reads consistently and bypasses the cache.
+ * Explains where a key's value comes from: every level with its value, writer, time and reason, and
+ * which one wins. Reads consistently and bypasses the cache.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
@@ -55,7 +55,7 @@ export async function explainConfig(
       ? explanation.levels
       : explanation.levels.map(withoutWriter),
     declaration: declarationView(handle.definition),
-    ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
+    ...(ages.length > 0 && { cacheAgeMs: Math.max(...ages) }),
   };
 }
 
@@ -104,7 +104,7 @@ function declarationView(definition: ConfigKeyDefinition): DeclarationView {
 }
 
 /**
- * Lists the keys that the caller may read, with their values. Reads all rows at once, consistently.
+ * Lists the keys that the caller may read. Reads all rows at once, consistently.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.

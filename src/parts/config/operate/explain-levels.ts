@@ -88,7 +88,7 @@ export async function explainRows(
     scope,
     ...defined({ value: encrypted ? undefined : winner?.supplied?.value }),
     source: winner?.facts.source ?? "missing",
-    ...(encrypted ? { isSet: winner?.facts.isSet === true } : {}),
+    ...(encrypted && { isSet: winner?.facts.isSet === true }),
     ...defined({ version: winner?.facts.version }),
     levels: candidates.map((one) => level(definition, one, one === winner)),
   };

@@ -45,7 +45,7 @@ export function rowToSet(
   return {
     value,
     ...stamp(options, current, writer),
-    ...(typeof expires === "number" ? { expiresAt: expires } : {}),
+    ...(typeof expires === "number" && { expiresAt: expires }),
   };
 }
 

@@ -74,11 +74,10 @@ export function suppliedBy(
 ): Resolved | undefined {
   for (const { source, row } of rows) {
     if ("locked" in row) throw new LockedValueError(source, row);
-    const fitted =
-      "value" in row
-        ? accept(definition, source, row.value, onMisfit)
-        : refuse(source, row.unreadable, onMisfit);
-    if (fitted !== undefined) return fitted;
+    if ("value" in row) {
+      const fitted = accept(definition, source, row.value, onMisfit);
+      if (fitted !== undefined) return fitted;
+    } else onMisfit({ source, reason: row.unreadable });
   }
   if (override === undefined) return undefined;
   return accept(definition, "app-override", override, onMisfit);
@@ -120,7 +119,8 @@ function accept(
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) {
     const reason = `${named(definition, value)} ${mismatch}; the next level decides`;
-    return refuse(source, reason, onMisfit);
+    onMisfit({ source, reason });
+    return undefined;
   }
   const { bounds, scope } = definition;
   const outside = outOfBounds(bounds, value);
@@ -131,10 +131,6 @@ function accept(
   onMisfit({ source, reason: `${named(definition, value)} ${outside}; ${use}` });
   // `Number` is safe: only numbers can be out of bounds.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
-}
-
-function refuse(source: ConfigSource, reason: string, onMisfit: OnMisfit): undefined {
-  onMisfit({ source, reason });
 }
 
 /** keelson's own defaults (specification 8), the last level of the cascade: numbers so far. */

@@ -49,25 +49,17 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
-  const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
-  // A breadth-first search: the iterator also visits entries that the loop adds.
-  for (const node of waiters.keys()) {
-    if (node.settled) continue;
-    if (node === goal) return pathTo(node, waiters);
-    for (const next of node.waitsFor) {
-      if (!waiters.has(next)) waiters.set(next, node);
-    }
+function waitingPath(
+  node: ComputedNode,
+  goal: ComputedNode,
+  seen = new Set<ComputedNode>(),
+): ComputedNode[] | undefined {
+  if (node.settled || seen.has(node)) return undefined;
+  if (node === goal) return [node];
+  seen.add(node);
+  for (const next of node.waitsFor) {
+    const rest = waitingPath(next, goal, seen);
+    if (rest !== undefined) return [node, ...rest];
   }
   return undefined;
-}
-
-function pathTo(
-  goal: ComputedNode,
-  waiters: ReadonlyMap<ComputedNode, ComputedNode | undefined>,
-): ComputedNode[] {
-  const path: ComputedNode[] = [];
-  for (let node: ComputedNode | undefined = goal; node !== undefined; node = waiters.get(node))
-    path.unshift(node);
-  return path;
 }
