@@ -17,11 +17,7 @@ export const cores: Readonly<Record<string, Core>> = {
     ],
   },
   validators: {
-    sources: [
-      "parts/config/declare/validators.ts",
-      "parts/config/declare/key-rules.ts",
-      "parts/config/declare/definition.ts",
-    ],
+    sources: ["parts/config/declare/validators.ts", "parts/config/declare/declaration.ts"],
     tests: ["parts/config/declare/validators.test.ts", "parts/config/declare/declaration.test.ts"],
   },
   rows: {
@@ -65,7 +61,6 @@ export const cores: Readonly<Record<string, Core>> = {
       "parts/wall/check-command.ts",
       "parts/wall/expressions.ts",
       "parts/wall/isolation.ts",
-      "parts/wall/key-problems.ts",
       "parts/wall/tenant-keys.ts",
       "parts/wall/wall.ts",
       "parts/wall/walled-stack.ts",
@@ -74,7 +69,7 @@ export const cores: Readonly<Record<string, Core>> = {
       "parts/wall/check-command.test.ts",
       "parts/wall/expressions.test.ts",
       "parts/wall/isolation.test.ts",
-      "parts/wall/key-problems.test.ts",
+      "parts/wall/check-command-keys.test.ts",
       "parts/wall/tenant-keys.test.ts",
       "parts/wall/wall.test.ts",
       "parts/wall/walled-stack.test.ts",

@@ -259,7 +259,7 @@ export const survivors: readonly Survivor[] = [
     why: "neither is the name of a table in DynamoDB",
   },
   {
-    file: "key-problems.ts",
+    file: "check-command.ts",
     line: 'if (kind !== "set" || isNested || value === undefined)',
     changes: ['kind !== "set" -> false'],
     why: "only SET has a value: the others are refused for having none",

@@ -10,12 +10,13 @@ import {
   type ComputedValues,
   createComputedValues,
 } from "../../parts/config/read/computed-values.ts";
-import { type ConfigReads, parameterUsed } from "../../parts/config/read/config-reads.ts";
 import {
-  createHeldDecisions,
+  FewDecisions,
   type HeldDecisions,
   type RowView,
 } from "../../parts/config/read/key-rows.ts";
+import { parameterUsed } from "../../parts/config/read/request-parameter.ts";
+import type { ConfigReads } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { EventRange } from "../../parts/messages/kept-events.ts";
 import type { Effects } from "../handlers/effects.ts";
@@ -106,7 +107,7 @@ class Session implements ReadingSession, DatabaseRequest {
   }
 
   get held(): HeldDecisions {
-    this.known ??= createHeldDecisions();
+    this.known ??= new FewDecisions();
     return this.known;
   }
 

@@ -1,8 +1,11 @@
 import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
 import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
-import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { configKeyId } from "../../parts/config/declare/key-id.ts";
+import {
+  configKeyId,
+  type KeyDeclaration,
+  type RegisteredConfigKey,
+} from "../../parts/config/declare/key.ts";
 import { type BodyKind, ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";

@@ -6,7 +6,7 @@ import type { Environment } from "../../base/process/environment.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import type { CacheOptions } from "../../parts/config/cache/cache-options.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
-import type { OverridesOf } from "../../parts/config/declare/override-types.ts";
+import type { OverridesOf } from "../../parts/config/declare/app-overrides.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
 import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";

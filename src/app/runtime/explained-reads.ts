@@ -1,5 +1,5 @@
 import { access, allows, type User } from "../../base/identity/access.ts";
-import type { ConfigReads, ReadSource } from "../../parts/config/read/config-reads.ts";
+import type { ConfigReads, ReadSource } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 
 /** Records the configuration reads of a request that asks for them. */

@@ -10,8 +10,11 @@ import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
 import { defined } from "../../base/types/defined.ts";
 import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
-import { type CachedRows, createCachedRows } from "../../parts/config/cache/cached-rows.ts";
-import { groupKeys } from "../../parts/config/cache/key-groups.ts";
+import {
+  type CachedRows,
+  createCachedRows,
+  groupKeys,
+} from "../../parts/config/cache/cached-rows.ts";
 import { createConfigResolver } from "../../parts/config/read/resolver.ts";
 import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";

@@ -1,6 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Variables } from "../../base/process/environment.ts";
-import { successorOf } from "../../parts/config/declare/former-keys.ts";
+import { successorOf } from "../../parts/config/declare/key.ts";
 import { historyPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import { objectOf } from "../../parts/messages/envelope.ts";
 import { tenantPrefix } from "../../parts/wall/tenant-prefix.ts";

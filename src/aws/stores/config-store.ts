@@ -6,7 +6,7 @@ import type {
   ConfigStore,
   HistoryEntry,
   RowWrite,
-} from "../../parts/config/operate/config-store.ts";
+} from "../../parts/config/operate/operator-session.ts";
 import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
 import { formerPlace, historyPartition, type RowAddress } from "../../parts/config/read/rows.ts";
 import { dynamoConfigRows } from "./config-rows.ts";

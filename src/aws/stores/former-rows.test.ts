@@ -13,13 +13,8 @@ import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { undoConfig } from "../../parts/config/operate/change.ts";
 import { configHistory } from "../../parts/config/operate/config-history.ts";
-import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
 import { explainConfig } from "../../parts/config/operate/explain-config.ts";
-import {
-  type OperatorContext,
-  type OperatorSession,
-  operatorSession,
-} from "../../parts/config/operate/operator-session.ts";
+import { type ConfigStore, type OperatorContext, type OperatorSession, operatorSession } from "../../parts/config/operate/operator-session.ts";
 import { rotateRows } from "../../parts/config/operate/rotation.ts";
 import { resetConfig, setConfig } from "../../parts/config/operate/set-config.ts";
 import { createComputedValues } from "../../parts/config/read/computed-values.ts";

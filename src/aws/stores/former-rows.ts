@@ -1,7 +1,7 @@
 import { isSealed } from "../../base/secrets/sealed.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { ConfigKeyRegistry } from "../../parts/config/declare/key.ts";
-import type { ConfigStore, RowWrite } from "../../parts/config/operate/config-store.ts";
+import type { ConfigStore, RowWrite } from "../../parts/config/operate/operator-session.ts";
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace } from "../../parts/config/read/rows.ts";
 

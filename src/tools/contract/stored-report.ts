@@ -1,14 +1,18 @@
 import type { AppOverrides } from "../../parts/config/declare/app-overrides.ts";
-import { successorOf } from "../../parts/config/declare/former-keys.ts";
-import type { ConfigKeyRegistry, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
+import {
+  type ConfigKeyRegistry,
+  type RegisteredConfigKey,
+  successorOf,
+} from "../../parts/config/declare/key.ts";
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import type { RowCipher } from "../../parts/config/read/row-cipher.ts";
-import { ownerOf, type PartitionOwner } from "../../parts/config/read/row-owner.ts";
 import {
   type ConfigRow,
   type ConfigRowReader,
   formerPlace,
   isCurrent,
+  ownerOf,
+  type PartitionOwner,
   type RowAddress,
   type RowLevel,
 } from "../../parts/config/read/rows.ts";

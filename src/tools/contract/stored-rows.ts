@@ -1,6 +1,10 @@
-import { frameworkDefault } from "../../parts/config/declare/framework-defaults.ts";
 import type { ConfigScope, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
+import {
+  cascade,
+  frameworkDefault,
+  type Levels,
+  suppliedBy,
+} from "../../parts/config/read/cascade.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
 /**

@@ -10,7 +10,7 @@ import {
   retiredKey,
 } from "../../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../../base/secrets/secrets.ts";
-import type { ConfigStore } from "../../../parts/config/operate/config-store.ts";
+import type { ConfigStore } from "../../../parts/config/operate/operator-session.ts";
 import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import { awsPlace, withDatabase } from "../setup/aws-place.ts";

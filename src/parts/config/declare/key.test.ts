@@ -1,10 +1,63 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { createRegistry } from "../../../app/registry/registry.ts";
 import { buildServer } from "../../../app/server/server.ts";
 import { BootError } from "../../../base/errors/boot.ts";
+import type { OverridesOf } from "./app-overrides.ts";
 import { createTenantConfig } from "./declaration.ts";
-import { successorOf } from "./former-keys.ts";
+import { type ConfigKeyHandle, configKeyId, hasKebabCase, successorOf } from "./key.ts";
+
+/** The identifier as the type of overrides computes it: it has to be the text. */
+type Id<Name extends string> = keyof OverridesOf<
+  [{ name: "files"; config: Record<Name, ConfigKeyHandle<number>> }]
+> &
+  `files:${string}`;
+const named = <const Name extends string>(name: Name, id: NoInfer<Id<Name>>): [string, string] => [
+  name,
+  id,
+];
+
+describe("configKeyId", () => {
+  test.each([
+    named("maxUploadSizeMb", "files:config:max-upload-size-mb"),
+    named("quota", "files:config:quota"),
+    named("maxURLLength", "files:config:max-url-length"),
+    named("s3Bucket", "files:config:s3-bucket"),
+    named("oauth2Token", "files:config:oauth2-token"),
+    named("MaxSize", "files:config:max-size"),
+    named("already-kebab", "files:config:already-kebab"),
+    named("already-Kebab", "files:config:already-kebab"),
+    named("PDFs", "files:config:pd-fs"),
+    named("aB1C", "files:config:a-b1-c"),
+    named(
+      "isAConfigKeyWhoseNameIsSoLongThatNobodyWouldWriteItTwice",
+      "files:config:is-a-config-key-whose-name-is-so-long-that-nobody-would-write-it-twice",
+    ),
+  ])("turns %s of feature files into %s", (name, id) => {
+    expect(configKeyId("files", name)).toBe(id);
+    expect(hasKebabCase(name)).toBe(true);
+  });
+});
+
+describe("hasKebabCase", () => {
+  test.each([
+    "",
+    "max_size",
+    "2fast",
+    "größe",
+    "a b",
+    "a--b",
+    "-a",
+    "a-",
+    "$a",
+    "a:b",
+    "a#b",
+    "a\n",
+    "__proto__",
+  ])("returns false for %j", (name) => {
+    expect(hasKebabCase(name)).toBe(false);
+  });
+});
 
 const featuresOf = (formerly: Readonly<Record<string, unknown>>) => [
   defineFeature("files", (r) => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { createExpressions } from "./expressions.ts";
 import {
   itemProblem,
   keyProblem,
   queryProblem,
   unreadable,
   updateProblem,
-} from "./key-problems.ts";
+} from "./check-command.ts";
+import { createExpressions } from "./expressions.ts";
 
 const reach = {
   table: {

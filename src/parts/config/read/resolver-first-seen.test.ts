@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createFirstSeen } from "./first-seen.ts";
+import { createFirstSeen } from "./resolver.ts";
 
 test("a name is new only once", () => {
   const isNew = createFirstSeen(10);
