@@ -7,25 +7,38 @@ import { contractChanges } from "../../contract/contract-changes.ts";
 import { contractText, readContract } from "../../contract/contract-file.ts";
 import type { Change } from "../../contract/schema-changes.ts";
 import type { StoredReport } from "../../contract/stored-report.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
   actionOf,
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
   messageOf,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
+  textOr,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import { onItsStack } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
-import { writeText } from "../setup/write-text.ts";
 import { type Checked, reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
+import { writeText } from "./document-command.ts";
 
-export const contractUsage = `Usage: keelson contract write|check <module> [options]
+const flags = {
+  file: textOr("contract.json", "<path>", "the lock"),
+  json: flag("check: print one JSON document"),
+  markdown: flag("check: print Markdown, for the comment of a pull request"),
+  stored: flag(
+    "check: read the configuration table of the environment, and list the rows that are\nnot read as they are stored; writes nothing",
+  ),
+};
+type Values = ValuesOf<typeof flags>;
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson contract write|check <module> [options]
 
 Locks what a server promises: routes, events, jobs and configuration keys. \`write\` puts it into a file that is
 committed; \`check\` says what has changed since, and whom it breaks: clients, consumers, or stored settings.
@@ -33,25 +46,9 @@ committed; \`check\` says what has changed since, and whom it breaks: clients, c
 ${moduleArgument}
 
 Options:
-  --file <path>               the lock (default: contract.json)
-  --json                      check: print one JSON document
-  --markdown                  check: print Markdown, for the comment of a pull request
-  --stored                    check: read the configuration table of the environment, and list the rows that are
-                              not read as they are stored; writes nothing
-${helpOption}
+${optionLines({ ...flags, help })}
 
-Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`;
-
-const flags = {
-  file: { type: "string", default: "contract.json" },
-  json: flag,
-  markdown: flag,
-  stored: flag,
-} as const;
-type Values = ValuesOf<typeof flags>;
-
-export const run = defineCommand({
-  usage: contractUsage,
+Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`,
   flags,
   maxArguments: 2,
   run: async (values, [given, module], context) => {

@@ -1,6 +1,6 @@
 import type { Broken, Change } from "../../contract/schema-changes.ts";
 import type { StoredReport } from "../../contract/stored-report.ts";
-import { oneLine } from "../setup/one-line.ts";
+import { oneLine } from "../setup/define-command.ts";
 
 export interface Checked {
   readonly changes: readonly Change[];

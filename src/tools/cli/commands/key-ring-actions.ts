@@ -13,8 +13,8 @@ import { createSecrets } from "../../../base/secrets/secrets.ts";
 import type { ConfigStore } from "../../../parts/config/operate/config-store.ts";
 import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import type { CommandContext } from "../setup/command-context.ts";
+import type { CommandContext } from "../setup/define-command.ts";
+import { awsPlace, withDatabase } from "../setup/its-server.ts";
 
 export interface KeyRingCall
   extends Pick<CommandContext, "clock" | "complain" | "env" | "print" | "wait"> {

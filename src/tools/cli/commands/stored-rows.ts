@@ -13,8 +13,8 @@ import { parameterOverrides } from "../../../parts/config/declare/parameter-over
 import { createRowCipher, type RowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { LockedKey } from "../../contract/locked-keys.ts";
 import { reportStored, type StoredReport } from "../../contract/stored-report.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import type { CommandContext } from "../setup/command-context.ts";
+import type { CommandContext } from "../setup/define-command.ts";
+import { awsPlace, withDatabase } from "../setup/its-server.ts";
 
 export interface StoredRowsOptions {
   readonly server: DeclaredServer;

@@ -14,55 +14,60 @@ import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-s
 import type { TenantRows, WalkState } from "../../../app/tenants/walk.ts";
 import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
 import { isIdentifier, maxNameLength } from "../../../base/identity/claims.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
   actionOf,
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
+  listed,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
   required,
   text,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
 
-export const tenantUsage = `Usage: keelson tenant export <module> <id> --out <file> [options]
+const ofExport = {
+  out: text("<file>", "gets a line of JSON for each row; has its name once it is whole"),
+  force: flag("replaces a file that is there"),
+};
+const ofErase = {
+  "dry-run": flag("only counts"),
+  yes: flag("does not ask; needed where nobody sits at a terminal"),
+};
+const ofBoth = {
+  state: text("<file>", "keeps where it is in a file, and goes on from there if it was cut"),
+  json: flag("prints the receipt as JSON"),
+};
+const flags = { ...ofExport, ...ofErase, ...ofBoth };
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
 
 Exports or erases a tenant's rows: those of tables with \`tenant: true\`, and keelson's own. Reads every table as a
 whole. Stop the tenant before you erase it: what it writes meanwhile is erased too, or left and told of.
 
 ${moduleArgument}
-  <id>                        the tenant, as tokens have it
+${listed({ "<id>": "the tenant, as tokens have it" })}
 
 Options of export:
-  --out <file>                gets a line of JSON for each row; has its name once it is whole
-  --force                     replaces a file that is there
+${optionLines(ofExport)}
 
 Options of erase:
-  --dry-run                   only counts
-  --yes                       does not ask; needed where nobody sits at a terminal
+${optionLines(ofErase)}
 
 Options:
-  --state <file>              keeps where it is in a file, and goes on from there if it was cut
-  --json                      prints the receipt as JSON
-${helpOption}
+${optionLines({ ...ofBoth, help })}
 
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
-Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`;
-
-const flags = { out: text, force: flag, "dry-run": flag, yes: flag, state: text, json: flag };
-
-type TenantCall = ReturnType<typeof callOf>;
-
-export const run = defineCommand({
-  usage: tenantUsage,
+Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
   flags,
   maxArguments: 3,
   run: async (values, given, context) => {
@@ -82,6 +87,8 @@ export const run = defineCommand({
     );
   },
 });
+
+type TenantCall = ReturnType<typeof callOf>;
 
 async function carryOut(
   call: TenantCall,

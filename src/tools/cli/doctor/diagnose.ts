@@ -6,7 +6,7 @@ import { openParameters } from "../../../aws/clients/ssm.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { type NeededQueue, needsOf } from "../../infra/needs.ts";
-import { inTime } from "../setup/in-time.ts";
+import { inTime } from "../setup/define-command.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
 import { outcomeOf } from "./call-error.ts";

@@ -6,7 +6,7 @@ import { dynamoOutbox } from "../../../aws/stores/outbox-store.ts";
 import { dynamoSteps } from "../../../aws/stores/step-store.ts";
 import { embeddedDirectory, type Variables } from "../../../base/process/environment.ts";
 import { servedFrom } from "../../../embedded/service/data-directory.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
+import { awsPlace, withDatabase } from "../setup/its-server.ts";
 import type { TraceStores } from "./tables.ts";
 
 export function developmentDirectory(
