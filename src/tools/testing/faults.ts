@@ -1,7 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { Database } from "../../base/types/database.ts";
-import { CrashError } from "./crash-error.ts";
+
+/**
+ * Error that every call in flight throws when a test crashes its app with
+ * `app.faults.before(…).crash()`.
+ */
+export class CrashError extends Error {
+  override readonly name = "CrashError";
+
+  constructor() {
+    super("the process crashed (armed by the test)");
+  }
+}
 
 /** Faults that can be armed for a call. */
 export interface Fault {
@@ -29,7 +40,7 @@ export interface Faults {
 interface Armed {
   readonly moment: "before" | "after";
   readonly operation: string;
-  /** Number of the call among the calls of the operation since the app started. */
+  /** Counted since the app started. */
   readonly call: number;
   readonly act: () => Promise<void>;
 }

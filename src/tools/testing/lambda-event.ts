@@ -2,13 +2,13 @@ import type {
   ALBEvent,
   APIGatewayProxyEvent,
   APIGatewayProxyEventV2,
+  Context,
   DynamoDBStreamEvent,
   ScheduledEvent,
   SQSEvent,
 } from "aws-lambda";
-import { httpEvents } from "./lambda-http-events.ts";
+import { httpEvents, type LambdaGatewayRequest, type LambdaRequest } from "./lambda-http-events.ts";
 import { type LambdaMessages, type LambdaRows, recordEvents } from "./lambda-records.ts";
-import type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
 
 /**
  * Inputs and events of {@link lambdaEvent}, by trigger: `of` is the input, `event` the type of the
@@ -53,3 +53,42 @@ const makers: {
     of: LambdaEvents[Trigger]["of"],
   ) => LambdaEvents[Trigger]["event"];
 } = { ...httpEvents, ...recordEvents };
+
+/** Options of {@link lambdaContext}. */
+export interface LambdaContextOptions {
+  /** Time until the invocation's timeout, in milliseconds of real time. Default 30,000. */
+  readonly timeoutMs?: number;
+  /** ID of the invocation. Default: a random UUID. */
+  readonly awsRequestId?: string;
+  /** Name of the function. Default `test`. */
+  readonly functionName?: string;
+  /** Tenant of the invocation, as in Lambda's tenant isolation mode. Default: no tenant. */
+  readonly tenantId?: string;
+}
+
+/**
+ * Creates the context of a Lambda invocation.
+ *
+ * @example
+ * await handler(event, lambdaContext({ timeoutMs: 3_000 }));
+ */
+export function lambdaContext(options: LambdaContextOptions = {}): Context {
+  const { timeoutMs = 30_000, functionName = "test", tenantId } = options;
+  const { awsRequestId = crypto.randomUUID() } = options;
+  const endsMs = performance.now() + timeoutMs;
+  return {
+    callbackWaitsForEmptyEventLoop: true,
+    functionName,
+    functionVersion: "$LATEST",
+    invokedFunctionArn: `arn:aws:lambda:us-east-1:123456789012:function:${functionName}`,
+    memoryLimitInMB: "1024",
+    awsRequestId,
+    logGroupName: `/aws/lambda/${functionName}`,
+    logStreamName: "2026/01/01/[$LATEST]0123456789abcdef0123456789abcdef",
+    tenantId,
+    getRemainingTimeInMillis: () => Math.max(0, Math.floor(endsMs - performance.now())),
+    done() {},
+    fail() {},
+    succeed() {},
+  };
+}

@@ -31,13 +31,7 @@ export const recordEvents = {
 
 function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): SQSEvent {
   const sentMs = Date.now();
-  const shared = {
-    messageAttributes: {},
-    md5OfBody: "",
-    eventSource: "aws:sqs",
-    eventSourceARN: `arn:aws:sqs:${region}:${account}:${queue}`,
-    awsRegion: region,
-  };
+  const isOrdered = queue.endsWith(".fifo");
   return {
     Records: messages.map((message) => ({
       messageId: crypto.randomUUID(),
@@ -48,9 +42,13 @@ function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): S
         SentTimestamp: String(sentMs),
         SenderId: account,
         ApproximateFirstReceiveTimestamp: String(sentMs),
-        ...(queue.endsWith(".fifo") ? { MessageGroupId: jobIdOf(message) ?? "test" } : {}),
+        ...(isOrdered && { MessageGroupId: jobIdOf(message) ?? "test" }),
       },
-      ...shared,
+      messageAttributes: {},
+      md5OfBody: "",
+      eventSource: "aws:sqs",
+      eventSourceARN: `arn:aws:sqs:${region}:${account}:${queue}`,
+      awsRegion: region,
     })),
   };
 }

@@ -6,7 +6,6 @@ import { lazy } from "../../base/process/lazy.ts";
 import { deliveryJob } from "../../parts/messages/delivery.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import { type JobMessage, readJob } from "../../parts/messages/job-message.ts";
-import type { CallWatch } from "./faults.ts";
 
 /** Message sent by a channel. */
 export interface SentDelivery {
@@ -26,56 +25,44 @@ export interface Recorded {
   readonly deliveries: SentDelivery[];
 }
 
-interface Recording {
-  readonly recorded: Recorded;
-  readonly watch: CallWatch["watch"];
-  readonly clock: Clock;
-  readonly life: AbortSignal;
-}
-
 export function recordMessaging(
   given: Adapters["messaging"],
-  { recorded, watch, clock, life }: Recording,
+  recorded: Recorded,
+  clock: Clock,
+  watch: (client: Messaging["clients"][number]) => void,
 ): Adapters["messaging"] {
   const messageIds = new Set<string>();
   return lazy(async (): Promise<Messaging> => {
     const messaging = await given.open();
     for (const client of messaging.clients) {
-      watch(client, life);
+      watch(client);
       sendClock(client, clock);
     }
-    return {
-      ...messaging,
-      bus: {
-        ...messaging.bus,
-        put: async (events) => {
-          const reasons = await messaging.bus.put(events);
-          for (const [index, { text }] of events.entries()) {
-            const event = readEnvelope(text);
-            const { eventId, origRequestId: requestId } = event;
-            const isNew = !recorded.events.some((other) => other.eventId === eventId);
-            if (reasons[index] !== undefined || !isNew) continue;
-            // Safe cast: a payload is an object. The sent payload includes the request ID.
-            const payload = { ...(event.payload as object), requestId };
-            recorded.events.push({ ...event, payload });
-          }
-          return reasons;
-        },
-      },
-      jobs: {
-        ...messaging.jobs,
-        send: async (body, options) => {
-          const messageId = await messaging.jobs.send(body, options);
-          const job = readJob(body);
-          // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
-          const isNew =
-            !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
-          messageIds.add(messageId);
-          if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
-          return messageId;
-        },
-      },
+    const put: Messaging["bus"]["put"] = async (events) => {
+      const reasons = await messaging.bus.put(events);
+      for (const [index, { text }] of events.entries()) {
+        const event = readEnvelope(text);
+        const { eventId, origRequestId: requestId } = event;
+        const isNew = !recorded.events.some((other) => other.eventId === eventId);
+        if (reasons[index] !== undefined || !isNew) continue;
+        // Safe cast: a payload is an object. The sent payload includes the request ID.
+        const payload = { ...(event.payload as object), requestId };
+        recorded.events.push({ ...event, payload });
+      }
+      return reasons;
     };
+    const send: Messaging["jobs"]["send"] = async (body, options) => {
+      const messageId = await messaging.jobs.send(body, options);
+      const job = readJob(body);
+      // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
+      const isNew =
+        !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
+      messageIds.add(messageId);
+      if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
+      return messageId;
+    };
+    const { bus, jobs } = messaging;
+    return { ...messaging, bus: { ...bus, put }, jobs: { ...jobs, send } };
   });
 }
 

@@ -12,8 +12,7 @@ import type { Clock } from "../../base/process/clock.ts";
 import { openChecked } from "../../hosts/container/adapters.ts";
 import { createHttpServer } from "../../hosts/container-http/http-server.ts";
 import { processSchedule } from "../../parts/once/held-claim.ts";
-import { CrashError } from "./crash-error.ts";
-import type { CallWatch } from "./faults.ts";
+import { type CallWatch, CrashError } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
 import type { TestTimers } from "./test-clock.ts";
 
@@ -39,13 +38,11 @@ export interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-const closeMs = 10_000;
-
 export async function startTestProcess(
   server: Server,
   options: TestProcessOptions,
 ): Promise<TestProcess> {
-  const { variables, logs, watch, recorded, timers, ...rest } = options;
+  const { variables, logs, watch: watchUntil, recorded, timers, ...rest } = options;
   const life = new AbortController();
   const runtime = createRuntime(server, {
     ...rest,
@@ -57,12 +54,11 @@ export async function startTestProcess(
     },
     openAdapters: async () => {
       const opened = await openChecked(runtime, variables, "create");
-      watch(opened.database, life.signal);
-      if (opened.parameters !== undefined) watch(opened.parameters, life.signal);
-      return {
-        ...opened,
-        messaging: recordMessaging(opened.messaging, { ...options, life: life.signal }),
-      };
+      const watch = (client: Parameters<CallWatch["watch"]>[0]) => watchUntil(client, life.signal);
+      watch(opened.database);
+      if (opened.parameters !== undefined) watch(opened.parameters);
+      const messaging = recordMessaging(opened.messaging, recorded, options.clock, watch);
+      return { ...opened, messaging };
     },
   });
   recordDeliveries(runtime, recorded);
@@ -91,7 +87,7 @@ export async function startTestProcess(
     },
     close: async () => {
       await stop();
-      await closeResources(runtime, closeMs);
+      await closeResources(runtime, 10_000);
     },
   };
 }

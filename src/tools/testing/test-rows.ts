@@ -24,23 +24,18 @@ export interface TestRow {
   readonly deleted?: true;
 }
 
-/** Calls of this object are not counted as the app's. */
-export interface TestRows {
-  /** Writes a row and updates the cache of the running process. */
-  put(row: TestRow): Promise<void>;
-  close(): void;
-}
-
+/** Its calls are not counted as the app's. */
 export async function openTestRows(
   { endpoint, env }: TestStack,
   clock: TestClock,
   running: () => Promise<Runtime>,
-): Promise<TestRows> {
+) {
   const database = await openDatabase({ endpoint, ...accountOf(env) });
   return {
-    put: async ({ scope, tenantId, userId, key, version = 1, ...rest }) => {
+    /** Also updates the cache of the running process. */
+    put: async ({ scope, tenantId, userId, key: sk, version = 1, ...rest }: TestRow) => {
       const runtime = await running();
-      const [pk, sk] = [partitionOf(scope, tenantId, userId), key];
+      const pk = partitionOf(scope, tenantId, userId);
       const updatedAt = new Date(clock.now()).toISOString();
       const stored = { ...rest, version, updatedAt, updatedBy: "test" };
       const TableName = runtime.tableName(configTable.name);
