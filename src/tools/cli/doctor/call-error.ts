@@ -1,5 +1,4 @@
-import { command } from "./command-line.ts";
-import { type Outcome, unchecked, wrong } from "./outcome.ts";
+import { command, type Outcome, unchecked, wrong } from "./outcome.ts";
 
 export interface Call {
   readonly service: string;
@@ -37,21 +36,21 @@ export async function unlessMissing<Found>(find: () => Promise<Found>): Promise<
 
 export function outcomeOf(error: unknown): Outcome {
   if (!(error instanceof CallError)) return wrong(`it cannot be checked: ${textOf(error)}`);
-  const { call } = error;
   const failure = rootOf(error.cause);
-  const { service, operation, resource, shown, isEmulator } = call;
+  const { service, operation, resource, shown, isEmulator } = error.call;
   if (isEmulator && isUnknown(failure)) return unchecked(`the emulator does not know ${operation}`);
-  if (isDenied(failure)) {
+  if (/^(AWS\.)?(AccessDenied|NotAuthorized|UnauthorizedOperation)/.test(failure.name)) {
     const action = `${service}:${operation}`;
     const message = `the credentials may not call ${action} on ${resource}`;
     return wrong(message, ...permission(action, failure.message));
   }
-  if (refusedCredentials.has(failure.name) || failure.name.startsWith("CredentialsProvider")) {
+  if (refusedCredentials.test(failure.name)) {
     const message = `the credentials are refused: ${failure.name}`;
     return wrong(message, "aws sts get-caller-identity", "aws sso login");
   }
-  if (isUnreachable(failure)) {
-    const why = isLate(failure) ? "not in time" : String(failure.code);
+  const isLate = ["TimeoutError", "AbortError"].includes(failure.name);
+  if (isLate || /^E[A-Z]{3,}/.test(failure.code ?? "")) {
+    const why = isLate ? "not in time" : String(failure.code);
     const message = `${shown} does not answer (${why})`;
     if (!shown.includes("://")) return wrong(message);
     return wrong(
@@ -74,38 +73,16 @@ function rootOf(error: unknown): Failure {
   return failure as Failure;
 }
 
-const refusedCredentials: ReadonlySet<string> = new Set([
-  "ExpiredToken",
-  "ExpiredTokenException",
-  "IncompleteSignature",
-  "InvalidClientTokenId",
-  "InvalidSignatureException",
-  "MissingAuthenticationTokenException",
-  "SignatureDoesNotMatch",
-  "UnrecognizedClientException",
-]);
+const refusedCredentials =
+  /^(?:CredentialsProvider.*|ExpiredToken(?:Exception)?|IncompleteSignature|InvalidClientTokenId|InvalidSignatureException|MissingAuthenticationTokenException|SignatureDoesNotMatch|UnrecognizedClientException)$/;
 
 function isUnknown({ name, $metadata }: Failure): boolean {
   return (
-    /^Unknown(Operation|Action)/.test(name) ||
-    name === "InvalidAction" ||
-    $metadata?.httpStatusCode === 501
+    /^Unknown(Operation|Action)|^InvalidAction$/.test(name) || $metadata?.httpStatusCode === 501
   );
 }
 
-function isDenied({ name }: Failure): boolean {
-  return /^(AWS\.)?(AccessDenied|NotAuthorized|UnauthorizedOperation)/.test(name);
-}
-
-function isUnreachable(failure: Failure): boolean {
-  return isLate(failure) || /^E[A-Z]{3,}/.test(failure.code ?? "");
-}
-
-function isLate({ name }: Failure): boolean {
-  return ["TimeoutError", "AbortError"].includes(name);
-}
-
-/** Command that grants the action, if AWS's message names the caller and the resource. */
+/** Grants the action, if AWS's message names the caller and the resource. */
 function permission(action: string, message: string): readonly string[] {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];

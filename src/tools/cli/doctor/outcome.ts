@@ -1,7 +1,5 @@
-export type Status = "ok" | "warn" | "fail" | "skip";
-
 export interface Outcome {
-  readonly status: Status;
+  readonly status: "ok" | "warn" | "fail" | "skip";
   /** Never contains a secret. */
   readonly message: string;
   readonly fix: readonly string[];
@@ -14,7 +12,7 @@ export interface Check {
 }
 
 const outcome =
-  (status: Status) =>
+  (status: Outcome["status"]) =>
   (message: string, ...fix: readonly string[]): Outcome => ({ status, message, fix });
 
 export const fine = outcome("ok");
@@ -42,4 +40,22 @@ export function asked<Answer>(ask: () => Promise<Answer>): () => Promise<Answer>
     answer ??= ask();
     return answer;
   };
+}
+
+/** Formats a shell command. Quotes words with characters that a shell might interpret. */
+export function command(...words: readonly string[]): string {
+  return words
+    .map((word) => (bare.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .join(" ");
+}
+
+/** Excludes a leading `=`, because the Z shell expands `=word` to the path of a command. */
+const bare = /^[\w.,:/@%+-][\w.,:=/@%+-]*$/;
+
+export function keelson(...words: readonly string[]): string {
+  return command("npx", "keelson", ...words);
+}
+
+export function createKeyRing(parameter = "/app/key-ring"): string {
+  return keelson("key-ring", "create", "--parameter", parameter);
 }

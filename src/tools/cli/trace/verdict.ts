@@ -1,4 +1,4 @@
-import { command, keelson } from "../doctor/command-line.ts";
+import { command, keelson } from "../doctor/outcome.ts";
 import type { TraceNode, TraceState } from "./node.ts";
 
 export interface Verdict {

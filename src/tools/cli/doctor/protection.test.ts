@@ -4,8 +4,8 @@ import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../../app/server/server.ts";
 import type { Environment } from "../../../base/process/environment.ts";
 import { outcomeOf } from "./call-error.ts";
-import { isolationChecks } from "./isolation.ts";
 import { placeOf } from "./place.ts";
+import { isolationChecks } from "./protection.ts";
 
 const files = defineFeature("files", (r) => {
   r.table("files", { partitionKey: "pk", tenant: true });
