@@ -1,13 +1,7 @@
 import type { TraceLine } from "./line.ts";
 import type { TraceAttempt } from "./node.ts";
 
-export interface RunSummary {
-  readonly attempts: readonly Attempt[];
-  readonly startMs: number | undefined;
-  readonly last:
-    | (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> })
-    | undefined;
-}
+export type RunSummary = ReturnType<typeof summarize>;
 
 export interface Attempt
   extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
@@ -16,10 +10,10 @@ export interface Attempt
 }
 
 /** Summarizes a run's attempts from its lines, which must be in chronological order. */
-export function summarize(lines: readonly TraceLine[]): RunSummary {
+export function summarize(lines: readonly TraceLine[]) {
   const attempts: Attempt[] = [];
   // `next`, the first line after a failure, starts a new attempt if no line ends the failed one.
-  let [open, failure, next]: Seen = nothing;
+  let [open, failure, next] = nothing;
   const failed = (line: TraceLine) => {
     const startMs = (open ?? line).ms;
     attempts.push({ state: "failed", startMs, endMs: line.ms, ...reasonOf(line) });
@@ -36,9 +30,15 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
       else {
         const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted;
         const state = isFailed ? "failed" : line.replayed ? "replayed" : "done";
-        const cut = line.aborted ? { reason: "the client was gone" } : {};
-        const why = isFailed ? { ...cut, ...reasonOf(failure) } : {};
-        attempts.push({ attempt, state, status, ...times, ...why });
+        const cut = line.aborted && { reason: "the client was gone" };
+        attempts.push({
+          attempt,
+          state,
+          status,
+          ...times,
+          ...cut,
+          ...(isFailed && reasonOf(failure)),
+        });
         [open, failure, next] = nothing;
       }
     } else if (!isLate.test(msg)) {
@@ -51,20 +51,27 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
   const isEnded = attempts.some(({ state, status }) => status !== undefined || isDone(state));
   if (open !== undefined && !isEnded)
     attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
-  const startMs =
-    attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
-  return { attempts, startMs, last: attempts.findLast(isOwn) };
+  return {
+    attempts,
+    startMs: least(attempts.map((one) => one.startMs)),
+    last: attempts.findLast(isOwn),
+  };
 }
 
-type Seen = readonly [open?: TraceLine, failure?: TraceLine, next?: TraceLine];
-const nothing: Seen = [];
+const nothing: readonly TraceLine[] = [];
+
+export function least(times: readonly number[]): number | undefined {
+  return times.length === 0 ? undefined : Math.min(...times);
+}
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
 const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;
 /** Lines about a run in another process, and lines written after a run ends. */
 const isLate = /\.(?:conflicted|replayed|failed_late|after_failed|after_late|gave_up)$/;
 
-function isOwn(attempt: Attempt): attempt is NonNullable<RunSummary["last"]> {
+function isOwn(
+  attempt: Attempt,
+): attempt is Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> } {
   return attempt.state !== "handed-back";
 }
 

@@ -12,9 +12,9 @@ export interface TraceLine extends Texts, Numbers {
 type Texts = { readonly [Name in (typeof textFields)[number]]?: string };
 type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
-/** Longer than any ID: IDs have at most 128 characters. */
+/** IDs have at most 128 characters. */
 const longestText = 256;
-/** Largest duration (31 years) and time (some 250,000 years). Their sum still fits in a Date. */
+/** Largest duration and time. Their sum still fits in a Date. */
 const [longestMs, farthestMs] = [1e12, 8e15];
 const mostLeft = 200;
 
@@ -51,11 +51,6 @@ const textFields = [
 ] as const;
 const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
 
-const leftFields: ReadonlyMap<string, string> = new Map([
-  ["event.dispatch_failed", "events"],
-  ["job.dispatch_failed", "jobs"],
-]);
-
 export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;
   const ms = msOf(record["time"] ?? record["timestamp"]);
@@ -72,7 +67,8 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
     if (typeof value === "number" && value >= 0 && value <= longestMs) line[name] = value;
   }
   for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
-  const left = record[leftFields.get(msg) ?? ""];
+  const kind = /^(event|job)\.dispatch_failed$/.exec(msg)?.[1];
+  const left = kind && record[`${kind}s`];
   if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
   // Safe cast: `ms` and `msg` are set, and every other field has its declared type.
   return line as unknown as TraceLine;

@@ -5,30 +5,14 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Each file is read up to its size at the time of opening. */
-export interface LogFiles {
-  readonly bytes: number;
-  each(
-    matches: (text: string) => boolean,
-    take: (line: string) => void,
-    show: (bytes: number) => void,
-  ): Promise<void>;
-  /** Returns the last lines of each file. The first of them can be incomplete. */
-  lastLines(): Promise<readonly string[]>;
-  close(): Promise<void>;
-}
+export type LogFiles = Awaited<ReturnType<typeof openLogFiles>>;
 
 /** A collector can write a whole document in one line. */
 const longestLine = 16_777_216;
 const chunkBytes = 1_048_576;
 
-interface LogFile {
-  readonly file: FileHandle;
-  readonly bytes: number;
-}
-
-/** The path `-` means standard input. */
-export async function openLogFiles(paths: readonly string[], stdin?: Readable): Promise<LogFiles> {
+/** Reads each file up to its size at the time of opening. The path `-` means standard input. */
+export async function openLogFiles(paths: readonly string[], stdin?: Readable) {
   const files: LogFile[] = [];
   let spool: string | undefined;
   const close = async () => {
@@ -53,23 +37,29 @@ export async function openLogFiles(paths: readonly string[], stdin?: Readable): 
   }
   return {
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-    each: async (matches, take, show) => {
+    each: async (
+      matches: (text: string) => boolean,
+      take: (line: string) => void,
+      show?: (bytes: number) => void,
+    ) => {
       let done = 0;
       for (const file of files) {
         for await (const { text, at } of wholeLines(file)) {
           if (matches(text)) for (const line of text.split("\n")) if (matches(line)) take(line);
-          show(done + at);
+          show?.(done + at);
         }
         done += file.bytes;
       }
     },
-    lastLines: async () => {
-      const lines: string[] = [];
-      for (const file of files) lines.push(...(await endOf(file)));
-      return lines;
-    },
+    /** The first of a file's last lines can be incomplete. */
+    lastLines: async () => (await Promise.all(files.map(endOf))).flat(),
     close,
   };
+}
+
+interface LogFile {
+  readonly file: FileHandle;
+  readonly bytes: number;
 }
 
 /** Each chunk ends after a whole line. */
@@ -77,10 +67,8 @@ async function* wholeLines({ file, bytes }: LogFile) {
   let rest = "";
   const decoder = new TextDecoder();
   for (let at = 0; at < bytes; ) {
-    const { bytesRead, buffer } = await file.read(
-      Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at)),
-      { position: at },
-    );
+    const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at));
+    const { bytesRead, buffer } = await file.read(chunk, { position: at });
     if (bytesRead === 0) break;
     at += bytesRead;
     const text = rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
@@ -92,9 +80,7 @@ async function* wholeLines({ file, bytes }: LogFile) {
 }
 
 async function endOf({ file, bytes }: LogFile): Promise<readonly string[]> {
-  const length = Math.min(bytes, 65_536);
-  const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), {
-    position: bytes - length,
-  });
+  const end = Buffer.allocUnsafe(Math.min(bytes, 65_536));
+  const { buffer, bytesRead } = await file.read(end, { position: bytes - end.length });
   return buffer.toString("utf8", 0, bytesRead).split("\n").slice(-100);
 }

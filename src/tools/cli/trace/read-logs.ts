@@ -4,46 +4,22 @@ import { type TraceLine, traceLine } from "./line.ts";
 import { type LogFiles, openLogFiles } from "./log-files.ts";
 import { type LogRecord, recordsOf } from "./log-records.ts";
 
-export interface FoundLines {
-  readonly lines: readonly TraceLine[];
-  /** Lines that mention the ID but cannot be parsed. */
-  readonly broken: number;
-  /** Matching lines beyond the limit. */
-  readonly leftOut: number;
-  readonly lastMs: number | undefined;
-}
-
-export interface OpenedLogs {
-  find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /** ID of the last request that was not for keelson's own handlers. */
-  lastRequest(): Promise<string | undefined>;
-  close(): Promise<void>;
-}
-
 /** 200,000 lines take some 200 MB. */
 const [mostLines, mostRequests] = [200_000, 10_000];
 const few = 16;
 
-export async function openLogs(
-  paths: readonly string[],
-  stdin?: Readable,
-  most: number = mostLines,
-): Promise<OpenedLogs> {
+export async function openLogs(paths: readonly string[], stdin?: Readable, most = mostLines) {
   const files = await openLogFiles(paths, stdin);
   return {
-    find: (id, show) => findLines(files, id, most, show),
+    find: (id: string, show?: (text: string) => void) => findLines(files, id, most, show),
     lastRequest: () => lastRequest(files),
     close: files.close,
   };
 }
 
-async function findLines(
-  files: LogFiles,
-  id: string,
-  most: number,
-  show?: (text: string) => void,
-): Promise<FoundLines> {
+async function findLines(files: LogFiles, id: string, most: number, show?: (text: string) => void) {
   const found = new Map<string, TraceLine>();
+  // Lines that mention the ID but cannot be parsed, and matching lines beyond the limit.
   let [broken, leftOut] = [0, 0];
   const mostMb = Math.ceil(files.bytes / 1_000_000);
   const showing = (pass: number) => (bytes: number) =>
@@ -82,29 +58,25 @@ async function findLines(
   return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs(files) };
 }
 
+/** ID of the last request that was not for keelson's own handlers. */
 async function lastRequest(files: LogFiles): Promise<string | undefined> {
   let last: TraceLine | undefined;
   const take = (text: string) => {
     for (const line of linesOf(recordsOf(text).records)) {
       const { msg, requestId, handler, ms } = line;
-      if (msg !== "request.completed" || requestId === undefined) continue;
-      if (handler?.startsWith("keelson.")) continue;
+      const isOwn = handler?.startsWith("keelson.");
+      if (msg !== "request.completed" || requestId === undefined || isOwn) continue;
       if (last === undefined || ms >= last.ms) last = line;
     }
   };
-  await files.each(
-    (text) => text.includes("request.completed"),
-    take,
-    () => undefined,
-  );
+  await files.each((text) => text.includes("request.completed"), take);
   return last?.requestId;
 }
 
 /** Reads only the ends of the files. */
 async function lastMs(files: LogFiles): Promise<number | undefined> {
-  const lines = await files.lastLines();
-  const times = lines.flatMap((text) => linesOf(recordsOf(text).records).map(({ ms }) => ms));
-  return times.length === 0 ? undefined : Math.max(...times);
+  const lines = (await files.lastLines()).flatMap((text) => linesOf(recordsOf(text).records));
+  return lines.length === 0 ? undefined : Math.max(...lines.map(({ ms }) => ms));
 }
 
 function linesOf(records: readonly LogRecord[]): readonly TraceLine[] {

@@ -74,16 +74,13 @@ export function runState(
   const since = last?.state === "failed" ? last.endMs : Number.NEGATIVE_INFINITY;
   const letter = way.findLast(({ msg, ms }) => msg === "queue.dead_lettered" && ms >= since);
   const retry = way.findLast(({ msg, ms }) => msg === "queue.retry" && ms >= since);
-  if (letter !== undefined && letter.ms >= (retry?.ms ?? letter.ms)) {
+  if (letter !== undefined && letter.ms >= (retry?.ms ?? letter.ms))
     return { state: "dead-lettered", queue: letter.queue, reason: letter.reason };
-  }
   if (retry !== undefined && last?.state !== "unended") {
     const until = isoOf(retry.ms + (retry.afterMs ?? 0));
     return { state: "retrying", until, reason: retry.reason, queue: retry.queue };
   }
-  if (held !== undefined) return { state: "interrupted", ...held };
-  if (last === undefined) return { state: "not-seen" };
-  return { state: last.state };
+  return held ? { state: "interrupted", ...held } : { state: last?.state ?? "not-seen" };
 }
 
 export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
@@ -95,11 +92,9 @@ export function effectNodes(
 ): EffectNode[] {
   const nodes: EffectNode[] = [];
   const add = (node: Omit<EffectNode, "children">) => nodes.push({ ...node, children: [] });
-  const [claimed] = lines.flatMap(({ msg, ms }) => {
-    const state = claims.get(msg);
-    return state === undefined ? [] : [{ state, ms }];
-  });
-  if (claimed !== undefined) add({ kind: "claim", name: "", ...claimed });
+  const claimed = lines.find(({ msg }) => claims.has(msg));
+  const state = claimed && claims.get(claimed.msg);
+  if (claimed && state) add({ kind: "claim", name: "", state, ms: claimed.ms });
   const uncertain = lines.findLast(({ msg }) => msg === "once.commit_uncertain");
   const committed = lines.find(({ msg }) => msg === "event.published" || msg === "job.scheduled");
   const commit = { kind: "commit", name: "" } as const;
