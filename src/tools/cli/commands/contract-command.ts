@@ -6,7 +6,6 @@ import { type Contract, contractOf, type ReadContract } from "../../contract/con
 import { contractChanges } from "../../contract/contract-changes.ts";
 import { contractText, readContract } from "../../contract/contract-file.ts";
 import type { Change } from "../../contract/schema-changes.ts";
-import type { StoredReport } from "../../contract/stored-report.ts";
 import {
   actionOf,
   type CommandContext,
@@ -79,9 +78,10 @@ async function write(
   const { contract, unsaid } = await declared(await loadServer(module), module);
   await writeText(file, contractText(contract));
   nameUnsaid(unsaid, complain);
-  const { routes, events, jobs, keys } = contract;
-  const counts = Object.entries({ route: routes, event: events, job: jobs, key: keys });
-  const told = counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`);
+  const told = (["routes", "events", "jobs", "keys"] as const).map((what) => {
+    const { length } = contract[what];
+    return `${length} ${length === 1 ? what.slice(0, -1) : what}`;
+  });
   print(`${file}: ${told.join(", ")}`);
   return 0;
 }
@@ -129,9 +129,10 @@ function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["c
 async function readLock(file: string, module: string): Promise<Contract> {
   const name = JSON.stringify(file);
   const text = await readFile(file, "utf8").catch(({ code, message }: NodeJS.ErrnoException) => {
-    if (code !== "ENOENT") throw new UsageError(`the lock ${name} cannot be read: ${message}`);
     throw new UsageError(
-      `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
+      code === "ENOENT"
+        ? `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`
+        : `the lock ${name} cannot be read: ${message}`,
     );
   });
   try {
@@ -146,7 +147,7 @@ async function readStored(
   { keys }: Contract,
   context: CommandContext,
   module: string,
-): Promise<StoredReport> {
+) {
   // Loaded lazily: a check without `--stored` does not need AWS code.
   const { storedRows } = await import("./stored-rows.ts");
   try {
