@@ -106,7 +106,6 @@ ${listed(Object.fromEntries(summaries))}`,
   },
 });
 
-/** Runs `keelson` and returns the exit code: 0, 1 for a failure, 2 for wrong usage. */
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
   const [name = "", ...others] = args;

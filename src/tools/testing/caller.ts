@@ -50,7 +50,6 @@ export async function testToken(
   return signToken({ ...tokenOf(caller, { ...auth, secret }), ...options }, systemClock);
 }
 
-/** Options for a token that a server with this `auth` accepts. */
 export function tokenOf(
   { id: userId, tenantId, roles = [] }: Caller,
   {

@@ -3,6 +3,7 @@ export type { TestCallOptions } from "./call-handler.ts";
 export { type Caller, type TestTokenOptions, testToken } from "./caller.ts";
 export { type CrashScenario, type Cut, crashEverywhere } from "./crash-kit.ts";
 export { CrashError, type Fault, type Faults } from "./faults.ts";
+export type { LambdaMessages, LambdaRows } from "./lambda-event.ts";
 export {
   type LambdaContextOptions,
   type LambdaEvents,
@@ -11,8 +12,6 @@ export {
   lambdaEvent,
 } from "./lambda-event.ts";
 export type { LambdaGatewayRequest, LambdaRequest } from "./lambda-http-events.ts";
-export type { LambdaMessages, LambdaRows } from "./lambda-records.ts";
-export type { SentDelivery } from "./recorded.ts";
 export {
   startTestApp,
   type TestApp,
@@ -20,4 +19,5 @@ export {
   type TestFetchOptions,
 } from "./test-app.ts";
 export type { TestClock } from "./test-clock.ts";
-export type { TestRow } from "./test-rows.ts";
+export type { SentDelivery } from "./test-process.ts";
+export type { TestRow } from "./test-stack.ts";

@@ -44,7 +44,6 @@ export async function settle(
       ? { dispatched: 0, left: 0, setAside: 0 }
       : (await runtime.runs.open()).outbox.sweep({ graceMs: 0 });
 
-  /** Returns the number of received messages. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
@@ -68,7 +67,6 @@ export async function settle(
     return messages.length;
   };
 
-  /** Returns how many schedules ran and how many are still due. */
   const fire = async () => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {

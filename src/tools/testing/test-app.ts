@@ -10,12 +10,17 @@ import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { callHandler, type TestCallOptions, testContext } from "./call-handler.ts";
 import { type Caller, type TestTokenOptions, tokenOf } from "./caller.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
-import type { Recorded, SentDelivery } from "./recorded.ts";
 import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
+import type { Recorded, SentDelivery } from "./test-process.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
-import { openTestRows, type TestRow } from "./test-rows.ts";
-import { putParameters, startTestStack, type TestStack } from "./test-stack.ts";
+import {
+  openTestRows,
+  putParameters,
+  startTestStack,
+  type TestRow,
+  type TestStack,
+} from "./test-stack.ts";
 
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
@@ -119,11 +124,6 @@ export async function startTestApp(server: Server, options: TestAppOptions = {})
   return (await startWatchedApp(server, options)).app;
 }
 
-export interface WatchedApp {
-  readonly app: TestApp;
-  readonly sequence: readonly string[];
-}
-
 export interface WatchedAppOptions extends TestAppOptions {
   /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
@@ -133,7 +133,7 @@ export interface WatchedAppOptions extends TestAppOptions {
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
-): Promise<WatchedApp> {
+): Promise<{ app: TestApp; sequence: readonly string[] }> {
   const stack = await startTestStack(server);
   try {
     await putParameters(stack, { String: parameters, SecureString: secureParameters });
@@ -148,7 +148,7 @@ async function startOn(
   stack: TestStack,
   server: Server,
   { environment, webhooks, maxSteps }: WatchedAppOptions,
-): Promise<WatchedApp> {
+): Promise<{ app: TestApp; sequence: readonly string[] }> {
   const { clock, timers } = createTestClock();
   const sinceMs = clock.now();
   const logs: Record<string, unknown>[] = [];

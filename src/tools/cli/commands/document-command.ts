@@ -63,7 +63,6 @@ Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`,
   });
 }
 
-/** @throws Error naming the file and the reason. */
 export async function writeText(file: string, text: string): Promise<void> {
   try {
     await mkdir(dirname(resolve(file)), { recursive: true });

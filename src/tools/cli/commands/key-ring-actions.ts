@@ -16,15 +16,13 @@ import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { CommandContext } from "../setup/define-command.ts";
 import { awsPlace, withDatabase } from "../setup/its-server.ts";
 
-export interface KeyRingCall
+interface KeyRingCall
   extends Pick<CommandContext, "clock" | "complain" | "env" | "print" | "wait"> {
   readonly stored: KeyRingParameter;
   readonly parameter: string;
   readonly key: string | undefined;
   readonly kmsKey: string | undefined;
-  /** `dynamodb.prefix` of each server that uses the ring. */
   readonly prefixes: readonly string[];
-  /** `keyRing.bindVersion` of the servers. */
   readonly bindVersion: boolean;
 }
 

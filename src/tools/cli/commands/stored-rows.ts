@@ -16,7 +16,7 @@ import { reportStored, type StoredReport } from "../../contract/stored-report.ts
 import type { CommandContext } from "../setup/define-command.ts";
 import { awsPlace, withDatabase } from "../setup/its-server.ts";
 
-export interface StoredRowsOptions {
+interface StoredRowsOptions {
   readonly server: DeclaredServer;
   /**
    * Keys of the contract's lock. For a key that was encrypted there, the report shows `(secret)`
@@ -26,7 +26,6 @@ export interface StoredRowsOptions {
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
   readonly progress?: CommandContext["progress"];
-  /** Maximum number of listed rows. Default 1,000. */
   readonly limit?: number;
 }
 

@@ -70,7 +70,7 @@ async function trace(
     throw new UsageError("nothing comes in on standard input");
   const server = await loadServer(module);
   // Loaded lazily: a usage error does not need AWS code.
-  const { developmentDirectory } = await import("../trace/open-tables.ts");
+  const { developmentDirectory } = await import("../trace/document.ts");
   const { jsonOf, traceDocument } = await import("../trace/document.ts");
   const directory = developmentDirectory(server, context.env);
   const kept = directory === undefined ? [] : developmentLogFiles(directory).filter(existsSync);

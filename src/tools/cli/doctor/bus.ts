@@ -6,8 +6,16 @@ import {
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { NeededBus } from "../../infra/needs.ts";
-import { unlessMissing } from "./call-error.ts";
-import { after, asked, type Check, fine, type Outcome, unchecked, wrong } from "./outcome.ts";
+import {
+  after,
+  asked,
+  type Check,
+  fine,
+  type Outcome,
+  unchecked,
+  unlessMissing,
+  wrong,
+} from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 import { type AskedQueue, type FoundQueue, setAttributes } from "./queues.ts";
 

@@ -2,8 +2,7 @@ import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { clientOptions } from "../../../aws/clients/client-options.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { tableMode } from "../../../hosts/container/adapters.ts";
-import { CallError } from "./call-error.ts";
-import { command } from "./outcome.ts";
+import { CallError, command } from "./outcome.ts";
 
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
@@ -17,7 +16,6 @@ export interface Place {
     readonly maxAttempts: number;
     readonly requestHandler: { readonly connectionTimeout: number };
   };
-  /** @throws CallError with the call that failed. */
   call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
   readonly signal: AbortSignal;
   /**
@@ -47,7 +45,6 @@ const variableNames = {
   sts: "STS",
 } as const;
 
-/** @throws Error if the endpoint is not a URL. */
 export function placeOf(
   service: ServiceName,
   env: Variables,

@@ -3,7 +3,7 @@ import { type StubSts, stubSts } from "../../../../test/support/stub-sts.ts";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../../app/server/server.ts";
 import type { Environment } from "../../../base/process/environment.ts";
-import { outcomeOf } from "./call-error.ts";
+import { outcomeOf } from "./outcome.ts";
 import { placeOf } from "./place.ts";
 import { isolationChecks } from "./protection.ts";
 

@@ -4,11 +4,11 @@ import { usesMessages } from "../../../app/registry/registry.ts";
 import { assumption, loadSts } from "../../../aws/sessions/assumed-role.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { proofMode } from "../../../parts/messages/proof.ts";
-import { failureName } from "./call-error.ts";
 import {
   type Check,
   createKeyRing,
   doubtful,
+  failureName,
   fine,
   type Outcome,
   unchecked,

@@ -1,7 +1,6 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import type { NeededQueue } from "../../infra/needs.ts";
-import { unlessMissing } from "./call-error.ts";
 import {
   after,
   asked,
@@ -10,6 +9,7 @@ import {
   type Found,
   fine,
   type Outcome,
+  unlessMissing,
   wrong,
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";

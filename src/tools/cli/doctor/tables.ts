@@ -15,7 +15,6 @@ import {
   shownKeys,
 } from "../../../aws/tables/table-indexes.ts";
 import type { NeededTable } from "../../infra/needs.ts";
-import { unlessMissing } from "./call-error.ts";
 import {
   after,
   asked,
@@ -24,6 +23,7 @@ import {
   fine,
   type Outcome,
   unchecked,
+  unlessMissing,
   wrong,
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";

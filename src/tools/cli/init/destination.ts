@@ -5,7 +5,6 @@ import type { Variables } from "../../../base/process/environment.ts";
 
 const shown = 5;
 
-/** Says why no project can be made in the folder, if so. */
 export async function obstacleIn(folder: string): Promise<string | undefined> {
   let entries: string[];
   try {
@@ -38,7 +37,6 @@ export function packageNameFor(folder: string): string {
   return isPackageName(name) ? name : "keelson-app";
 }
 
-/** Returns whether npm succeeded. */
 export function npmInstall(folder: string, env: Variables): Promise<boolean> {
   // npm's output goes to stderr, because stdout is for the command's own output. On Windows, npm is
   // a batch file, which only a shell runs.

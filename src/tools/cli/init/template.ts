@@ -9,7 +9,7 @@ const manifestName = "manifest.json";
 
 type Versions = Readonly<Record<string, string>>;
 
-export interface OwnManifest {
+interface OwnManifest {
   readonly version: string;
   readonly dependencies?: Versions;
   readonly peerDependencies?: Versions;

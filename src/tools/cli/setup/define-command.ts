@@ -39,7 +39,6 @@ export const textOr = (byDefault: string, form: string, says: string) => ({
   ...text(form, `${says} (default: ${byDefault})`),
   default: byDefault,
 });
-/** An option that may be given several times. */
 export const texts = (form: string, says: string, byDefault: string[] = []) =>
   ({ ...text(form, says), multiple: true, default: byDefault }) as const;
 export const flag = (says: string) =>
@@ -56,7 +55,6 @@ export function optionLines(
   return listed(Object.fromEntries(lines));
 }
 
-/** Explains each name on its own line. */
 export function listed(names: Readonly<Record<string, string>>): string {
   const lines = Object.entries(names).map(([name, says]) => `${name.padEnd(28)}${says}`);
   return lines.map((line) => `  ${line.replaceAll("\n", `\n${" ".repeat(30)}`)}`).join("\n");

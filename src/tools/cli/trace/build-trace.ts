@@ -1,6 +1,4 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
-import { type Attempt, isDone, least, type RunSummary, summarize } from "./attempts.ts";
-import type { TraceLine } from "./line.ts";
 import { indexLines, type Origin, type Subject } from "./line-index.ts";
 import {
   type Below,
@@ -11,14 +9,20 @@ import {
   subjectPlace,
   type TraceLinks,
 } from "./links.ts";
+import type { TraceLine } from "./log-records.ts";
 import { runKey, type TableFacts, type TraceNode } from "./node.ts";
 import {
+  type Attempt,
   dispatchState,
   effectNodes,
+  isDone,
   isoOf,
   jobState,
+  least,
+  type RunSummary,
   runState,
   type Standing,
+  summarize,
 } from "./standing.ts";
 
 interface TraceParts {
@@ -32,7 +36,7 @@ interface TraceParts {
 
 const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50 });
 
-/** Never throws, even on malformed lines. `leftOut` counts the nodes beyond the limits. */
+/** Never throws, even on malformed lines. */
 export function buildTrace(parts: TraceParts): {
   readonly roots: readonly TraceNode[];
   readonly leftOut: number;

@@ -1,12 +1,19 @@
 import type { Readable } from "node:stream";
+import { onceTable, outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
 import { usesMessages } from "../../../app/registry/registry.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
+import { dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
+import { dynamoClaimStore } from "../../../aws/stores/claim-store.ts";
+import { dynamoOutbox } from "../../../aws/stores/outbox-store.ts";
+import { dynamoSteps } from "../../../aws/stores/step-store.ts";
+import { embeddedDirectory, type Variables } from "../../../base/process/environment.ts";
+import { servedFrom } from "../../../embedded/service/data-directory.ts";
 import { type CommandContext, inTime, messageOf } from "../setup/define-command.ts";
+import { awsPlace, withDatabase } from "../setup/its-server.ts";
 import { buildTrace } from "./build-trace.ts";
 import { noFacts, type TableFacts, type TraceNode } from "./node.ts";
-import { withTables } from "./open-tables.ts";
 import { openLogs } from "./read-logs.ts";
-import { askTables } from "./tables.ts";
+import { askTables, type TraceStores } from "./tables.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 export interface TraceDocument extends Verdict {
@@ -14,7 +21,6 @@ export interface TraceDocument extends Verdict {
   readonly roots: readonly TraceNode[];
   /** Number of nodes beyond the limits. */
   readonly leftOut: number;
-  /** Messages about lines and tables that could not be read. */
   readonly notes: readonly string[];
   readonly logs: { readonly lines: number; readonly broken: number };
   readonly tables: boolean;
@@ -86,4 +92,48 @@ export function jsonOf(document: TraceDocument): string {
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
       .join(""),
   );
+}
+
+export function developmentDirectory(
+  { environment }: Pick<ServerInternals, "environment">,
+  env: Variables,
+): string | undefined {
+  return environment === "development" ? embeddedDirectory(env, environment) : undefined;
+}
+
+/**
+ * Runs `work` on the server's tables: at the endpoint of the options or the environment; otherwise,
+ * in development, in the process that runs on the data directory, or else in AWS. Creates no table.
+ *
+ * @throws Error if no process runs on the data directory.
+ */
+async function withTables<Result>(
+  server: ServerInternals,
+  env: Variables,
+  work: (stores: TraceStores) => Promise<Result>,
+): Promise<Result> {
+  const { endpoint, prefix = "keelson" } = server.options.dynamodb ?? {};
+  const place = awsPlace(env, "DYNAMODB", endpoint);
+  const directory = place.endpoint === undefined ? developmentDirectory(server, env) : undefined;
+  const once = physicalTableName(onceTable.name, prefix, env);
+  const outbox = physicalTableName(outboxTable.name, prefix, env);
+  return withDatabase(directory === undefined ? place : placeOf(directory), (database) =>
+    work({
+      outbox: dynamoOutbox(database, outbox),
+      aside: dynamoAsideStore(database, outbox),
+      claims: dynamoClaimStore(database, once),
+      steps: dynamoSteps(database, once),
+    }),
+  );
+}
+
+function placeOf(directory: string) {
+  const served = servedFrom(directory);
+  if (served === undefined) throw new Error(`no process runs on ${directory}`);
+  const { port, region } = served;
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    region,
+    credentials: { accessKeyId: "embedded", secretAccessKey: "embedded" },
+  };
 }

@@ -1,5 +1,5 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
-import { inOrder, type TraceLine } from "./line.ts";
+import { inOrder, type TraceLine } from "./log-records.ts";
 
 /** Origin of a tree: a request, a scheduled run, or a run of the server. */
 export interface Origin {
@@ -11,7 +11,6 @@ export interface Origin {
   readonly lines: TraceLine[];
 }
 
-/** Event, job or delivery in the logs or tables. */
 export interface Subject {
   readonly id: string;
   /** `undefined` if lines name the subject only as a cause. */
@@ -21,7 +20,6 @@ export interface Subject {
   tenantId?: string | undefined;
   readonly producers: { by: Producer; ms: number; tenantId: string | undefined }[];
   cause?: { readonly causedBy: string; readonly origin: OriginId } | undefined;
-  /** Lines of the subject's runs, by handler. */
   readonly runs: Map<string, TraceLine[]>;
   /** Lines of queues, bus and outbox about the subject. */
   readonly way: TraceLine[];
@@ -40,7 +38,6 @@ export interface TraceIndex {
   readonly subjects: ReadonlyMap<string, Subject>;
 }
 
-/** The lines may be in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const named = (id: string) => subjectOf(subjects, id);

@@ -27,7 +27,6 @@ const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 
 /** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
-/** Looks up by key what the logs do not tell. */
 export async function askTables(
   stores: TraceStores,
   { id, roots, nowMs }: { id: string; roots: readonly TraceNode[]; nowMs: number },
@@ -181,7 +180,6 @@ const open: ReadonlySet<string> = new Set(["not-seen", "unended", "failed", "ret
 
 type AskedRun = Parameters<typeof messageClaim>;
 
-/** Runs that have not ended in the logs. */
 function runsOf(nodes: readonly TraceNode[]): readonly AskedRun[] {
   return nodes.flatMap(({ kind, id: subject, name, tenantId, state, children }): AskedRun[] => {
     if (subject === undefined) return [];

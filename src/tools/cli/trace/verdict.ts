@@ -82,7 +82,7 @@ function isWaiting({ kind, state, again }: TraceNode): boolean {
   return isOpen || (state === "failed" && message.has(kind));
 }
 
-export function titleOf({ kind, name, id }: TraceNode): string {
+function titleOf({ kind, name, id }: TraceNode): string {
   const words = [kind === "consumer" ? "" : kind, name, id ?? ""];
   return words.filter((word) => word !== "").join(" ");
 }
