@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../command.ts";
-import { infraUsage } from "./infra-command.ts";
+import { usage } from "./infra-command.ts";
 
 const [keelson, lambda] = ["../../../index.ts", "../../../hosts/lambda/index.ts"].map((path) =>
   JSON.stringify(new URL(path, import.meta.url).href),
@@ -112,7 +112,7 @@ describe("keelson infra --check", () => {
   ])("exits with 2 and the usage for %j", async (args, message) => {
     const { code, err } = await run("server.mjs", ...args);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
-    expect(err).toContain(infraUsage);
+    expect(err).toContain(usage);
   });
 
   test("exits with 2 when the entry does not exist", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../command.ts";
-import { openApiUsage } from "./openapi-command.ts";
+import { openApi } from "./document-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const moduleOf = (declarations: string) =>
@@ -81,7 +81,7 @@ describe("keelson openapi", () => {
   });
 
   test("prints its usage, and exits with 2 on wrong usage", async () => {
-    expect(await run("--help")).toEqual({ code: 0, out: [openApiUsage], err: "" });
+    expect(await run("--help")).toEqual({ code: 0, out: [openApi.usage], err: "" });
     expect(await run()).toMatchObject({
       code: 2,
       err: expect.stringContaining("no module is given"),

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../command.ts";
-import { asyncApiUsage } from "./asyncapi-command.ts";
+import { asyncApi } from "./document-command.ts";
 
 const [source, zod] = [
   new URL("../../../index.ts", import.meta.url).href,
@@ -68,6 +68,6 @@ describe("keelson asyncapi", () => {
       out: "",
       err: expect.stringMatching(/^keelson: no module is given/),
     });
-    expect(await run("--help")).toEqual({ code: 0, out: asyncApiUsage, err: "" });
+    expect(await run("--help")).toEqual({ code: 0, out: asyncApi.usage, err: "" });
   });
 });

@@ -1,9 +1,9 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { codePoint } from "../../../../test/support/code-point.ts";
-import type { CommandContext } from "./command-context.ts";
-import { forTerminal } from "./terminal.ts";
+import { codePoint } from "../../../test/support/code-point.ts";
+import { forTerminal } from "./command.ts";
+import type { CommandContext } from "./setup/define-command.ts";
 
 /** What may act on a terminal: controls but line ends and tabs, separators, direction marks, BOM. */
 const acting =

@@ -3,9 +3,9 @@ import { type StubSts, stubSts } from "../../../../test/support/stub-sts.ts";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../../app/server/server.ts";
 import type { Environment } from "../../../base/process/environment.ts";
-import { outcomeOf } from "./call-error.ts";
-import { isolationChecks } from "./isolation.ts";
+import { outcomeOf } from "./outcome.ts";
 import { placeOf } from "./place.ts";
+import { isolationChecks } from "./protection.ts";
 
 const files = defineFeature("files", (r) => {
   r.table("files", { partitionKey: "pk", tenant: true });

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../base/process/clock.ts";
 import { readHolder } from "../../../embedded/service/data-directory.ts";
 import { developmentSecret, startEmbeddedStack } from "../../../embedded/stack/index.ts";
-import type { CommandContext } from "./command-context.ts";
-import { onItsStack } from "./embedded-stack.ts";
+import type { CommandContext } from "./define-command.ts";
+import { onItsStack } from "./its-server.ts";
 
 let directory: string;
 beforeEach(() => {
