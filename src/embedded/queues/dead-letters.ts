@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Operations } from "../service/service.ts";
 import type { QueueMessage } from "./queue.ts";
 import type { StoredQueue } from "./queue-store.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalText, requiredText } from "./sqs-input.ts";
+import { invalidParameter, optionalText, requiredText, SqsError } from "./sqs-input.ts";
 import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
 /** Moves messages that were received too often. They keep their IDs. */

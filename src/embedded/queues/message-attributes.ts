@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import type { Input } from "../service/service.ts";
-import { invalidParameter } from "./sqs-error.ts";
+import { invalidParameter } from "./sqs-input.ts";
 
 const most = 10;
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;

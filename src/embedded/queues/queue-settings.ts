@@ -1,6 +1,6 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import { parsed } from "../service/service.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
+import { invalidParameter, SqsError } from "./sqs-input.ts";
 
 export type QueueAttributes = Readonly<Record<string, string>>;
 

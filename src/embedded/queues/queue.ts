@@ -1,5 +1,4 @@
 import type { MessageAttributes } from "./message-attributes.ts";
-import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
 const deduplicationMs = 5 * 60 * 1000;
 
@@ -210,4 +209,21 @@ function rememberSends(stored: readonly RememberedSend[], record: Recorder<Remem
       for (const send of sends.values()) sends.drop(send);
     },
   };
+}
+
+export function isReceipt(text: string): boolean {
+  const [messageId, secret, ...more] = partsOf(text);
+  return !!messageId && !!secret && more.length === 0 && receiptOf(messageId, secret) === text;
+}
+
+function receiptOf(messageId: string, secret: string): string {
+  return Buffer.from(`${messageId}:${secret}`).toString("base64url");
+}
+
+function messageIdOf(receipt: string): string {
+  return String(partsOf(receipt)[0]);
+}
+
+function partsOf(receipt: string): readonly string[] {
+  return Buffer.from(receipt, "base64url").toString().split(":");
 }

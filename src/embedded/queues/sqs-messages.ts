@@ -8,13 +8,26 @@ import {
   readMessageAttributes,
   sizeOfAttributes,
 } from "./message-attributes.ts";
-import type { NewMessage, QueueMessage, Receive } from "./queue.ts";
+import { isReceipt, type NewMessage, type QueueMessage, type Receive } from "./queue.ts";
 import { longestVisibilitySeconds, type QueueSettings } from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
-import type { EntryOperation } from "./sqs-batch.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
-import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
+import {
+  invalidParameter,
+  missingParameter,
+  optionalText,
+  optionalWhole,
+  requiredText,
+  SqsError,
+  texts,
+} from "./sqs-input.ts";
+import {
+  type EntryOperation,
+  embeddedAccount,
+  expire,
+  queueByArn,
+  queueOf,
+  type SqsScope,
+} from "./sqs-scope.ts";
 
 /** Characters that XML cannot contain, which SQS therefore rejects. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
@@ -67,6 +80,26 @@ export async function receiveMessage(
     if (await scope.polls.wait(queue.name, waitMs, signal)) return {};
   }
 }
+
+export const deleteMessage: EntryOperation = ({ polls }, { name, messages }, input, now) => {
+  const receipt = receiptIn(input);
+  if (messages.delete(receipt, now) === "expired")
+    throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
+  polls.wake(name); // the next message of the same group can now be received
+  return {};
+};
+
+export const changeVisibility: EntryOperation = ({ polls }, { name, messages }, input, now) => {
+  const receipt = receiptIn(input);
+  const seconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
+  if (seconds === undefined) throw missingParameter("VisibilityTimeout");
+  const outcome = messages.changeVisibility(receipt, seconds * 1000, now);
+  if (outcome === "visible")
+    throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
+  if (outcome !== "changed") throw invalidReceipt(receipt);
+  polls.wake(name);
+  return {};
+};
 
 function readMessage(settings: QueueSettings, input: Input): NewMessage {
   const body = requiredText(input, "MessageBody");
@@ -177,4 +210,17 @@ function digest(algorithm: "md5" | "sha256", text: string): string {
 
 function sequenceNumber(sequence: number): string {
   return String(sequence).padStart(20, "0");
+}
+
+function receiptIn(input: Input): string {
+  const receipt = requiredText(input, "ReceiptHandle");
+  if (!isReceipt(receipt)) throw invalidReceipt(receipt);
+  return receipt;
+}
+
+function invalidReceipt(receipt: string): SqsError {
+  return new SqsError(
+    "ReceiptHandleIsInvalid",
+    `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,
+  );
 }

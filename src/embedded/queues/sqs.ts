@@ -7,8 +7,7 @@ import {
   ServiceError,
 } from "../service/service.ts";
 import { deadLetterOperations } from "./dead-letters.ts";
-import { endPollsOperation } from "./end-polls.ts";
-import { createLongPolls } from "./long-polls.ts";
+import { createLongPolls, endPollsOperation } from "./long-polls.ts";
 import { nonEmpty } from "./message-attributes.ts";
 import {
   checkQueueAttributes,
@@ -19,12 +18,19 @@ import {
   unknownAttribute,
 } from "./queue-settings.ts";
 import { openQueueStore } from "./queue-store.ts";
-import { forEach, forOne } from "./sqs-batch.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalText, requiredText, texts } from "./sqs-input.ts";
-import { receiveMessage, sendMessage } from "./sqs-messages.ts";
-import { changeVisibility, deleteMessage } from "./sqs-receipts.ts";
-import { arnOf, existing, expire, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
+import { invalidParameter, optionalText, requiredText, SqsError, texts } from "./sqs-input.ts";
+import { changeVisibility, deleteMessage, receiveMessage, sendMessage } from "./sqs-messages.ts";
+import {
+  arnOf,
+  existing,
+  expire,
+  forEach,
+  forOne,
+  queueByArn,
+  queueOf,
+  type SqsScope,
+  urlOf,
+} from "./sqs-scope.ts";
 
 const queueName = /^[\w-]{1,80}$/;
 const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;

@@ -96,7 +96,7 @@ async function openEmbedded(
   const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
     const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
-    const { endPolls } = await import("../../embedded/queues/end-polls.ts");
+    const { endPolls } = await import("../../embedded/queues/long-polls.ts");
     return {
       ...adapters,
       // With another endpoint for SQS, the queues are not the stack's, so it cannot end their
