@@ -4,7 +4,6 @@ import { processMessage } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
 import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { keepSchedules } from "../../app/schedules/keep-schedules.ts";
 import {
   queueMessage,
   systemAttributes,
@@ -80,7 +79,7 @@ async function startSchedules(
   stop: AbortSignal,
 ): Promise<{ readonly ended: Promise<void> }> {
   // Only servers with schedules load croner.
-  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  const { createSchedules, keepSchedules } = await import("../../app/schedules/schedules.ts");
   const schedules = await createSchedules(runtime, await runtime.adapters.open(), consumeOnce);
   return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }
