@@ -26,7 +26,7 @@ export function ruleIn(scope: EventBridgeScope, input: Input, member: string): R
   return rule;
 }
 
-function notFound(message: string): ServiceError {
+function notFound(message: string) {
   return eventsError("ResourceNotFoundException", message);
 }
 

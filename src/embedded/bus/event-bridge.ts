@@ -3,7 +3,6 @@ import { detected, validationError } from "../service/operation.ts";
 import {
   type AwsJsonService,
   type CallContext,
-  type Input,
   type Operations,
   operationOf,
 } from "../service/service.ts";
@@ -150,7 +149,7 @@ function messageOf(
   { arn, messageGroupId, inputPath: path = "$" }: RuleTarget,
   event: BusEvent,
   { endpoint }: CallContext,
-): Input {
+) {
   const part = path.split(".").slice(1).reduce<unknown>(fieldOf, event);
   return {
     QueueUrl: `${endpoint}/${embeddedAccount}/${arn.slice(arn.lastIndexOf(":") + 1)}`,
@@ -159,19 +158,19 @@ function messageOf(
   };
 }
 
-function busArn(scope: EventBridgeScope, name: string): string {
+function busArn(scope: EventBridgeScope, name: string) {
   return arnOf(scope, `event-bus/${name}`);
 }
 
-function ruleArn(scope: EventBridgeScope, { bus, name }: Pick<Rule, "bus" | "name">): string {
+function ruleArn(scope: EventBridgeScope, { bus, name }: Pick<Rule, "bus" | "name">) {
   return arnOf(scope, `rule/${bus === "default" ? "" : `${bus}/`}${name}`);
 }
 
-function arnOf({ region }: EventBridgeScope, resource: string): string {
+function arnOf({ region }: EventBridgeScope, resource: string) {
   return `arn:aws:events:${region}:${embeddedAccount}:${resource}`;
 }
 
-function shownBus(scope: EventBridgeScope, { name, createdAt, description }: EventBus): object {
+function shownBus(scope: EventBridgeScope, { name, createdAt, description }: EventBus) {
   return {
     Name: name,
     Arn: busArn(scope, name),
@@ -180,7 +179,7 @@ function shownBus(scope: EventBridgeScope, { name, createdAt, description }: Eve
   };
 }
 
-function shownRule(scope: EventBridgeScope, rule: Rule): object {
+function shownRule(scope: EventBridgeScope, rule: Rule) {
   return {
     Name: rule.name,
     Arn: ruleArn(scope, rule),

@@ -74,10 +74,10 @@ export function openEventBusStore(path?: string) {
   };
 }
 
-function busKey(name: string): string {
+function busKey(name: string) {
   return `bus/${name}`;
 }
 
-function ruleKey({ bus, name }: Pick<StoredRule, "bus" | "name">): string {
+function ruleKey({ bus, name }: Pick<StoredRule, "bus" | "name">) {
   return `rule/${bus}/${name}`;
 }

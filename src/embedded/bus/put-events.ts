@@ -84,7 +84,7 @@ function readEntry(
 }
 
 /** Size of an entry by EventBridge's rule: the bytes of its strings, plus 14 for a time. */
-function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input): number {
+function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input) {
   const texts = [Source, DetailType, Detail, ...(Array.isArray(Resources) ? Resources : [])];
   return Buffer.byteLength(texts.join("")) + (Time === undefined ? 0 : 14);
 }

@@ -68,7 +68,7 @@ function readTarget(target: unknown): RuleTarget {
   };
 }
 
-function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget): object {
+function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget) {
   return {
     Id: id,
     Arn: arn,

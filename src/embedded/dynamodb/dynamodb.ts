@@ -68,7 +68,7 @@ async function writeItem(
   lock: ReadWriteLock,
   name: "PutItem" | "UpdateItem" | "DeleteItem",
   input: Input,
-): Promise<object> {
+) {
   const operation = prepareOperation(dynalite, name, input);
   return lock.write(async () => {
     try {
@@ -87,7 +87,7 @@ async function callDynalite(
   lock: ReadWriteLock,
   operation: string,
   input: Input,
-): Promise<object> {
+) {
   const kind = dynalite.kindOf(operation);
   const prepared = dynalite.prepare(operation, input);
   if (kind === "read") return lock.read(() => dynalite.run(operation, prepared));
@@ -95,11 +95,7 @@ async function callDynalite(
   return lock.write(() => writeAtomically(dynalite, operation, prepared));
 }
 
-async function writeAtomically(
-  dynalite: Dynalite,
-  operation: string,
-  prepared: object,
-): Promise<object> {
+async function writeAtomically(dynalite: Dynalite, operation: string, prepared: object) {
   const batch = openWriteBatch(dynalite.store);
   const answer = await dynalite.run(operation, prepared, batch.store);
   await batch.commit();

@@ -46,13 +46,13 @@ function isChanging(table: Table | undefined): table is Table {
   return table !== undefined && table.TableStatus !== "ACTIVE";
 }
 
-function activated(table: Table): object {
+function activated(table: Table) {
   const { GlobalSecondaryIndexes: indexes } = table;
   const active = indexes?.map((index) => ({ ...index, IndexStatus: "ACTIVE" }));
   return { ...table, TableStatus: "ACTIVE", ...(active && { GlobalSecondaryIndexes: active }) };
 }
 
-async function removeTable(dynalite: Dynalite, name: string): Promise<void> {
+async function removeTable(dynalite: Dynalite, name: string) {
   const indexes = [indexPrefix("Local", name), indexPrefix("Global", name)];
   for (const prefix of [itemPrefix(name), ...indexes, `tag-${name}~`])
     await dynalite.store.db.clear(rangeOf(prefix));

@@ -48,12 +48,7 @@ function indexUpdates({
   return Array.isArray(updates) ? updates : [];
 }
 
-async function createIndex(
-  dynalite: Dynalite,
-  table: Table,
-  create: Input,
-  definitions: unknown,
-): Promise<object> {
+async function createIndex(dynalite: Dynalite, table: Table, create: Input, definitions: unknown) {
   const {
     TableName,
     KeySchema,
@@ -123,11 +118,7 @@ function entriesOf(
   return dynalite.indexEntries(table, index, item);
 }
 
-async function deleteIndex(
-  dynalite: Dynalite,
-  table: Table,
-  { IndexName: name }: Input,
-): Promise<object> {
+async function deleteIndex(dynalite: Dynalite, table: Table, { IndexName: name }: Input) {
   const { GlobalSecondaryIndexes: before = [], ...rest } = table;
   const left = before.filter(({ IndexName }) => IndexName !== name);
   if (left.length === before.length)
@@ -138,17 +129,13 @@ async function deleteIndex(
   return answer;
 }
 
-async function store(
-  dynalite: Dynalite,
-  table: Table,
-  entries: readonly Change[],
-): Promise<object> {
+async function store(dynalite: Dynalite, table: Table, entries: readonly Change[]) {
   const description = { type: "put", key: `table~${table.TableName}`, value: table } as const;
   await dynalite.store.db.batch([...entries, description]);
   return { TableDescription: table };
 }
 
-function described({ IndexName, KeySchema, Projection }: Input | TableIndex): object {
+function described({ IndexName, KeySchema, Projection }: Input | TableIndex) {
   return { IndexName, KeySchema, Projection };
 }
 

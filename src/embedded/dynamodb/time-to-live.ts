@@ -93,11 +93,11 @@ export async function sweepExpired(
   return LastEvaluatedKey;
 }
 
-function isExpired(value: unknown, nowSeconds: number): boolean {
+function isExpired(value: unknown, nowSeconds: number) {
   const seconds = typeof value === "string" ? Number(value) : Number.NaN;
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 
-async function timeToLiveOf(store: Store, table: string): Promise<string | undefined> {
+async function timeToLiveOf(store: Store, table: string) {
   return (await store.db.get(prefix + table)) as string | undefined; // only updateTimeToLive writes it
 }

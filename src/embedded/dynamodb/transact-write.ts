@@ -118,7 +118,7 @@ async function commit(
   operations: readonly TransactOperation[],
   token: TransactionToken | undefined,
   nowMs: number,
-): Promise<void> {
+) {
   const batch = openWriteBatch(dynalite.store);
   await runAll(
     dynalite,

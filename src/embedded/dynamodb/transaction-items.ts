@@ -88,10 +88,7 @@ export function validationReason(error: unknown): CancellationReason {
   return { Code: "ValidationError", Message: error.message };
 }
 
-async function refuseSharedItems(
-  dynalite: Dynalite,
-  operations: readonly Operation[],
-): Promise<void> {
+async function refuseSharedItems(dynalite: Dynalite, operations: readonly Operation[]) {
   const seen = new Set<string>();
   for (const operation of operations) {
     const place = await placeOf(dynalite, operation);
@@ -103,7 +100,7 @@ async function refuseSharedItems(
 }
 
 /** Returns `undefined` for an invalid key, which the operation itself reports. */
-async function placeOf(dynalite: Dynalite, { table, of }: Operation): Promise<string | undefined> {
+async function placeOf(dynalite: Dynalite, { table, of }: Operation) {
   const description = await dynalite.table(table);
   try {
     return `${table}/${dynalite.placeOf(description, of)}`;

@@ -62,11 +62,11 @@ export async function dropOldTokens(
   return seen === limit ? last : "";
 }
 
-function sha256(text: string): string {
+function sha256(text: string) {
   return createHash("sha256").update(text).digest("base64url");
 }
 
-function canonical(value: unknown): string {
+function canonical(value: unknown) {
   const inOrder = (members: Input) =>
     Object.fromEntries(
       Object.keys(members)

@@ -16,7 +16,7 @@ export function checkName(name: string): void {
   }
 }
 
-function wrongName(name: string): string | undefined {
+function wrongName(name: string) {
   if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//"))
     return "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes";
   if (name.length > longestName) return `Parameter name has more than ${longestName} characters`;

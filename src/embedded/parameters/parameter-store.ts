@@ -37,7 +37,7 @@ export function openParameterStore(path?: string) {
   };
 }
 
-function read(path: string): StoredParameter[] {
+function read(path: string) {
   const text = readIfPresent(path);
   if (text === undefined) return [];
   try {
@@ -50,7 +50,7 @@ function read(path: string): StoredParameter[] {
   }
 }
 
-function replace(path: string, text: string): void {
+function replace(path: string, text: string) {
   const draft = `${path}.draft`;
   const file = openSync(draft, "w", 0o600);
   try {

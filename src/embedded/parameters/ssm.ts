@@ -162,7 +162,7 @@ function typeToPut(input: Input, before: StoredParameter | undefined): Parameter
   return type;
 }
 
-function existing({ store }: Ssm, input: Input): StoredParameter {
+function existing({ store }: Ssm, input: Input) {
   const name = text(input, "Name");
   const parameter = store.get(name);
   if (parameter === undefined)
@@ -174,7 +174,7 @@ function shown(
   { sealer, region }: Ssm,
   { name, type, value, version, modifiedAt }: StoredParameter,
   input: Input,
-): object {
+) {
   const isOpened = type === "SecureString" && flag(input, "WithDecryption");
   return {
     Name: name,
@@ -188,15 +188,15 @@ function shown(
 }
 
 /** Additional authenticated data: a value decrypts only under its own name and version. */
-function placeOf(name: string, version: number): string {
+function placeOf(name: string, version: number) {
   return `${name}:${version}`;
 }
 
-function tokenOf(name: string): string {
+function tokenOf(name: string) {
   return Buffer.from(name).toString("base64url");
 }
 
-function nameOf(token: unknown): string {
+function nameOf(token: unknown) {
   const name = typeof token === "string" ? Buffer.from(token, "base64url").toString() : "";
   if (name === "" || tokenOf(name) !== token)
     throw new ServiceError("InvalidNextToken", "The specified token isn't valid.");
@@ -207,7 +207,7 @@ const { text } = textReader((member) =>
   detected(`'${member}' has to be a text of at least 1 character`),
 );
 
-function flag(input: Input, member: string): boolean {
+function flag(input: Input, member: string) {
   return input[member] === true;
 }
 

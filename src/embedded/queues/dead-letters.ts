@@ -49,7 +49,7 @@ export const deadLetterOperations: Operations<SqsScope> = {
   }),
 };
 
-function queueOfArn(scope: SqsScope, arn: string, member: string): StoredQueue {
+function queueOfArn(scope: SqsScope, arn: string, member: string) {
   const queue = queueByArn(scope, arn);
   if (queue !== undefined) return queue;
   throw new SqsError(
@@ -58,7 +58,7 @@ function queueOfArn(scope: SqsScope, arn: string, member: string): StoredQueue {
   );
 }
 
-function sourcesOf({ store }: SqsScope, { name }: StoredQueue): readonly StoredQueue[] {
+function sourcesOf({ store }: SqsScope, { name }: StoredQueue) {
   return store
     .all()
     .filter(({ settings }) => settings.redrive?.deadLetterTargetArn.endsWith(`:${name}`));

@@ -88,7 +88,7 @@ function readAttribute(name: string, attribute: unknown): MessageAttribute {
   return { DataType, [member]: value };
 }
 
-function bytesOf({ StringValue, BinaryValue }: MessageAttribute): Buffer {
+function bytesOf({ StringValue, BinaryValue }: MessageAttribute) {
   return BinaryValue === undefined
     ? Buffer.from(String(StringValue))
     : Buffer.from(BinaryValue, "base64");

@@ -82,11 +82,11 @@ export function unknownAttribute(name: string): SqsError {
   return new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
 }
 
-function isFifo(attributes: QueueAttributes): boolean {
+function isFifo(attributes: QueueAttributes) {
   return attributes["FifoQueue"] === "true";
 }
 
-function checked(name: string, text: string, fifo: boolean): string {
+function checked(name: string, text: string, fifo: boolean) {
   const { range, ofFifo } = rules[name] ?? {};
   if (!isSettable(name) || (ofFifo !== undefined && !fifo)) throw unknownAttribute(name);
   if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
@@ -99,7 +99,7 @@ function checked(name: string, text: string, fifo: boolean): string {
   return text;
 }
 
-function redrivePolicy(text: string): string {
+function redrivePolicy(text: string) {
   const policy = parsed(text);
   if (policy === undefined)
     throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
@@ -117,7 +117,7 @@ function redrivePolicy(text: string): string {
   return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
 }
 
-function invalidAttribute(name: string, value: string, reason: string): SqsError {
+function invalidAttribute(name: string, value: string, reason: string) {
   return new SqsError(
     "InvalidAttributeValue",
     `Invalid value for the parameter ${name}: ${value.slice(0, 200)} ${reason}.`,

@@ -92,6 +92,6 @@ export function openQueueStore(path?: string) {
   };
 }
 
-function queueKey(name: string): string {
+function queueKey(name: string) {
   return `queue/${name}`;
 }

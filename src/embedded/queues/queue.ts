@@ -168,7 +168,7 @@ function recordedMap<Value extends { readonly sequence: number }>(
 }
 
 /** Returns 0 without a delay, so that a caller whose clock is behind sees the message as well. */
-function hiddenUntil(now: number, ms: number): number {
+function hiddenUntil(now: number, ms: number) {
   return ms === 0 ? 0 : now + ms;
 }
 
@@ -216,14 +216,14 @@ export function isReceipt(text: string): boolean {
   return !!messageId && !!secret && more.length === 0 && receiptOf(messageId, secret) === text;
 }
 
-function receiptOf(messageId: string, secret: string): string {
+function receiptOf(messageId: string, secret: string) {
   return Buffer.from(`${messageId}:${secret}`).toString("base64url");
 }
 
-function messageIdOf(receipt: string): string {
+function messageIdOf(receipt: string) {
   return String(partsOf(receipt)[0]);
 }
 
-function partsOf(receipt: string): readonly string[] {
+function partsOf(receipt: string) {
   return Buffer.from(receipt, "base64url").toString().split(":");
 }

@@ -133,7 +133,7 @@ function readDeduplicationId(
   { fifo, contentBasedDeduplication }: QueueSettings,
   input: Input,
   body: string,
-): string | undefined {
+) {
   const given = optionalIdentifier(input, "MessageDeduplicationId");
   if (!fifo && given !== undefined) throw notForThisQueue("MessageDeduplicationId", given);
   if (!fifo || given !== undefined) return given;
@@ -144,7 +144,7 @@ function readDeduplicationId(
   );
 }
 
-function optionalIdentifier(input: Input, member: string): string | undefined {
+function optionalIdentifier(input: Input, member: string) {
   const value = optionalText(input, member);
   if (value !== undefined && !identifier.test(value)) {
     const reason = "Can only include alphanumeric and punctuation characters. 1 to 128 in length.";
@@ -153,17 +153,12 @@ function optionalIdentifier(input: Input, member: string): string | undefined {
   return value;
 }
 
-function notForThisQueue(member: string, value: unknown): SqsError {
+function notForThisQueue(member: string, value: unknown) {
   const reason = "The request include parameter that is not valid for this queue type.";
   return invalidParameter(member, value, reason);
 }
 
-function receive(
-  scope: SqsScope,
-  queue: StoredQueue,
-  options: Receive,
-  now: number,
-): readonly QueueMessage[] {
+function receive(scope: SqsScope, queue: StoredQueue, options: Receive, now: number) {
   const { redrive } = queue.settings;
   const target = redrive && queueByArn(scope, redrive.deadLetterTargetArn);
   expire(queue, now);
@@ -177,7 +172,7 @@ function shown(
   { id, body, attributes, receipt, deduplicationId, ...message }: QueueMessage,
   wantedAttributes: readonly string[],
   wantedSystem: readonly string[],
-): object {
+) {
   const chosen = chooseAttributes(attributes, wantedAttributes);
   const system = {
     SenderId: embeddedAccount,
@@ -204,21 +199,21 @@ function shown(
   };
 }
 
-function digest(algorithm: "md5" | "sha256", text: string): string {
+function digest(algorithm: "md5" | "sha256", text: string) {
   return createHash(algorithm).update(text).digest("hex");
 }
 
-function sequenceNumber(sequence: number): string {
+function sequenceNumber(sequence: number) {
   return String(sequence).padStart(20, "0");
 }
 
-function receiptIn(input: Input): string {
+function receiptIn(input: Input) {
   const receipt = requiredText(input, "ReceiptHandle");
   if (!isReceipt(receipt)) throw invalidReceipt(receipt);
   return receipt;
 }
 
-function invalidReceipt(receipt: string): SqsError {
+function invalidReceipt(receipt: string) {
   return new SqsError(
     "ReceiptHandleIsInvalid",
     `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,

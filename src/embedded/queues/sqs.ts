@@ -165,7 +165,7 @@ function readQueue(input: Input) {
   return { name, attributes: checkQueueAttributes(given, fifo), fifo };
 }
 
-function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
+function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean) {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;
   const target = queueByArn(scope, redrive.deadLetterTargetArn);

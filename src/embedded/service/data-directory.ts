@@ -45,7 +45,7 @@ export function createDataDirectory(directory: string): void {
   }
 }
 
-function closeToOthers(directory: string): void {
+function closeToOthers(directory: string) {
   const { uid, mode } = statSync(directory);
   const self = process.getuid?.();
   if (self === undefined) return; // Windows has no user IDs and modes
@@ -112,7 +112,7 @@ export function isOfRegion(
 }
 
 /** Whether the holder is unlikely to release or share its directory soon. */
-function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
+function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder) {
   return !isStarting && !isEnding && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
 }
 
@@ -158,7 +158,7 @@ export function readIfPresent(path: string): string | undefined {
   }
 }
 
-function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {
+function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown) {
   const holder = other === undefined ? "another process" : nameOf(other);
   const ofRegion = other?.shared === undefined ? "" : `, or AWS_REGION=${other.shared.region}`;
   return new Error(
@@ -167,7 +167,7 @@ function inUse(directory: string, other: DirectoryHolder | undefined, cause: unk
   );
 }
 
-function nameOf({ pid, parentPid, shared }: DirectoryHolder): string {
+function nameOf({ pid, parentPid, shared }: DirectoryHolder) {
   return shared === undefined
     ? `process ${parentPid} (its store is process ${pid})`
     : `the embedded stack of ${shared.region} (process ${pid})`;

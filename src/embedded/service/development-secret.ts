@@ -27,7 +27,7 @@ export function secretInFile(path: string): string {
 }
 
 // A link makes the file appear with its whole content, and only the first link succeeds.
-function create(path: string): string {
+function create(path: string) {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeFileSync(draft, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });
   try {

@@ -229,7 +229,7 @@ function translate(error: unknown): unknown {
 }
 
 /** Checks that dynalite finds items under the keys that write-batch.ts writes. */
-async function checkLayout(store: Store): Promise<void> {
+async function checkLayout(store: Store) {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],
     [store.getIndexDb("Global", "layout", "i"), `${indexPrefix("Global", "layout", "i")}k`],

@@ -90,13 +90,13 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   );
 }
 
-function compact<Value>(path: string, live: ReadonlyMap<string, Value>): number {
+function compact<Value>(path: string, live: ReadonlyMap<string, Value>) {
   const text = Array.from(live, (change) => lineOf([change])).join("");
   writeFileSync(`${path}.draft`, text, { mode: 0o600 });
   renameSync(`${path}.draft`, path);
   return Buffer.byteLength(text);
 }
 
-function lineOf<Value>(changes: readonly Change<Value>[]): string {
+function lineOf<Value>(changes: readonly Change<Value>[]) {
   return `${JSON.stringify(changes)}\n`;
 }

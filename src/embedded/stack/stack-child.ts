@@ -56,7 +56,7 @@ export async function stopStackChild(child: ChildProcess): Promise<void> {
   clearTimeout(killer);
 }
 
-function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv) {
   return spawn(process.execPath, parameters, {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     env,
@@ -67,7 +67,7 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
  * Starts the stack without a parent process, because tools that restart a process signal its
  * descendants and wait for them.
  */
-function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv) {
   const options: SpawnOptions = {
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     env,

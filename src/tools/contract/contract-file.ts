@@ -43,7 +43,7 @@ const lists = [
   ["keys", "id"],
 ] as const;
 
-function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
+function hasList(read: unknown, name: string, ids: readonly string[]) {
   const list = Object(read)[name];
   return (
     Array.isArray(list) &&

@@ -101,11 +101,11 @@ function withNames(
   });
 }
 
-function paramsOf({ path }: LockedRoute): readonly string[] {
+function paramsOf({ path }: LockedRoute) {
   return [...path.matchAll(/:([^/]+)/g)].map(([, name = ""]) => name);
 }
 
-function inputPlace(path: string, route: LockedRoute): string {
+function inputPlace(path: string, route: LockedRoute) {
   const first = path.replace(/[.[].*$/s, "");
   if (first === "") return `input${path}`;
   if (paramsOf(route).includes(first)) return `path.${path}`;
@@ -135,21 +135,21 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   ];
 }
 
-function isUnsaid({ output, statuses }: LockedRoute): boolean {
+function isUnsaid({ output, statuses }: LockedRoute) {
   return output === undefined && statuses === undefined;
 }
 
-function statusesOf({ output, statuses }: LockedRoute): readonly number[] {
+function statusesOf({ output, statuses }: LockedRoute) {
   if (statuses !== undefined) return statuses;
   if (output === undefined) return [200, 204];
   return isNothing(output) ? [204] : [200];
 }
 
-function hasBody({ output }: LockedRoute, statuses: readonly number[]): boolean {
+function hasBody({ output }: LockedRoute, statuses: readonly number[]) {
   return output !== undefined && !isNothing(output) && !statuses.some(isEmpty);
 }
 
-function isEmpty(status: number): boolean {
+function isEmpty(status: number) {
   return status === 204 || status === 205;
 }
 

@@ -85,7 +85,7 @@ const roles: Readonly<Record<Role, RoleRules>> = {
 };
 
 /** Narrowing compares before to after, widening after to before. */
-function ruleOf({ kind, type }: Difference, isNarrowed: boolean): string {
+function ruleOf({ kind, type }: Difference, isNarrowed: boolean) {
   if (kind === "least") return `${limits[type]?.[0]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;
   if (kind === "required" && !isNarrowed)
@@ -141,7 +141,7 @@ function unique(changes: readonly Change[]): readonly Change[] {
   return [...new Map(left.map((change) => [keyOf(change), change])).values()];
 }
 
-function keyOf({ where, rule }: Change): string {
+function keyOf({ where, rule }: Change) {
   return `${where} ${rule}`;
 }
 

@@ -172,7 +172,7 @@ function allNames({ names }: ObjectShape): Schema {
 }
 
 /** A value that does not fit, or less strongly a changed type, suggests another alternative. */
-function weightOf(found: readonly Difference[]): number {
+function weightOf(found: readonly Difference[]) {
   return found.reduce(
     (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),
     0,

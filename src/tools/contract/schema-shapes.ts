@@ -128,7 +128,7 @@ function targetOf(reference: string, root: SchemaNode): unknown {
   );
 }
 
-function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
+function areApart(branches: readonly (readonly Shape[])[], level: number) {
   return branches.every((branch, index) =>
     branches
       .slice(index + 1)
@@ -150,12 +150,7 @@ export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean
   return false;
 }
 
-function arePropertiesApart(
-  one: ObjectShape,
-  other: ObjectShape,
-  name: string,
-  depth: number,
-): boolean {
+function arePropertiesApart(one: ObjectShape, other: ObjectShape, name: string, depth: number) {
   const others = shapesOf(propertyOf(other, name), depth, true);
   return shapesOf(propertyOf(one, name), depth, true).every((first) =>
     others.every((second) => isApart(first, second, depth, depth)),

@@ -28,7 +28,7 @@ export function valueDifferences(
   return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
 }
 
-function isSame(from: ValueShape, to: Shape): boolean {
+function isSame(from: ValueShape, to: Shape) {
   const rules = [...to.tags].every(
     ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
   );
@@ -92,7 +92,7 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
 };
 
 /** A multiple of 6 is also a multiple of 3, and a list with one item has no duplicates. */
-function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
+function isImplied({ keyword, value }: Tag, from: RangedShape) {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>
     tag.keyword === keyword && Number(tag.value) % Number(value) === 0;
@@ -105,6 +105,6 @@ export function shown(shape: Shape): string {
   return shape.kind === "value" ? canonical(shape.value) : `any ${shape.kind}`;
 }
 
-function limitText({ at, isOpen }: Limit): string {
+function limitText({ at, isOpen }: Limit) {
   return Number.isFinite(at) ? `${at}${isOpen ? " (exclusive)" : ""}` : "none";
 }

@@ -42,7 +42,7 @@ function parts(shape: Shape, value: unknown, accepts: Accepts): readonly Answer[
   ];
 }
 
-function sizeOf(value: unknown): number {
+function sizeOf(value: unknown) {
   if (typeof value === "number") return value;
   // Safe cast: only lists and objects are left.
   return typeof value === "string" ? [...value].length : Object.keys(value as object).length;

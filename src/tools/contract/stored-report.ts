@@ -172,6 +172,6 @@ async function readOnce(
   return (address) => found.get(textOf(address));
 }
 
-function textOf({ partition, key }: RowAddress): string {
+function textOf({ partition, key }: RowAddress) {
   return JSON.stringify([partition, key]);
 }
