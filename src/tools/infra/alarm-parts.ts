@@ -1,5 +1,4 @@
-import { apiId } from "./api-part.ts";
-import type { DataPlace } from "./data-place.ts";
+import type { DataPlace } from "./data-parts.ts";
 import { functionIds } from "./function-part.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
 import { type Needs, queuesOf } from "./needs.ts";
@@ -14,6 +13,7 @@ import {
   type Value,
   type Values,
 } from "./template.ts";
+import { apiId } from "./trigger-parts.ts";
 
 export interface Alarm {
   /** Suffix of the alarm's name, in kebab case: `dead-events`. */
@@ -97,7 +97,7 @@ export function alarmParts(
 }
 
 /** AWS has no metric for messages left in the outbox, so the sweep's log lines provide it. */
-function leftParts({ name }: NeededFunction): TemplatePart[] {
+function leftParts({ name }: NeededFunction) {
   const metric = "outbox-left";
   return [
     metricPart("OutboxLeftMetric", name, ownLine("outbox.swept", "$.left > 0"), metric, "$.left"),
@@ -149,10 +149,7 @@ const lineAlarms: readonly LineAlarm[] = [
   },
 ];
 
-function lineParts(
-  functions: readonly NeededFunction[],
-  { name, line, says }: LineAlarm,
-): TemplatePart[] {
+function lineParts(functions: readonly NeededFunction[], { name, line, says }: LineAlarm) {
   if (functions.length === 0) return [];
   const metric = (one: NeededFunction) =>
     metricPart(
@@ -172,7 +169,7 @@ function lineParts(
  * Filter pattern that excludes lines from browsers, which can contain any message. `NOT EXISTS` is
  * needed, because AWS does not document whether `!=` matches a missing field.
  */
-function ownLine(msg: string, ...more: readonly string[]): string {
+function ownLine(msg: string, ...more: readonly string[]) {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
   return `{ ${conditions.join(" && ")} }`;
 }
@@ -185,7 +182,7 @@ function metricPart(
   FilterPattern: string,
   MetricName: string,
   MetricValue: string,
-): TemplatePart {
+) {
   return resource(id, "AWS::Logs::MetricFilter", {
     LogGroupName: ref(functionIds(name).logGroup),
     FilterPattern,

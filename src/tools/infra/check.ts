@@ -4,12 +4,11 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/routes.ts";
 import { indexFault } from "../../aws/tables/table-indexes.ts";
 import { type FunctionMark, markOf } from "../../hosts/lambda-http/function-mark.ts";
+import { messageIds, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
-import { messageIds } from "./message-parts.ts";
 import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
-import { tableId, tableParts, tableType } from "./table-part.ts";
 import { logicalId, type Members, own } from "./template.ts";
 
 export interface Entry {
@@ -35,7 +34,7 @@ export function mistakes(
   ];
 }
 
-function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
+function dataMistakes(needs: Needs, template: ComparedTemplate) {
   const ids = [
     needs.bus && messageIds.bus,
     needs.events && messageIds.events.queue,
@@ -52,7 +51,7 @@ function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
 /** Properties that a server relies on. `keelson doctor` checks protection and recovery. */
 const relied = ["KeySchema", "TimeToLiveSpecification", "StreamSpecification"] as const;
 
-function tableMistakes(table: NeededTable, template: ComparedTemplate): string[] {
+function tableMistakes(table: NeededTable, template: ComparedTemplate) {
   const [name, id] = [`the table ${table.name}`, tableId(table.name)];
   const found = own(template.Resources, id);
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
@@ -99,7 +98,7 @@ function functionMistakes(
   server: DeclaredServer,
   needs: Needs,
   functions: readonly TemplateFunction[],
-): string[] {
+) {
   const names = new Set(functions.map(({ name }) => name));
   const shape = handlerMarks(server).some(([name]) => names.has(name)) ? "each" : "one";
   const missing = functionsOf(server, needs, shape).filter(({ name }) => !names.has(name));
@@ -131,7 +130,7 @@ function entryMistakes(
   marks: Marks,
   functions: readonly TemplateFunction[],
   { name: module, exports }: Entry,
-): string[] {
+) {
   const expected = new Map(marks);
   const called = functions.filter((one) => one.module === module);
   if (called.length === 0) return [`the template has no function whose handler is in ${module}`];
@@ -152,14 +151,14 @@ function entryMistakes(
 }
 
 /** Ignores other exports: a bundle may also export whatever its parts share. */
-function markedIn(exports: Entry["exports"]): string {
+function markedIn(exports: Entry["exports"]) {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],
   );
   return marked.join(", ") || "none";
 }
 
-function written({ kind, handler }: FunctionMark): string {
+function written({ kind, handler }: FunctionMark) {
   const given = handler === undefined ? "" : `, ${JSON.stringify(handler)}`;
   return `lambda${logicalId(kind)}(server${given})`;
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { tableType } from "./table-part.ts";
+import { tableType } from "./data-parts.ts";
 import { type Members, own, type Resource, type Template, type TemplatePart } from "./template.ts";
 
 export interface Change {
@@ -75,7 +75,7 @@ function tableDangers(
   return dangers.map(dangerous);
 }
 
-function retypes(was: Members, is: Members): boolean {
+function retypes(was: Members, is: Members) {
   const types = entriesOf(was, typesOf, "AttributeName");
   return [...entriesOf(is, typesOf, "AttributeName")].some(
     ([name, { AttributeType: type }]) => (types.get(name)?.["AttributeType"] ?? type) !== type,
@@ -83,7 +83,7 @@ function retypes(was: Members, is: Members): boolean {
 }
 
 /** Created and deleted indexes. An index with changed keys or attributes is listed as both. */
-function indexChanges(was: Members, is: Members): string[] {
+function indexChanges(was: Members, is: Members) {
   const indexesOf = (members: Members) => entriesOf(members, "GlobalSecondaryIndexes", "IndexName");
   const [old, now] = [indexesOf(was), indexesOf(is)];
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((name) => {
@@ -130,7 +130,7 @@ function membersOf(value: object, change: (member: unknown) => unknown): Members
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, change(member)]));
 }
 
-function changedMembers(old: Members, now: Members): string[] {
+function changedMembers(old: Members, now: Members) {
   return idsOf(old, now).filter((name) => !isDeepStrictEqual(own(old, name), own(now, name)));
 }
 
@@ -145,11 +145,11 @@ function entriesOf(properties: Members, list: string, key: string): Map<unknown,
   );
 }
 
-function idsOf(old: object, now: object): string[] {
+function idsOf(old: object, now: object) {
   return [...new Set([...Object.keys(old), ...Object.keys(now)])];
 }
 
-function shown(name: unknown): string {
+function shown(name: unknown) {
   return typeof name === "string" ? name : "without a name of its own";
 }
 

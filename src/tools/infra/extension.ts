@@ -1,6 +1,7 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import { danglingReferences } from "./references.ts";
 import {
+  duplicateOf,
   type Members,
   sections,
   type Template,
@@ -33,6 +34,28 @@ export function extensionOf(read: unknown): Extension {
       .map((section) => [section, sectionOf(section, template[section])]),
   );
   return { part, variables: variablesOf(template["Globals"]) };
+}
+
+/** @throws Error if two extensions share a name. */
+export function combined(extensions: readonly Extension[]): Extension {
+  const part = sections.map((section) => [
+    section,
+    merged(
+      section,
+      extensions.map((one) => one.part[section] ?? {}),
+    ),
+  ]);
+  const variables = merged(
+    "Variables",
+    extensions.map((one) => one.variables),
+  );
+  return { part: Object.fromEntries(part), variables };
+}
+
+function merged<Section extends Members>(what: string, all: readonly Section[]): Section {
+  const twice = duplicateOf(all.flatMap((members) => Object.keys(members)));
+  if (twice !== undefined) throw new Error(`${what}.${twice} is in two files; keep it in one`);
+  return Object.assign({}, ...all);
 }
 
 /** @throws Error if a name is already used, or a reference is dangling. */

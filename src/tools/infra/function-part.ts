@@ -1,12 +1,11 @@
 import { isolationVariable } from "../../app/registry/isolation.ts";
-import type { DataPlace } from "./data-place.ts";
+import type { DataPlace } from "./data-parts.ts";
 import type { NeededFunction } from "./functions.ts";
-import { tenantStatements } from "./isolation-part.ts";
 import { type Needs, queuesOf } from "./needs.ts";
 import { arnParameter, isGiven, namePrefix } from "./parameters.ts";
-import { statementsOf } from "./statements.ts";
+import { statementsOf, tenantStatements } from "./statements.ts";
 import {
-  attributeOf,
+  arnRef,
   logicalId,
   output,
   policyDocument,
@@ -60,12 +59,12 @@ export function functionParts(
         Architectures: [ref("Architecture")],
         MemorySize: ref("MemorySize"),
         Timeout: timeoutSeconds,
-        Role: attributeOf(role, "Arn"),
+        Role: arnRef(role),
         Environment: {
           Variables: {
             ...environment,
             ...(answers && needs.hasAuthSecret && authVariables),
-            ...(ofTenants && { [isolationVariable]: attributeOf(tenantRole, "Arn") }),
+            ...(ofTenants && { [isolationVariable]: arnRef(tenantRole) }),
           },
         },
         ReservedConcurrentExecutions: answers
@@ -88,12 +87,7 @@ export function logGroupPart(
   return resource(id, "AWS::Logs::LogGroup", properties, more);
 }
 
-function rolePart(
-  id: string,
-  assumed: Value,
-  PolicyName: string,
-  statements: readonly Value[],
-): TemplatePart {
+function rolePart(id: string, assumed: Value, PolicyName: string, statements: readonly Value[]) {
   return resource(id, "AWS::IAM::Role", {
     AssumeRolePolicyDocument: policyDocument(assumed),
     Policies: [{ PolicyName, PolicyDocument: policyDocument(...statements) }],
@@ -101,10 +95,10 @@ function rolePart(
 }
 
 /** Lets only the function's role assume its tenant role, with a tagged session. */
-function assumedBy(role: string): Value {
+function assumedBy(role: string) {
   return {
     Effect: "Allow",
-    Principal: { AWS: attributeOf(role, "Arn") },
+    Principal: { AWS: arnRef(role) },
     Action: ["sts:AssumeRole", "sts:TagSession"],
     Condition: {
       "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
@@ -121,7 +115,7 @@ export function permissionPart(
 ): TemplatePart {
   const { id, lambda } = functionIds(name);
   return resource(`${id}LambdaPermission${caller}`, "AWS::Lambda::Permission", {
-    FunctionName: attributeOf(lambda, "Arn"),
+    FunctionName: arnRef(lambda),
     Action: "lambda:InvokeFunction",
     Principal: `${service}.amazonaws.com`,
     SourceArn,

@@ -203,7 +203,7 @@ export function exportName(handler: string): string {
   return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
 }
 
-function functionName(handler: string): string {
+function functionName(handler: string) {
   const name = exportName(handler);
   if (name.length <= longestName) return name;
   throw new Error(

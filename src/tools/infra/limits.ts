@@ -65,7 +65,7 @@ const limited: readonly Limited[] = [
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
 /** Assumes that a resource's name equals its logical ID. */
-function policyCharacters({ Policies }: Members, { Parameters }: Template): number {
+function policyCharacters({ Policies }: Members, { Parameters }: Template) {
   const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
     // Safe cast: members stay `unknown`. An object may be an intrinsic function.
@@ -78,7 +78,7 @@ function policyCharacters({ Policies }: Members, { Parameters }: Template): numb
   return text.length;
 }
 
-function environmentBytes({ Environment = {} }: Members, template: Template): number {
+function environmentBytes({ Environment = {} }: Members, template: Template) {
   // Safe cast: this is CloudFormation's format.
   const { Variables = {} } = Environment as { readonly Variables?: Members };
   const values = Object.entries(Variables).map(([name, value]) => [
@@ -131,7 +131,7 @@ function referredText(
   name: string,
   { Parameters, Resources }: Template,
   resolve: (value: unknown) => string,
-): string {
+) {
   const resource = Resources[name];
   if (resource === undefined)
     return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
@@ -141,6 +141,6 @@ function referredText(
   return TableName === undefined && Name === undefined ? unknownText : resolve(TableName ?? Name);
 }
 
-function longest(texts: readonly string[]): string {
+function longest(texts: readonly string[]) {
   return texts.reduce((one, other) => (other.length > one.length ? other : one), "");
 }

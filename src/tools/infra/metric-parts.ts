@@ -35,7 +35,7 @@ const hasSubject: Readonly<Record<AlarmSubject, (registry: Registry) => boolean>
 
 const [width, height] = [8, 6];
 
-function dashboardPart(service: string, metrics: readonly MetricDeclaration[]): TemplatePart {
+function dashboardPart(service: string, metrics: readonly MetricDeclaration[]) {
   const widgets = metrics
     .filter(({ host }) => host !== "container")
     .map((metric, index) => ({
@@ -66,7 +66,7 @@ function searchFor(
   { name, dimensions = [] }: MetricDeclaration,
   service: string,
   statistic: string,
-): string {
+) {
   const schema = [namePrefix, "service", ...dimensions].map((part) => `"${part}"`).join(",");
   return `SEARCH('{${schema}} MetricName="${name}" service="${service}"', '${statistic}', 60)`;
 }

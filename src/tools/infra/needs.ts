@@ -84,7 +84,7 @@ export function hasTenants({ tables }: Registry): boolean {
   return [...tables.values()].some(({ tenant }) => tenant === true);
 }
 
-function neededBus(name: string, source: string, consumed: readonly string[]): NeededBus {
+function neededBus(name: string, source: string, consumed: readonly string[]) {
   return { name, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed };
 }
 

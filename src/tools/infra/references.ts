@@ -38,10 +38,7 @@ export function danglingReferences({
 
 const conditionNamed = (name: unknown) => `the condition ${name}`;
 
-function ownReferences(item: {
-  readonly Condition?: unknown;
-  readonly DependsOn?: unknown;
-}): string[] {
+function ownReferences(item: { readonly Condition?: unknown; readonly DependsOn?: unknown }) {
   return [
     ...(item.Condition === undefined ? [] : [conditionNamed(item.Condition)]),
     ...[item.DependsOn ?? []].flat().map(String),
@@ -78,6 +75,6 @@ function referencesOf(value: unknown): string[] {
   }
 }
 
-function beforeDot(text: string): string {
+function beforeDot(text: string) {
   return text.replace(/\..*$/s, "");
 }

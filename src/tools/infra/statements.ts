@@ -6,11 +6,12 @@ import {
   type TableDeclaration,
 } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
-import { arnOf, type DataPlace } from "./data-place.ts";
+import { separator } from "../../parts/wall/tenant-prefix.ts";
+import { arnOf, type DataPlace } from "./data-parts.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
 import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
-import { attributeOf, ref, type Value, type Values } from "./template.ts";
+import { arnRef, ref, type Value, type Values } from "./template.ts";
 
 /** IAM statement, which never allows the action or resource `*`. */
 interface Statement extends Values {
@@ -33,17 +34,13 @@ export function statementsOf(
       .flatMap((duty) => grants[duty])
       .flatMap(([sid, actions, resources]) => statement(sid, actions, resources(place, queues))),
     ...tableStatements(tables, place),
-    ...statement(
-      "Log",
-      ["logs:CreateLogStream", "logs:PutLogEvents"],
-      [attributeOf(logGroup, "Arn")],
-    ),
+    ...statement("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [arnRef(logGroup)]),
   ];
   return [...new Map(statements.map((one) => [one.Sid, one])).values(), useCustomerKey];
 }
 
 /** A function reads parameters when it starts, and the key ring again when a new key appears. */
-function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
+function parameterStatements({ parameters: { overrides, keyRing } }: Needs) {
   const parameters = (...names: readonly string[]) =>
     names.map((name) => arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`));
   return [
@@ -148,7 +145,7 @@ const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
 ];
 
 /** Statements that allow access to rows. Indexes only support queries. */
-export function tableStatements(
+function tableStatements(
   tables: NeededFunction["tables"],
   place: Pick<DataPlace, "tableArn" | "indexArn">,
   prefix = "",
@@ -170,7 +167,7 @@ export function tableStatements(
 }
 
 /** Returns no statement if there are no resources. */
-export function statement(
+function statement(
   Sid: string,
   Action: readonly string[],
   Resource: readonly Value[],
@@ -185,4 +182,78 @@ const [useKey] = statement(
   ["kms:Decrypt", "kms:GenerateDataKey"],
   [ref("CustomerKeyArn")],
 );
-export const useCustomerKey = withCustomerKey(useKey as Statement); // safe cast: it has a resource
+const useCustomerKey = withCustomerKey(useKey as Statement); // safe cast: it has a resource
+
+/**
+ * Statements of the tenant role, or `undefined` if the function needs none. The role reaches only
+ * rows of the session's tenant, and in tables without tenants the other items of a transaction.
+ */
+export function tenantStatements(
+  needed: NeededFunction,
+  { isIsolated }: Needs,
+  place: DataPlace,
+): Value[] | undefined {
+  const walled = needed.tables.filter(({ table }) => table.tenant === true);
+  if (!isIsolated || walled.length === 0) return undefined;
+  return [
+    ...tableStatements(walled, place, "Tenant", [], ofTenant),
+    // Only a session for all tenants can scan.
+    ...tableStatements(walled, place, "Across", ["dynamodb:Scan"], ofEveryTenant),
+    ...commitStatements(needed, place),
+    useCustomerKey,
+  ];
+}
+
+/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires a key. */
+const ofTenant = {
+  "ForAllValues:StringLike": {
+    "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
+  },
+  Null: { "dynamodb:LeadingKeys": "false" },
+};
+const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
+
+/**
+ * A transaction uses one role for all items. `ConditionCheckItem` does not support the condition on
+ * the enclosing operation, and only transactions use it.
+ */
+function commitStatements({ duties, tables }: NeededFunction, place: DataPlace) {
+  const claimed = duties.has("claim") ? [onceTable] : [];
+  const committed = [
+    ...claimed,
+    ...(duties.has("publish") || duties.has("later") ? [outboxTable] : []),
+    ...(duties.has("keep-events") ? [keptEventsTable] : []),
+  ];
+  const inside = (operation: string) => ({
+    StringEquals: { "dynamodb:EnclosingOperation": operation },
+  });
+  const arnsOf = (...reaches: readonly string[]) =>
+    tables
+      .filter(({ table, reach }) => table.tenant !== true && reaches.includes(reach))
+      .map(({ table }) => place.tableArn(table));
+  return [
+    ...statement(
+      "ReadTogether",
+      ["dynamodb:GetItem"],
+      arnsOf("query", "check", "write"),
+      inside("TransactGetItems"),
+    ),
+    ...statement(
+      "CheckTogether",
+      ["dynamodb:ConditionCheckItem"],
+      [...arnsOf("check", "write"), ...claimed.map(place.tableArn)],
+    ),
+    ...statement(
+      "WriteTogether",
+      ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+      arnsOf("write"),
+      inside("TransactWriteItems"),
+    ),
+    ...statement(
+      "Commit",
+      ["dynamodb:PutItem"],
+      committed.map(place.tableArn),
+      inside("TransactWriteItems"),
+    ),
+  ];
+}

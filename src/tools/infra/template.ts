@@ -1,3 +1,5 @@
+import { defined } from "../../base/types/defined.ts";
+
 export type Value =
   | string
   | number
@@ -51,15 +53,12 @@ export interface Template extends Required<TemplatePart> {
 }
 
 /** Omits properties that are `undefined`. */
-export function resource(
+export const resource = (
   id: string,
   Type: string,
   properties: Members,
   more: Omit<Resource, "Type" | "Properties"> = {},
-): TemplatePart {
-  const given = Object.entries(properties).filter(([, value]) => value !== undefined);
-  return { Resources: { [id]: { Type, ...more, Properties: Object.fromEntries(given) } } };
-}
+): TemplatePart => ({ Resources: { [id]: { Type, ...more, Properties: defined(properties) } } });
 
 export const output = (id: string, Description: string, Value: Value): TemplatePart => ({
   Outputs: { [id]: { Description, Value } },
@@ -68,6 +67,7 @@ export const ref = (id: string): Value => ({ Ref: id });
 export const attributeOf = (id: string, attribute: string): Value => ({
   "Fn::GetAtt": [id, attribute],
 });
+export const arnRef = (id: string) => attributeOf(id, "Arn");
 /** Replaces `${Name}` by a parameter's value or one of `values`. */
 export const substituted = (text: string, values?: Values): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
