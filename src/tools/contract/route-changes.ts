@@ -6,7 +6,7 @@ import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** The key omits parameter names, which clients do not see. */
+/** Clients do not see the names of parameters. */
 export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
@@ -45,7 +45,7 @@ function accessFacts(
   ];
 }
 
-/** Number of request headers that can carry a key. */
+/** How many request headers can carry a key. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -84,13 +84,8 @@ function inputChanges(before: LockedRoute, after: LockedRoute, where: string): r
   return schemaChanges("input", renamed, is, (path) => `${where} ${inputPlace(path, after)}`);
 }
 
-function withNames(
-  input: SchemaNode,
-  names: readonly string[],
-  others: readonly string[],
-): SchemaNode {
-  // Safe cast: members stay `unknown`.
-  const { properties, required, ...rest } = Object(input) as JsonSchema;
+function withNames(input: SchemaNode, names: readonly string[], others: readonly string[]) {
+  const { properties, required, ...rest }: JsonSchema = Object(input);
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
   const renamed = Object.entries(Object(properties)).map(([name, part]) => [called(name), part]);

@@ -1,14 +1,22 @@
 import { canonical } from "../../app/openapi/canonical.ts";
 import { decodePointer } from "../../app/openapi/schema.ts";
-import { knownKeywords, ruleOf } from "./keyword-rules.ts";
-import { allTypes, partOf, shapesOfTypes, valueShape } from "./keyword-shapes.ts";
 import {
+  allTypes,
+  knownKeywords,
+  partOf,
+  ruleOf,
+  shapesOfTypes,
+  valueShape,
+} from "./keyword-shapes.ts";
+import {
+  type Answer,
   allOf,
   isHigher,
   isLower,
   isRefusal,
   itemOf,
   type Located,
+  matches,
   noTags,
   type ObjectShape,
   propertyOf,
@@ -23,7 +31,6 @@ import {
   unsureKeyword,
   type ValueShape,
 } from "./shape.ts";
-import { type Answer, matches } from "./shape-value.ts";
 
 /** The schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}

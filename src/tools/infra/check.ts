@@ -11,7 +11,7 @@ import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { logicalId, type Members, own } from "./template.ts";
 
-export interface Entry {
+interface Entry {
   readonly name: string;
   readonly exports: Members;
 }
@@ -39,11 +39,11 @@ function dataMistakes(needs: Needs, template: ComparedTemplate) {
     needs.bus && messageIds.bus,
     needs.events && messageIds.events.queue,
     needs.jobs && messageIds.jobs.queue,
-  ].filter((id) => id !== undefined);
+  ];
   return [
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),
     ...ids
-      .filter((id) => !Object.hasOwn(template.Resources, id))
+      .filter((id) => id !== undefined && !Object.hasOwn(template.Resources, id))
       .map((id) => `the server needs ${id}, and the template has none`),
   ];
 }
@@ -75,14 +75,9 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate) {
   ];
 }
 
-interface TemplateFunction {
-  readonly id: string;
-  readonly module: string;
-  readonly name: string;
-  readonly variables: readonly string[];
-}
+type TemplateFunction = ReturnType<typeof functionsIn>[number];
 
-function functionsIn(template: ComparedTemplate): TemplateFunction[] {
+function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
@@ -136,21 +131,16 @@ function entryMistakes(
   if (called.length === 0) return [`the template has no function whose handler is in ${module}`];
   return called.flatMap(({ id, name }) => {
     const exported = own(exports, name);
-    if (typeof exported !== "function") {
-      return [
-        `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`,
-      ];
-    }
+    if (typeof exported !== "function")
+      return `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`;
     const [is, wanted] = [markOf(exported), expected.get(name)];
     // An unmarked export may wrap a keelson function, or belong to the application.
     if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
-    return [
-      `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
-    ];
+    return `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`;
   });
 }
 
-/** Ignores other exports: a bundle may also export whatever its parts share. */
+/** A bundle may also export what its parts share. */
 function markedIn(exports: Entry["exports"]) {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],

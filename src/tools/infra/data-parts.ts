@@ -96,9 +96,7 @@ function rulePart({ rule: { name, pattern, targetId } }: NeededBus) {
   });
 }
 
-type Allowed = (id: string) => Value;
-
-function queueParts(wanted: NeededQueue, ...allowed: readonly Allowed[]) {
+function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
   const { name, deadName, isOrdered, maxReceives, variable, visibilitySeconds } = wanted;
   const { queue, dead } = messageIds[wanted.kind];
   const common = {
@@ -118,18 +116,17 @@ function queueParts(wanted: NeededQueue, ...allowed: readonly Allowed[]) {
       ...common,
       MessageRetentionPeriod: 1_209_600, // 14 days, the longest that SQS allows, in seconds
     }),
-    policyPart(queue, allowed),
-    policyPart(dead, allowed),
+    ...[queue, dead].map((id) => policyPart(id, allowed?.(id))),
     output(`${queue}Url`, variable, ref(queue)),
     output(`${queue}Arn`, `The ARN of ${variable}`, arnRef(queue)),
   ];
 }
 
 /** Denies access without TLS. Roles grant access in this account; other accounts have none. */
-function policyPart(id: string, allowed: readonly Allowed[]) {
+function policyPart(id: string, allowed: Value | undefined) {
   return resource(`${id}Policy`, "AWS::SQS::QueuePolicy", {
     Queues: [ref(id)],
-    PolicyDocument: policyDocument(...allowed.map((statement) => statement(id)), {
+    PolicyDocument: policyDocument(...(allowed ? [allowed] : []), {
       Effect: "Deny",
       Principal: "*",
       Action: "sqs:*",
@@ -149,27 +146,15 @@ function fromRule(id: string) {
   };
 }
 
-/** References to tables, bus and queues in this stack or another one. */
-export interface DataPlace {
-  readonly tableName: (table: NeededTable) => Value;
-  readonly tableArn: (table: Pick<NeededTable, "name">) => Value;
-  readonly indexArn: (table: Pick<NeededTable, "name">, index: string) => Value;
-  readonly streamArn: Value;
-  readonly busName: Value;
-  readonly busArn: Value;
-  readonly queueUrl: (queue: NeededQueue) => Value;
-  readonly queueArn: (queue: NeededQueue) => Value;
-  readonly deadQueueName: (queue: NeededQueue) => Value;
-  readonly deadQueueArn: (queue: NeededQueue) => Value;
-  readonly part: TemplatePart;
-}
-
 /** ARN in this account and region. `resource` may contain placeholders of `Fn::Sub`. */
 export function arnOf(service: string, resource: string): Value {
   return substituted(
     `arn:\${AWS::Partition}:${service}:\${AWS::Region}:\${AWS::AccountId}:${resource}`,
   );
 }
+
+/** References to tables, bus and queues in this stack or another one. */
+export type DataPlace = ReturnType<typeof dataElsewhere>;
 
 export const ownData: DataPlace = {
   tableName: ({ name }) => ref(tableId(name)),
@@ -185,25 +170,28 @@ export const ownData: DataPlace = {
   part: {},
 };
 
-export function dataElsewhere({ tables, bus }: Needs): DataPlace {
+export function dataElsewhere({ tables, bus }: Needs) {
   const physical = new Map(tables.map(({ name, tableName }) => [name, tableName]));
-  const table = (name: string) => `table/${physical.get(name)}`;
+  const tableArn = ({ name }: Named, more = "") =>
+    arnOf("dynamodb", `table/${physical.get(name)}${more}`);
   const busName = bus?.name ?? "";
   return {
-    tableName: ({ tableName }) => substituted(tableName),
-    tableArn: ({ name }) => arnOf("dynamodb", table(name)),
-    indexArn: ({ name }, index) => arnOf("dynamodb", `${table(name)}/index/${index}`),
+    tableName: ({ tableName }: NeededTable) => substituted(tableName),
+    tableArn: (table: Named) => tableArn(table),
+    indexArn: (table: Named, index: string) => tableArn(table, `/index/${index}`),
     streamArn: ref("OutboxTableStreamArn"),
     busName: substituted(busName),
     busArn: arnOf("events", `event-bus/${busName}`),
-    queueUrl: ({ name }) =>
+    queueUrl: ({ name }: NeededQueue) =>
       substituted(`https://sqs.\${AWS::Region}.\${AWS::URLSuffix}/\${AWS::AccountId}/${name}`),
-    queueArn: ({ name }) => arnOf("sqs", name),
-    deadQueueName: ({ deadName }) => substituted(deadName),
-    deadQueueArn: ({ deadName }) => arnOf("sqs", deadName),
+    queueArn: ({ name }: NeededQueue) => arnOf("sqs", name),
+    deadQueueName: ({ deadName }: NeededQueue) => substituted(deadName),
+    deadQueueArn: ({ deadName }: NeededQueue) => arnOf("sqs", deadName),
     part: bus === undefined ? {} : streamParameter,
   };
 }
+
+type Named = Pick<NeededTable, "name">;
 
 /** The ARN of a stream cannot be derived from a name, so it is a parameter. */
 const streamParameter: TemplatePart = {

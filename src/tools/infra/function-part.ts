@@ -9,7 +9,6 @@ import {
   logicalId,
   output,
   policyDocument,
-  type Resource,
   ref,
   resource,
   substituted,
@@ -39,11 +38,7 @@ export function functionParts(
     logGroupPart(logGroup, `/aws/lambda/${namePrefix}-${name}`),
     rolePart(
       role,
-      {
-        Effect: "Allow",
-        Principal: { Service: "lambda.amazonaws.com" },
-        Action: "sts:AssumeRole",
-      },
+      { Effect: "Allow", Principal: { Service: "lambda.amazonaws.com" }, Action: "sts:AssumeRole" },
       name,
       statementsOf(needed, needs, place, logGroup),
     ),
@@ -78,11 +73,7 @@ export function functionParts(
   ];
 }
 
-export function logGroupPart(
-  id: string,
-  name: string,
-  more?: Pick<Resource, "Condition">,
-): TemplatePart {
+export function logGroupPart(id: string, name: string, more?: { readonly Condition: string }) {
   const properties = { LogGroupName: substituted(name), RetentionInDays: ref("LogRetentionDays") };
   return resource(id, "AWS::Logs::LogGroup", properties, more);
 }
@@ -107,12 +98,7 @@ function assumedBy(role: string) {
   };
 }
 
-export function permissionPart(
-  name: string,
-  caller: string,
-  service: string,
-  SourceArn: Value,
-): TemplatePart {
+export function permissionPart(name: string, caller: string, service: string, SourceArn: Value) {
   const { id, lambda } = functionIds(name);
   return resource(`${id}LambdaPermission${caller}`, "AWS::Lambda::Permission", {
     FunctionName: arnRef(lambda),

@@ -1,10 +1,9 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { alarmParts } from "./alarm-parts.ts";
 import { dataElsewhere, messageParts, ownData, tableParts } from "./data-parts.ts";
 import { type Extension, environmentWith, extended } from "./extension.ts";
 import { authSecretParts, environmentOf, functionParts } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
-import { metricParts, metricVariables } from "./metric-parts.ts";
+import { alarmParts, metricParts, metricVariables } from "./metric-parts.ts";
 import { type Needs, needsOf } from "./needs.ts";
 import {
   customerKeyParts,

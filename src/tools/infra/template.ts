@@ -52,7 +52,6 @@ export interface Template extends Required<TemplatePart> {
   readonly Description: string;
 }
 
-/** Omits properties that are `undefined`. */
 export const resource = (
   id: string,
   Type: string,
@@ -84,9 +83,7 @@ export const policyDocument = (...Statement: readonly Value[]): Value => ({
   Statement,
 });
 
-/**
- * Merges parts, which may repeat identical entries. @throws Error if two have the same resource.
- */
+/** Parts may repeat identical entries. @throws Error if two have the same resource. */
 export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
   const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
   if (twice !== undefined)
@@ -124,6 +121,10 @@ function written(value: unknown, newline: string): string {
 /** `upload-parts` and `Table` become `UploadPartsTable`. */
 export function logicalId(name: string, suffix = ""): string {
   return `${name.replaceAll(/(?:^|-+)(.?)/g, (_whole, letter: string) => letter.toUpperCase())}${suffix}`;
+}
+
+export function mappedMembers(value: object, change: (member: unknown) => unknown): Members {
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, change(member)]));
 }
 
 export function own<Item>(items: Readonly<Record<string, Item>>, id: string): Item | undefined {

@@ -132,17 +132,15 @@ function routeParts({ name, routes }: NeededFunction) {
   ];
 }
 
-/** Returns the logical ID that osls uses: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
+/** As in osls: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
 function routeId(route: string) {
   if (route === "$default") return `${apiId}RouteDefault`;
-  const parts = route.split("/").map((part) =>
-    part
-      .toLowerCase()
-      .replaceAll("-", "Dash")
-      .replaceAll(/\{(.*)\}/g, "$1Var")
-      .replaceAll(/[^0-9A-Za-z]/g, ""),
-  );
-  return `${apiId}Route${parts.map((part) => logicalId(part)).join("")}`;
+  const parts = route
+    .toLowerCase()
+    .replaceAll("-", "Dash")
+    .replaceAll(/\{([^/]*)\}/g, "$1Var")
+    .split("/");
+  return `${apiId}Route${parts.map((part) => logicalId(part.replaceAll(/[^0-9A-Za-z]/g, ""))).join("")}`;
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   formerParameters,
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
-import type { NeededParameters } from "../../infra/needs.ts";
+import type { Needs } from "../../infra/needs.ts";
 import { createKeyRing } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
@@ -17,7 +17,7 @@ export function parameterChecks(
   place: Place,
   reader: ParameterReader,
   { registry, environment }: DeclaredServer,
-  { overrides, keyRing }: NeededParameters,
+  { overrides, keyRing }: Needs["parameters"],
 ): Check[] {
   const { call } = place;
   const checks: Check[] = [];
