@@ -11,9 +11,8 @@ import {
   tablesWithTimeToLive,
   updateTimeToLive,
 } from "./time-to-live.ts";
-import { transactGet } from "./transact-get.ts";
-import { transactWrite } from "./transact-write.ts";
 import { dropOldTokens } from "./transaction-token.ts";
+import { transactGet, transactWrite } from "./transactions.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const pauseMs = 10_000;

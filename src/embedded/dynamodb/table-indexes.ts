@@ -10,13 +10,13 @@ import {
   type TableIndex,
 } from "../service/dynalite.ts";
 import {
+  asStructure,
   dynamoDbError,
   existingTable,
   missingMember,
   validationError,
 } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
-import { asStructure } from "./transaction-items.ts";
 
 /** Whether an `UpdateTable` changes indexes, which dynalite accepts but does not apply. */
 export function changesIndexes(input: Input): boolean {

@@ -6,13 +6,13 @@ import {
   type Store,
 } from "../service/dynalite.ts";
 import {
+  asStructure,
   existingTable,
   invalidMember,
   missingMember,
   validationError,
 } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
-import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";

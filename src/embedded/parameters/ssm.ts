@@ -4,8 +4,13 @@ import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
 import { detected, validationError } from "../service/operation.ts";
 import { type Input, operationOf, ServiceError, textReader } from "../service/service.ts";
-import { checkName, isUnder } from "./parameter-names.ts";
-import { openParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
+import {
+  checkName,
+  isUnder,
+  openParameterStore,
+  type ParameterType,
+  type StoredParameter,
+} from "./parameter-store.ts";
 
 const types: readonly unknown[] = [
   "String",

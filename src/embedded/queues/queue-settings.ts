@@ -6,7 +6,7 @@ export type QueueAttributes = Readonly<Record<string, string>>;
 
 export type QueueSettings = ReturnType<typeof settingsOf>;
 
-export interface RedrivePolicy {
+interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
@@ -22,7 +22,7 @@ interface AttributeRule {
   readonly otherwise?: string;
 }
 
-/** Attributes that a queue accepts. The entries after `RedrivePolicy` have no effect. */
+/** The entries after `RedrivePolicy` have no effect. */
 const rules: Readonly<Record<string, AttributeRule>> = {
   DelaySeconds: { range: [0, 900], otherwise: "0" },
   MaximumMessageSize: { range: [1024, longestMessageBytes], otherwise: `${longestMessageBytes}` },
@@ -78,7 +78,7 @@ export function isSettable(name: string): boolean {
   return Object.hasOwn(rules, name);
 }
 
-export function unknownAttribute(name: string): SqsError {
+export function unknownAttribute(name: string) {
   return new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
 }
 
@@ -106,15 +106,14 @@ function redrivePolicy(text: string) {
   const { deadLetterTargetArn, maxReceiveCount } = isRecord(policy) ? policy : {};
   const count = Number(maxReceiveCount);
   if (
-    typeof deadLetterTargetArn !== "string" ||
-    !Number.isInteger(count) ||
-    count < 1 ||
-    count > 1000
-  ) {
-    const reason = "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.";
-    throw invalidParameter("RedrivePolicy", text, reason);
-  }
-  return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
+    typeof deadLetterTargetArn === "string" &&
+    Number.isInteger(count) &&
+    count >= 1 &&
+    count <= 1000
+  )
+    return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
+  const reason = "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.";
+  throw invalidParameter("RedrivePolicy", text, reason);
 }
 
 function invalidAttribute(name: string, value: string, reason: string) {

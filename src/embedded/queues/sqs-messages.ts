@@ -3,8 +3,8 @@ import type { CallContext, Input } from "../service/service.ts";
 import { moveDeadLetters } from "./dead-letters.ts";
 import {
   chooseAttributes,
+  chosen,
   digestOfAttributes,
-  nonEmpty,
   readMessageAttributes,
   sizeOfAttributes,
 } from "./message-attributes.ts";
@@ -173,7 +173,7 @@ function shown(
   wantedAttributes: readonly string[],
   wantedSystem: readonly string[],
 ) {
-  const chosen = chooseAttributes(attributes, wantedAttributes);
+  const own = chooseAttributes(attributes, wantedAttributes);
   const system = {
     SenderId: embeddedAccount,
     SentTimestamp: String(message.sentAt),
@@ -184,18 +184,14 @@ function shown(
     SequenceNumber: deduplicationId === undefined ? undefined : sequenceNumber(message.sequence),
     DeadLetterQueueSourceArn: message.deadLetterSource,
   };
-  const chosenSystem = Object.entries(system).filter(
-    ([name, value]) =>
-      value !== undefined && (wantedSystem.includes("All") || wantedSystem.includes(name)),
-  );
   return {
     MessageId: id,
     ReceiptHandle: receipt,
     Body: body,
     MD5OfBody: digest("md5", body),
-    MessageAttributes: chosen,
-    MD5OfMessageAttributes: chosen && digestOfAttributes(chosen),
-    Attributes: nonEmpty(chosenSystem),
+    MessageAttributes: own,
+    MD5OfMessageAttributes: own && digestOfAttributes(own),
+    Attributes: chosen(system, wantedSystem),
   };
 }
 

@@ -8,7 +8,7 @@ import {
 } from "../service/service.ts";
 import { deadLetterOperations } from "./dead-letters.ts";
 import { createLongPolls, endPollsOperation } from "./long-polls.ts";
-import { nonEmpty } from "./message-attributes.ts";
+import { chosen } from "./message-attributes.ts";
 import {
   checkQueueAttributes,
   effectiveAttributes,
@@ -38,8 +38,8 @@ const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;
 export type Sqs = ReturnType<typeof openSqs>;
 
 /**
- * Opens an SQS service. A long poll starts at the time of its call, which a test may shift, and
- * measures its wait by the system clock. @throws Error if the file is corrupt.
+ * A long poll starts at the time of its call, which a test may shift, and measures its wait by the
+ * system clock. @throws Error if the file is corrupt.
  */
 export function openSqs({
   path,
@@ -105,12 +105,10 @@ const operations: Operations<SqsScope> = {
       CreatedTimestamp: String(Math.floor(queue.createdAt / 1000)),
       LastModifiedTimestamp: String(Math.floor(queue.modifiedAt / 1000)),
     };
-    const unknown = wanted.find(
-      (name) => name !== "All" && !isSettable(name) && !Object.hasOwn(all, name),
-    );
+    const known = { ...all, All: "" };
+    const unknown = wanted.find((name) => !isSettable(name) && !Object.hasOwn(known, name));
     if (unknown !== undefined) throw unknownAttribute(unknown);
-    const isWanted = (name: string) => wanted.includes("All") || wanted.includes(name);
-    return { Attributes: nonEmpty(Object.entries(all).filter(([name]) => isWanted(name))) };
+    return { Attributes: chosen(all, wanted) };
   },
   SetQueueAttributes(scope, input, { nowMs }) {
     const queue = queueOf(scope, input);

@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import { isWatched, type Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
-import { type Attachment, attach } from "./attach.ts";
+import { type Attachment, attach } from "./attachments.ts";
 import {
   leaveStackChild,
   releaseStackChild,
