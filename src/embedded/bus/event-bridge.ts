@@ -17,13 +17,14 @@ import {
   openEventBusStore,
   optionalText,
   type Rule,
+  type RuleName,
   type RuleTarget,
   ruleIn,
   text,
   withPrefix,
 } from "./event-bus-store.ts";
 import { fieldOf } from "./event-pattern.ts";
-import { type BusEvent, type RefusedEntry, readEntries, refused } from "./put-events.ts";
+import { type BusEvent, readEntries, refused } from "./put-events.ts";
 
 const busName = /^[\w.-]{1,256}$/;
 const ruleName = /^[\w.-]{1,64}$/;
@@ -33,20 +34,18 @@ const inputPath = /^\$(\.[\w-]+)*$/;
 export type EventBridge = ReturnType<typeof openEventBridge>;
 
 /**
- * Opens an EventBridge service. PutEvents returns after the delivery to all targets and passes each
- * failed delivery to `reportFault`. @throws Error if the file is corrupt.
+ * PutEvents returns after the delivery to all targets and passes each failed delivery to
+ * `reportFault`. @throws Error if the file is corrupt.
  */
 export function openEventBridge({
   path,
   region = "us-east-1",
   reportFault = () => {},
-  ...given
-}: Pick<EventBridgeScope, "sqs"> &
-  Partial<Pick<EventBridgeScope, "region" | "reportFault">> & {
-    readonly path?: string | undefined;
-  }) {
+  sqs,
+}: Partial<EventBridgeScope> &
+  Pick<EventBridgeScope, "sqs"> & { readonly path?: string | undefined }) {
   const store = openEventBusStore(path);
-  const scope: EventBridgeScope = { ...given, store, region, reportFault };
+  const scope: EventBridgeScope = { sqs, store, region, reportFault };
   return {
     targetPrefix: "AWSEvents.",
     async call(name, input, context) {
@@ -66,7 +65,7 @@ const operations: Operations<EventBridgeScope> = {
     if (scope.store.bus(name) !== undefined)
       throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
     scope.store.putBus({ name, createdAt: nowMs, description });
-    return { EventBusArn: busArn(scope, name), Description: description };
+    return { EventBusArn: arnOf(scope, `event-bus/${name}`), Description: description };
   },
   DescribeEventBus: (scope, input) => shownBus(scope, busIn(scope, input, "Name")),
   DeleteEventBus({ store }, input) {
@@ -123,15 +122,11 @@ const operations: Operations<EventBridgeScope> = {
     const targets = new Map(rule.targets.map((target) => [target.id, target]));
     const FailedEntries: object[] = [];
     for (const target of listIn(input, "Targets").map(readTarget)) {
-      if (target.arn.endsWith(".fifo") && target.messageGroupId === undefined) {
-        FailedEntries.push({
-          TargetId: target.id,
-          ErrorCode: "ValidationException",
-          ErrorMessage: `Parameter(s) SqsParameters must be specified for target: ${target.id}.`,
-        });
-      } else {
-        targets.set(target.id, target);
-      }
+      const { id: TargetId } = target;
+      const problem = `Parameter(s) SqsParameters must be specified for target: ${TargetId}.`;
+      if (target.arn.endsWith(".fifo") && target.messageGroupId === undefined)
+        FailedEntries.push({ TargetId, ...refused("ValidationException", problem) });
+      else targets.set(TargetId, target);
     }
     scope.store.putRule({ ...rule, targets: [...targets.values()] });
     return { FailedEntryCount: FailedEntries.length, FailedEntries };
@@ -144,12 +139,9 @@ const operations: Operations<EventBridgeScope> = {
   },
   async PutEvents(scope, input, context) {
     const origin = { account: embeddedAccount, region: scope.region, nowMs: context.nowMs };
-    const Entries: (RefusedEntry | { readonly EventId: string })[] = [];
-    for (const entry of readEntries(input["Entries"], origin)) {
-      Entries.push(
-        "event" in entry ? await route(scope, nameOf(entry.bus), entry.event, context) : entry,
-      );
-    }
+    const Entries: object[] = [];
+    for (const one of readEntries(input["Entries"], origin))
+      Entries.push("event" in one ? await route(scope, nameOf(one.bus), one.event, context) : one);
     return { FailedEntryCount: Entries.filter((entry) => "ErrorCode" in entry).length, Entries };
   },
 };
@@ -159,19 +151,19 @@ async function route(
   bus: string,
   event: BusEvent,
   context: CallContext,
-): Promise<RefusedEntry | { readonly EventId: string }> {
+) {
   // AWS accepts and drops events for an unknown bus. A refusal shows the wrong name.
   if (store.bus(bus) === undefined)
     return refused("ResourceNotFoundException", `Event bus ${bus} does not exist.`);
   for (const { enabled, fits, targets } of store.rules(bus)) {
     if (!enabled || !fits(event)) continue;
     for (const target of targets) {
-      const sent = sqs.call("SendMessage", messageOf(target, event, context), context);
-      await sent.catch((cause: unknown) =>
-        reportFault(
-          new Error(`An event of the bus ${bus} did not get into ${target.arn}`, { cause }),
-        ),
-      );
+      try {
+        await sqs.call("SendMessage", messageOf(target, event, context), context);
+      } catch (cause) {
+        const problem = `An event of the bus ${bus} did not get into ${target.arn}`;
+        reportFault(new Error(problem, { cause }));
+      }
     }
   }
   return { EventId: event.id };
@@ -190,11 +182,7 @@ function messageOf(
   };
 }
 
-function busArn(scope: EventBridgeScope, name: string) {
-  return arnOf(scope, `event-bus/${name}`);
-}
-
-function ruleArn(scope: EventBridgeScope, { bus, name }: Pick<Rule, "bus" | "name">) {
+function ruleArn(scope: EventBridgeScope, { bus, name }: RuleName) {
   return arnOf(scope, `rule/${bus === "default" ? "" : `${bus}/`}${name}`);
 }
 
@@ -205,7 +193,7 @@ function arnOf({ region }: EventBridgeScope, resource: string) {
 function shownBus(scope: EventBridgeScope, { name, createdAt, description }: EventBus) {
   return {
     Name: name,
-    Arn: busArn(scope, name),
+    Arn: arnOf(scope, `event-bus/${name}`),
     CreationTime: createdAt / 1000,
     Description: description,
   };
@@ -244,12 +232,8 @@ function readTarget(target: unknown): RuleTarget {
     );
   if (path !== undefined && !inputPath.test(path))
     throw validationError(`Invalid InputPath for target ${id.slice(0, 64)}.`);
-  return {
-    id,
-    arn,
-    messageGroupId: typeof messageGroupId === "string" ? messageGroupId : undefined,
-    inputPath: path,
-  };
+  const group = typeof messageGroupId === "string" ? messageGroupId : undefined;
+  return { id, arn, messageGroupId: group, inputPath: path };
 }
 
 function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget) {

@@ -12,14 +12,14 @@ export interface RuleTarget {
   readonly inputPath?: string | undefined;
 }
 
-interface StoredRule {
-  readonly bus: string;
-  readonly name: string;
+interface StoredRule extends RuleName {
   readonly pattern: string;
   readonly enabled: boolean;
   readonly description?: string | undefined;
   readonly targets: readonly RuleTarget[];
 }
+
+export type RuleName = Readonly<Record<"bus" | "name", string>>;
 
 export interface Rule extends StoredRule {
   readonly fits: EventPattern;
@@ -36,7 +36,7 @@ export type EventBusStore = ReturnType<typeof openEventBusStore>;
 
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
-/** Opens a store in which the bus `default` always exists. @throws Error if the file is corrupt. */
+/** The bus `default` always exists. @throws Error if the file is corrupt. */
 export function openEventBusStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
@@ -54,11 +54,11 @@ export function openEventBusStore(path?: string) {
     buses: () => [...buses.values()].sort(byName),
     putBus(bus: EventBus) {
       buses.set(bus.name, bus);
-      journal.put(busKey(bus.name), { bus });
+      journal.put(`bus/${bus.name}`, { bus });
     },
     deleteBus(name: string) {
       buses.delete(name);
-      journal.delete(busKey(name));
+      journal.delete(`bus/${name}`);
     },
     rule: (bus: string, name: string) => rules.get(ruleKey({ bus, name })),
     rules: (bus: string) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
@@ -76,11 +76,7 @@ export function openEventBusStore(path?: string) {
   };
 }
 
-function busKey(name: string) {
-  return `bus/${name}`;
-}
-
-function ruleKey({ bus, name }: Pick<StoredRule, "bus" | "name">) {
+function ruleKey({ bus, name }: RuleName) {
   return `rule/${bus}/${name}`;
 }
 

@@ -20,7 +20,7 @@ const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/** Opens dynalite with atomic writes, transactions, time to live and the item on a failed condition. */
+/** Adds to dynalite atomic writes, transactions, time to live and the item on a failed condition. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
@@ -101,8 +101,8 @@ async function writeAtomically(dynalite: Dynalite, operation: string, prepared: 
   return answer;
 }
 
-/** Creates a sweep of expired items and tokens that locks one page of one table at a time. */
-function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
+/** Sweeps expired items and tokens, and locks for one page of one table at a time. */
+function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock) {
   const starts = new Map<string, Item>();
   let tokenCursor = "";
   let dueAtMs = 0;

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
 import { dynamoDbError } from "../service/operation.ts";
-import type { Input } from "../service/service.ts";
 
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
@@ -17,7 +16,7 @@ interface StoredToken {
   readonly at: number;
 }
 
-/** Hashes a token and the items of its transaction; the order of members has no effect. */
+/** The order of members has no effect. */
 export function transactionToken(token: string, items: unknown): TransactionToken {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
@@ -67,13 +66,9 @@ function sha256(text: string) {
 }
 
 function canonical(value: unknown) {
-  const inOrder = (members: Input) =>
-    Object.fromEntries(
-      Object.keys(members)
-        .sort()
-        .map((name) => [name, members[name]]),
-    );
   return JSON.stringify(value, (_name, member: unknown) =>
-    isRecord(member) ? inOrder(member) : member,
+    isRecord(member)
+      ? Object.fromEntries(Object.entries(member).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : member,
   );
 }

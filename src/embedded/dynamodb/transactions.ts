@@ -81,10 +81,7 @@ export async function transactWrite(
   });
 }
 
-function requestToken({
-  ClientRequestToken: value,
-  TransactItems: items,
-}: Input): TransactionToken | undefined {
+function requestToken({ ClientRequestToken: value, TransactItems: items }: Input) {
   if (value === undefined || value === null) return undefined;
   const token = String(value);
   const refuse = (constraint: string) =>
@@ -118,15 +115,13 @@ function prepareMember(
   operation: ItemOperation["operation"],
   request: Input,
   path: string,
-): ItemOperation {
+) {
   try {
     return prepareOperation(dynalite, operation, request);
   } catch (error) {
     const { type, message } = error as ServiceError; // prepareOperation only throws ServiceError
-    throw new ServiceError(
-      type,
-      message.replaceAll(/Value (null|'[^']{0,200}') at '/g, `$&${path}.`),
-    );
+    const located = message.replaceAll(/Value (null|'[^']{0,200}') at '/g, `$&${path}.`);
+    throw new ServiceError(type, located);
   }
 }
 
@@ -144,14 +139,11 @@ async function commit(
       const { store } = kind === "ConditionCheck" ? openWriteBatch(dynalite.store) : batch;
       return dynalite.run(operation, prepared, store);
     },
-    async (error, operation): Promise<CancellationReason> =>
-      isConditionFailure(error)
-        ? {
-            Code: "ConditionalCheckFailed",
-            Message: error.message,
-            ...(await itemOnFailure(dynalite, operation)),
-          }
-        : validationReason(error),
+    async (error, operation) => {
+      if (!isConditionFailure(error)) return validationReason(error);
+      const item = await itemOnFailure(dynalite, operation);
+      return { Code: "ConditionalCheckFailed", Message: error.message, ...item };
+    },
   );
   refuseLargeTransaction(batch.items().map((item) => dynalite.sizeOf(item)));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
@@ -163,12 +155,6 @@ interface CancellationReason {
   readonly Item?: object;
 }
 
-interface TransactItem {
-  readonly item: Input;
-  /** Path in error messages: `transactItems.1.member`. */
-  readonly path: string;
-}
-
 interface Operation {
   readonly table: string;
   readonly of: Addressed;
@@ -177,7 +163,8 @@ interface Operation {
 const maxItems = 100;
 const maxBytes = 4 * 1024 * 1024;
 
-function transactItems({ TransactItems: items }: Input): readonly TransactItem[] {
+/** Each with its path in error messages: `transactItems.1.member`. */
+function transactItems({ TransactItems: items }: Input) {
   const path = "transactItems";
   if (!Array.isArray(items)) throw missingMember(path);
   if (items.length < 1) throw invalidMember("[]", path, "have length greater than or equal to 1");

@@ -16,7 +16,7 @@ export interface StoredParameter {
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/** Opens a store that replaces its file with each change. @throws Error if the file is corrupt. */
+/** Replaces its file with each change. @throws Error if the file is corrupt. */
 export function openParameterStore(path?: string) {
   const stored = path === undefined ? [] : read(path);
   const parameters = new Map(stored.map((parameter) => [parameter.name, parameter]));
@@ -66,16 +66,14 @@ function replace(path: string, text: string) {
 const longestName = 1011;
 const deepest = 15;
 
-/** @throws ServiceError if a new name breaks a rule of Parameter Store. */
 export function checkName(name: string): void {
   const wrong = wrongName(name);
   if (wrong !== undefined) throw validationError(wrong);
-  if (name.split("/").length - 1 > deepest) {
+  if (name.split("/").length - 1 > deepest)
     throw new ServiceError(
       "HierarchyLevelLimitExceededException",
       `A parameter name has at most ${deepest} levels`,
     );
-  }
 }
 
 function wrongName(name: string) {

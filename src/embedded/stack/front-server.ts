@@ -14,7 +14,6 @@ import {
 /** DynamoDB's limit is 16 MB; the rest allows for data that the limit does not include. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
 /** Accepted values of `Host`. Other names indicate DNS rebinding. */
@@ -82,7 +81,7 @@ function parseInput(body: string) {
 function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {
   const hungUp = new AbortController();
   response.once("close", () => hungUp.abort());
-  const offset = String(headers[clockOffsetHeader] ?? "");
+  const offset = String(headers["x-keelson-clock-offset"] ?? "");
   const offsetMs =
     /^\d{1,13}$/.test(offset) && Number(offset) <= largestClockOffsetMs ? Number(offset) : 0;
   return {

@@ -6,10 +6,7 @@ import type { StackProcessMessage, StackProcessOptions } from "./stack-process.t
 
 const stopMs = 5000;
 
-/**
- * Starts the stack in a child process, which does not keep this process alive, and waits until the
- * stack listens or another process shares its own.
- */
+/** The child does not keep this process alive. Waits until it listens or another process shares. */
 export async function startStackChild(options: StackProcessOptions, ownRegion: string) {
   // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
@@ -17,7 +14,9 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
   const parameters = [entry, JSON.stringify(options)];
   const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain the region
   const child =
-    options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
+    options.idleMs === undefined
+      ? spawn(process.execPath, parameters, { stdio: ["ignore", "ignore", "inherit", "ipc"], env })
+      : startDetached(parameters, env);
   const told = await messageOf(child);
   if ("failure" in told) {
     await stopStackChild(child);
@@ -40,7 +39,7 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
   releaseStackChild(child);
 }
 
-/** Disconnects from a process that does not count its parent as a user. */
+/** For a process that does not count its parent as a user. */
 export function releaseStackChild(child: ChildProcess): void {
   /* v8 ignore next -- the process may have exited and disconnected in the meantime */
   if (child.connected) child.disconnect();
@@ -54,13 +53,6 @@ export async function stopStackChild(child: ChildProcess): Promise<void> {
   const killer = setTimeout(() => child.kill("SIGKILL"), stopMs);
   await once(child, "exit");
   clearTimeout(killer);
-}
-
-function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv) {
-  return spawn(process.execPath, parameters, {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-    env,
-  });
 }
 
 /**
@@ -81,16 +73,14 @@ function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv) {
 
 async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   const stopped = new AbortController();
-  const { signal } = stopped;
+  const event = (name: string) => once(child, name, { signal: stopped.signal });
   try {
     return await Promise.race([
-      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // the process sends no other messages
+      event("message").then(([told]) => told as StackProcessMessage), // the process sends no other messages
       // If the direct child is the shell, only the disconnect shows that the stack has ended.
-      Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
-        ([[code, killedBy]]) => ({
-          failure: `its process ended with ${killedBy ?? code} before it listened`,
-        }),
-      ),
+      Promise.all([event("exit"), event("disconnect")]).then(([[code, killedBy]]) => ({
+        failure: `its process ended with ${killedBy ?? code} before it listened`,
+      })),
     ]);
   } finally {
     stopped.abort();
@@ -111,7 +101,7 @@ const needed = new Set([
 export function stackVariables(
   variables: Variables,
   hasPlugAndPlay = process.versions["pnp"] !== undefined,
-): Record<string, string | undefined> {
+) {
   return Object.fromEntries(
     Object.entries(variables).filter(
       ([name]) => needed.has(name.toUpperCase()) || (hasPlugAndPlay && name === "NODE_OPTIONS"),
