@@ -65,7 +65,7 @@ export async function switchTo(
   switching: Switching,
   tenantId: string | undefined,
   before: TenantVersions,
-): Promise<boolean> {
+) {
   const { store, projection, lost, whole } = switching;
   const { name, version } = projection;
   if (effectiveVersion(before)?.version === version) {

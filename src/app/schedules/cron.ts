@@ -10,7 +10,7 @@ const fields: readonly Field[] = [
 ];
 
 /** `undefined` for a valid expression. Works without croner, which some functions never load. */
-export function cronProblem(expression: unknown): string | undefined {
+export function cronProblem(expression: unknown) {
   if (typeof expression !== "string" || expression.length > 200)
     return "it is not a text of at most 200 characters";
   const given = expression.split(" ");

@@ -27,7 +27,7 @@ export function fireTimes(cron: string, timeZone: string) {
  * Adapts an expression to {@link fireTimes}: croner follows elapsed time if the minute or hour
  * field has a step, but not for a list of all hours.
  */
-export function forCroner(cron: string): string {
+export function forCroner(cron: string) {
   const [minutes = "", hours = "", ...days] = cron.split(" ");
   const listed = numbersOf(hours, 24);
   if (listed.length === 24) return [minutes, "*", ...days].join(" ");

@@ -67,7 +67,7 @@ export function scheduleStep(
 }
 
 /** Time of the next attempt; `undefined` if none is left. */
-export function retryOf(attempts: number, nowMs: number): number | undefined {
+export function retryOf(attempts: number, nowMs: number) {
   const afterMs = retriesMs[attempts - 1];
   return afterMs === undefined ? undefined : nowMs + afterMs;
 }

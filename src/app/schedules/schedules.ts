@@ -227,7 +227,7 @@ export async function keepSchedules(
   schedules: readonly Schedule[],
   clock: Clock,
   stop: AbortSignal,
-): Promise<void> {
+) {
   // Checks at least once a minute, because another process may have left a run unfinished.
   const keep = async (schedule: Schedule) => {
     while (!stop.aborted) {

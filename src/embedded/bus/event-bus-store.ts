@@ -107,11 +107,11 @@ function notFound(message: string) {
   return eventsError("ResourceNotFoundException", message);
 }
 
-export function nameOf(nameOrArn: string): string {
+export function nameOf(nameOrArn: string) {
   return nameOrArn.slice(nameOrArn.lastIndexOf("/") + 1);
 }
 
-export function eventsError(type: string, message: string): ServiceError {
+export function eventsError(type: string, message: string) {
   return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
 }
 

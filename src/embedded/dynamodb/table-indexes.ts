@@ -19,14 +19,14 @@ import {
 import type { Input } from "../service/service.ts";
 
 /** Whether an `UpdateTable` changes indexes, which dynalite accepts but does not apply. */
-export function changesIndexes(input: Input): boolean {
+export function changesIndexes(input: Input) {
   return indexUpdates(input).some(
     (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
   );
 }
 
 /** Completes the index change before it returns. The caller holds the write lock. */
-export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
+export async function changeIndexes(dynalite: Dynalite, input: Input) {
   const updates = indexUpdates(input);
   const table = await existingTable(dynalite, input);
   if (updates.length > 1)

@@ -19,7 +19,7 @@ const prefix = "keelson-ttl~";
 /** DynamoDB keeps items that expired more than five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
-export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
+export async function updateTimeToLive(dynalite: Dynalite, input: Input) {
   const { TableName: table } = await existingTable(dynalite, input);
   const path = "timeToLiveSpecification";
   const given = asStructure(input["TimeToLiveSpecification"], path);
@@ -41,7 +41,7 @@ export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promis
   return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
 }
 
-export async function describeTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
+export async function describeTimeToLive(dynalite: Dynalite, input: Input) {
   const { TableName } = await existingTable(dynalite, input);
   const AttributeName = await timeToLiveOf(dynalite.store, TableName);
   const TimeToLiveStatus = AttributeName === undefined ? "DISABLED" : "ENABLED";

@@ -22,11 +22,7 @@ export function transactionToken(token: string, items: unknown): TransactionToke
 }
 
 /** @throws ServiceError if the token belongs to another transaction. */
-export async function isCommitted(
-  store: Store,
-  { key, payload }: TransactionToken,
-  nowMs: number,
-): Promise<boolean> {
+export async function isCommitted(store: Store, { key, payload }: TransactionToken, nowMs: number) {
   const stored = (await store.db.get(key)) as StoredToken | undefined; // only tokenRecord writes it
   if (stored === undefined || nowMs - stored.at >= validMs) return false;
   if (stored.payload === payload) return true;
@@ -42,12 +38,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
 }
 
 /** Checks `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
-export async function dropOldTokens(
-  store: Store,
-  nowMs: number,
-  limit: number,
-  cursor: string,
-): Promise<string> {
+export async function dropOldTokens(store: Store, nowMs: number, limit: number, cursor: string) {
   const old: Change[] = [];
   const range = { ...rangeOf(prefix), ...(cursor === "" ? {} : { gte: cursor }), limit };
   let last = "";

@@ -21,11 +21,7 @@ import {
 } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-export async function transactGet(
-  dynalite: Dynalite,
-  lock: ReadWriteLock,
-  input: Input,
-): Promise<object> {
+export async function transactGet(dynalite: Dynalite, lock: ReadWriteLock, input: Input) {
   const gets = transactItems(input).map(({ item, path }) => {
     const get = asStructure(item["Get"], `${path}.get`);
     const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = get;
@@ -69,7 +65,7 @@ export async function transactWrite(
   lock: ReadWriteLock,
   clock: Clock,
   input: Input,
-): Promise<object> {
+) {
   const items = transactItems(input);
   const token = requestToken(input); // hashed first, because preparing changes the input
   const operations = items.map(({ item, path }) => prepareItem(dynalite, item, path));

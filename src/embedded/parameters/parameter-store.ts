@@ -66,7 +66,7 @@ function replace(path: string, text: string) {
 const longestName = 1011;
 const deepest = 15;
 
-export function checkName(name: string): void {
+export function checkName(name: string) {
   const wrong = wrongName(name);
   if (wrong !== undefined) throw validationError(wrong);
   if (name.split("/").length - 1 > deepest)
@@ -87,7 +87,7 @@ function wrongName(name: string) {
     : undefined;
 }
 
-export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
+export function isUnder(name: string, path: string, isRecursive: boolean) {
   const qualified = name.startsWith("/") ? name : `/${name}`;
   const prefix = path.endsWith("/") ? path : `${path}/`;
   return (

@@ -11,7 +11,7 @@ export function moveDeadLetters(
   dead: readonly QueueMessage[],
   { from, to }: { readonly from: StoredQueue; readonly to: StoredQueue },
   now: number,
-): void {
+) {
   for (const message of dead) {
     // In SQS, the retention period of a moved message restarts in a FIFO queue only.
     const sentAt = to.settings.fifo ? now : message.sentAt;

@@ -32,7 +32,7 @@ export function createLongPolls() {
 export const endPollsOperation = "KeelsonEndPolls";
 
 /** Ends the long polls of a queue, so that a stopping process receives no message. Never fails. */
-export async function endPolls(queueUrl: string): Promise<void> {
+export async function endPolls(queueUrl: string) {
   const headers = {
     "x-amz-target": `AmazonSQS.${endPollsOperation}`,
     "content-type": "application/x-amz-json-1.0",

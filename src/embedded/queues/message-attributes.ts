@@ -27,7 +27,7 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
   return nonEmpty(entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]));
 }
 
-export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
+export function sizeOfAttributes(attributes: MessageAttributes = {}) {
   return Object.entries(attributes).reduce(
     (sum, [name, one]) => sum + Buffer.byteLength(name + one.DataType) + bytesOf(one).length,
     0,
@@ -66,7 +66,7 @@ function nonEmpty<Value>(
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-export function digestOfAttributes(attributes: MessageAttributes): string {
+export function digestOfAttributes(attributes: MessageAttributes) {
   const hash = createHash("md5");
   const add = (bytes: Uint8Array) => {
     const length = Buffer.alloc(4);

@@ -74,7 +74,7 @@ export function settingsOf(attributes: QueueAttributes) {
   };
 }
 
-export function isSettable(name: string): boolean {
+export function isSettable(name: string) {
   return Object.hasOwn(rules, name);
 }
 

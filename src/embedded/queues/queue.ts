@@ -205,7 +205,7 @@ function rememberSends(stored: readonly RememberedSend[], record: Recorder<Remem
   };
 }
 
-export function isReceipt(text: string): boolean {
+export function isReceipt(text: string) {
   const [messageId, secret, ...more] = partsOf(text);
   return !!messageId && !!secret && more.length === 0 && receiptOf(messageId, secret) === text;
 }

@@ -32,14 +32,14 @@ export class SqsError extends ServiceError {
   }
 }
 
-export function invalidParameter(name: string, value: unknown, reason: string): SqsError {
+export function invalidParameter(name: string, value: unknown, reason: string) {
   return new SqsError(
     "InvalidParameterValue",
     `Value ${String(value).slice(0, 200)} for parameter ${name} is invalid. Reason: ${reason}`,
   );
 }
 
-export function missingParameter(member: string): SqsError {
+export function missingParameter(member: string) {
   return new SqsError("MissingParameter", `The request must contain the parameter ${member}.`);
 }
 

@@ -50,11 +50,7 @@ export const sendMessage: EntryOperation = (
   };
 };
 
-export async function receiveMessage(
-  scope: SqsScope,
-  input: Input,
-  context: CallContext,
-): Promise<object> {
+export async function receiveMessage(scope: SqsScope, input: Input, context: CallContext) {
   const max = optionalWhole(input, "MaxNumberOfMessages", 1, 10) ?? 1;
   const visibilitySeconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
   const waitSeconds =

@@ -14,12 +14,12 @@ export interface SqsScope {
   readonly closing: AbortSignal;
 }
 
-export function queueOf({ store }: SqsScope, input: Input): StoredQueue {
+export function queueOf({ store }: SqsScope, input: Input) {
   const url = requiredText(input, "QueueUrl");
   return existing(store.get(url.slice(url.lastIndexOf("/") + 1)));
 }
 
-export function existing(queue: StoredQueue | undefined): StoredQueue {
+export function existing(queue: StoredQueue | undefined) {
   if (queue === undefined)
     throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
   return queue;
@@ -31,15 +31,15 @@ export function queueByArn({ store }: SqsScope, arn: string): StoredQueue | unde
     : undefined;
 }
 
-export function arnOf({ region }: SqsScope, { name }: StoredQueue): string {
+export function arnOf({ region }: SqsScope, { name }: StoredQueue) {
   return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
 }
 
-export function urlOf({ endpoint }: CallContext, { name }: StoredQueue): string {
+export function urlOf({ endpoint }: CallContext, { name }: StoredQueue) {
   return `${endpoint}/${embeddedAccount}/${name}`;
 }
 
-export function expire({ messages, settings }: StoredQueue, now: number): void {
+export function expire({ messages, settings }: StoredQueue, now: number) {
   messages.remove(({ sentAt }) => sentAt + settings.retentionMs <= now);
 }
 
@@ -96,7 +96,7 @@ function batchEntries({ Entries: entries }: Input): readonly Input[] {
 }
 
 /** Runs all entries of a batch; a failed entry does not affect the others. */
-export function answerBatch(entries: readonly Input[], run: (entry: Input) => object): object {
+export function answerBatch(entries: readonly Input[], run: (entry: Input) => object) {
   const Successful: object[] = [];
   const Failed: object[] = [];
   for (const entry of entries) {

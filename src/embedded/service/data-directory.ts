@@ -35,7 +35,7 @@ interface SharedHolder {
  * one. @throws Error if it or a file in it belongs to another user, or if others can read it and it
  * holds files, but none of keelson's.
  */
-export function createDataDirectory(directory: string): void {
+export function createDataDirectory(directory: string) {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   closeToOthers(directory);
   try {
@@ -113,13 +113,13 @@ function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHo
 }
 
 /** Replaces the file atomically, because other processes read it at any time. */
-export function writeHolder(directory: string, holder: DirectoryHolder): void {
+export function writeHolder(directory: string, holder: DirectoryHolder) {
   const draft = join(directory, `holder.json.${process.pid}`);
   writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });
   renameSync(draft, join(directory, "holder.json"));
 }
 
-export function isAlive(pid: number): boolean {
+export function isAlive(pid: number) {
   try {
     return process.kill(pid, 0);
   } catch (error) {
@@ -145,7 +145,7 @@ export function servedFrom(directory: string): SharedHolder | undefined {
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;
 }
 
-export function readIfPresent(path: string): string | undefined {
+export function readIfPresent(path: string) {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {

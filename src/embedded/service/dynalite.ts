@@ -167,11 +167,11 @@ export async function openDynalite(
   };
 }
 
-export function itemPrefix(table: string): string {
+export function itemPrefix(table: string) {
   return `item-${table}~`;
 }
 
-export function indexPrefix(type: string, table: string, index = ""): string {
+export function indexPrefix(type: string, table: string, index = "") {
   return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
 }
 
@@ -206,7 +206,7 @@ function kindOf(operation: string) {
   throw unknownOperation(operation);
 }
 
-export function lowerFirst(name: string): string {
+export function lowerFirst(name: string) {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 

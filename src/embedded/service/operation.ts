@@ -66,7 +66,7 @@ export function dynamoDbError(name: string, message: string, members: Input = {}
   return new ServiceError(`com.amazonaws.dynamodb.v20120810#${name}`, message, { members });
 }
 
-export function asStructure(value: unknown, path: string): Input {
+export function asStructure(value: unknown, path: string) {
   if (!isRecord(value)) throw missingMember(path);
   return value;
 }

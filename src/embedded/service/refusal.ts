@@ -1,7 +1,7 @@
 import { environmentOf, type Variables } from "../../base/process/environment.ts";
 
 /** @throws Error in production and in Lambda, where development features must not start. */
-export function refuseInProduction(what: string, env: Variables): void {
+export function refuseInProduction(what: string, env: Variables) {
   const { AWS_LAMBDA_FUNCTION_NAME: name, NODE_ENV } = env;
   if (name !== undefined) {
     throw new Error(

@@ -70,14 +70,14 @@ export class ServiceError extends Error {
   }
 }
 
-export function unknownOperation(operation: string): ServiceError {
+export function unknownOperation(operation: string) {
   return new ServiceError(
     "com.amazon.coral.service#UnknownOperationException",
     `The embedded stack has no operation ${JSON.stringify(operation.slice(0, 100))}`,
   );
 }
 
-export function serializationError(message: string): ServiceError {
+export function serializationError(message: string) {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
 }
 
@@ -89,6 +89,6 @@ export function parsed(text: string): unknown {
   }
 }
 
-export function byName(one: { readonly name: string }, other: { readonly name: string }): number {
+export function byName(one: { readonly name: string }, other: { readonly name: string }) {
   return one.name < other.name ? -1 : 1;
 }

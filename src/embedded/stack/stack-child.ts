@@ -28,7 +28,7 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
 }
 
 /** Leaves the stack: the child process exits, or continues detached if others use it. */
-export async function leaveStackChild(child: ChildProcess): Promise<void> {
+export async function leaveStackChild(child: ChildProcess) {
   if (!child.connected) return stopStackChild(child);
   child.ref();
   child.channel?.ref?.();
@@ -40,13 +40,13 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
 }
 
 /** For a process that does not count its parent as a user. */
-export function releaseStackChild(child: ChildProcess): void {
+export function releaseStackChild(child: ChildProcess) {
   /* v8 ignore next -- the process may have exited and disconnected in the meantime */
   if (child.connected) child.disconnect();
   child.unref();
 }
 
-export async function stopStackChild(child: ChildProcess): Promise<void> {
+export async function stopStackChild(child: ChildProcess) {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.ref();

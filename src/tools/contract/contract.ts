@@ -127,7 +127,7 @@ async function locked<Declared, Entry>(
   return sortedBy(await Promise.all([...declared].map(lock)), textOf);
 }
 
-export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">): string {
+export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">) {
   return `${method} ${path}`;
 }
 
@@ -164,12 +164,12 @@ function keyOf(once: NonNullable<HandlerDeclaration["once"]>) {
   return { key: once === false ? ("none" as const) : once };
 }
 
-export function nameOf({ name }: { readonly name: string }): string {
+export function nameOf({ name }: { readonly name: string }) {
   return name;
 }
 
 /** Formats the contract with one fact per line, always in the same order. */
-export function contractText(contract: Contract): string {
+export function contractText(contract: Contract) {
   return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
 }
 

@@ -7,7 +7,7 @@ import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
 /** Clients do not see the names of parameters. */
-export function routeKey({ method, path }: LockedRoute): string {
+export function routeKey({ method, path }: LockedRoute) {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
 

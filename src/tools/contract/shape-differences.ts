@@ -37,7 +37,7 @@ export type DifferenceKind =
 export type Difference = Readonly<ReturnType<typeof difference>>;
 
 /** Whether a value may be rejected. A property that only one schema mentions is harmless. */
-export function isRefusing({ kind }: Difference): boolean {
+export function isRefusing({ kind }: Difference) {
   return kind !== "only-from" && kind !== "only-to";
 }
 
@@ -131,7 +131,7 @@ function isImplied({ keyword, value }: Tag, from: RangedShape) {
   );
 }
 
-export function shown(shape: Shape): string {
+export function shown(shape: Shape) {
   return shape.kind === "value" ? canonical(shape.value) : `any ${shape.kind}`;
 }
 

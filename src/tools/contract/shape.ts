@@ -81,11 +81,11 @@ export function tagged(
 }
 
 /** Whether `one`, as a lower limit, allows fewer values than `other`. */
-export function isHigher(one: Limit, other: Limit): boolean {
+export function isHigher(one: Limit, other: Limit) {
   return one.at > other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }
 
-export function isLower(one: Limit, other: Limit): boolean {
+export function isLower(one: Limit, other: Limit) {
   return one.at < other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }
 
@@ -97,15 +97,15 @@ export function propertyOf({ properties, additional = [] }: ObjectShape, name: s
   return properties.get(name) ?? additional;
 }
 
-export function isRefusal(schema: Schema | undefined): boolean {
+export function isRefusal(schema: Schema | undefined) {
   return schema?.some(({ node }) => node === false) ?? false;
 }
 
-export function typeOf(shape: Shape): string {
+export function typeOf(shape: Shape) {
   return shape.kind === "value" ? typeOfValue(shape.value) : shape.kind;
 }
 
-export function typeOfValue(value: unknown): string {
+export function typeOfValue(value: unknown) {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
@@ -114,7 +114,7 @@ export function allOf(...schemas: readonly Schema[]): Schema {
   return [...new Map(schemas.flat().map((located) => [textOf(located), located])).values()];
 }
 
-export function textOf({ node, root }: Located): string {
+export function textOf({ node, root }: Located) {
   const text = canonical(node);
   return text.includes('"$ref"') ? `${text} in ${canonical(root)}` : text;
 }

@@ -17,11 +17,7 @@ interface Entry {
 }
 
 /** Finds mistakes that would fail only after deployment. */
-export function mistakes(
-  server: DeclaredServer,
-  template: ComparedTemplate,
-  entry?: Entry,
-): string[] {
+export function mistakes(server: DeclaredServer, template: ComparedTemplate, entry?: Entry) {
   const needs = needsOf(server, { prefix: namePrefix });
   const functions = functionsIn(template);
   const hasTables = Object.values(template.Resources).some(({ Type }) => Type === tableType);

@@ -22,7 +22,7 @@ import {
 
 export const tableType = "AWS::DynamoDB::Table";
 
-export function tableId(name: string): string {
+export function tableId(name: string) {
   return logicalId(name, "Table");
 }
 
@@ -34,7 +34,7 @@ export const messageIds = {
 } as const;
 
 /** A permanent table is recoverable, protected against deletion, and outlives the stack. */
-export function tableParts(table: NeededTable): TemplatePart[] {
+export function tableParts(table: NeededTable) {
   const { name, tableName, variable, timeToLive, isLasting, stream, indexes } = table;
   const id = tableId(name);
   const properties = {
@@ -65,7 +65,7 @@ export function tableParts(table: NeededTable): TemplatePart[] {
   ];
 }
 
-export function messageParts({ bus, events, jobs }: Needs): TemplatePart[] {
+export function messageParts({ bus, events, jobs }: Needs) {
   return [
     ...(bus === undefined ? [] : busParts(bus)),
     // Consumers only consume declared events, so without a bus there is no event queue.
@@ -147,7 +147,7 @@ function fromRule(id: string) {
 }
 
 /** ARN in this account and region. `resource` may contain placeholders of `Fn::Sub`. */
-export function arnOf(service: string, resource: string): Value {
+export function arnOf(service: string, resource: string) {
   return substituted(
     `arn:\${AWS::Partition}:${service}:\${AWS::Region}:\${AWS::AccountId}:${resource}`,
   );

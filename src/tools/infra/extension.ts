@@ -114,12 +114,7 @@ function membersOf(what: string, read: unknown) {
 }
 
 /** References to names that the template lacks. */
-export function danglingReferences({
-  Parameters,
-  Conditions,
-  Resources,
-  Outputs,
-}: Template): string[] {
+export function danglingReferences({ Parameters, Conditions, Resources, Outputs }: Template) {
   const known = new Set([
     ...Object.keys({ ...Parameters, ...Resources }),
     ...Object.keys(Conditions).map(conditionNamed),

@@ -28,7 +28,7 @@ export function functionParts(
   needs: Needs,
   place: DataPlace,
   environment: Values,
-): TemplatePart[] {
+) {
   const { name, calledBy, timeoutSeconds } = needed;
   const { id, lambda, logGroup, role } = functionIds(name);
   const tenantRole = `${id}TenantRole`;

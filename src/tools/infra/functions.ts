@@ -182,7 +182,7 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFu
 /** Leaves room for stage and application: a function name has at most 64 characters. */
 const longestName = 40;
 
-export function exportName(handler: string): string {
+export function exportName(handler: string) {
   return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
 }
 

@@ -13,7 +13,6 @@ import {
   ref,
   resource,
   substituted,
-  type TemplatePart,
   type Value,
   type Values,
 } from "./template.ts";
@@ -40,7 +39,7 @@ export function alarmParts(
   needs: Needs,
   place: DataPlace,
   isMeasured: boolean,
-): TemplatePart[] {
+) {
   const outbox = functions.filter(isOfOutbox);
   const isStream = ({ calledBy }: NeededFunction) => calledBy === "stream";
   const ofFunction = ({ name }: NeededFunction) => ({
@@ -215,7 +214,7 @@ export function metricVariables({ options }: DeclaredServer): Values {
 }
 
 /** Alarms of keelson's own metrics, and a dashboard of all metrics. */
-export function metricParts({ options, registry }: DeclaredServer): TemplatePart[] {
+export function metricParts({ options, registry }: DeclaredServer) {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";
   return [

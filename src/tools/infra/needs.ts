@@ -63,7 +63,7 @@ export function needsOf(
   };
 }
 
-export function hasTenants({ tables }: Registry): boolean {
+export function hasTenants({ tables }: Registry) {
   return [...tables.values()].some(({ tenant }) => tenant === true);
 }
 

@@ -17,7 +17,7 @@ export function statementsOf(
   needs: Needs,
   place: DataPlace,
   logGroup: string,
-): Value[] {
+) {
   const queues = queuesOf(needs);
   // With isolation, only the tenant role reaches rows of tenants.
   const tables = needed.tables.filter(({ table }) => !needs.isIsolated || table.tenant !== true);

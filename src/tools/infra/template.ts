@@ -95,11 +95,11 @@ export function templateOf(Description: string, parts: readonly TemplatePart[]):
   return { AWSTemplateFormatVersion: "2010-09-09", Description, ...Object.fromEntries(merged) };
 }
 
-export function duplicateOf(names: readonly string[]): string | undefined {
+export function duplicateOf(names: readonly string[]) {
   return names.find((name, index) => names.indexOf(name) !== index);
 }
 
-export function templateText(template: Template): string {
+export function templateText(template: Template) {
   return `${written(template, "\n")}\n`;
 }
 
@@ -119,7 +119,7 @@ function written(value: unknown, newline: string): string {
 }
 
 /** `upload-parts` and `Table` become `UploadPartsTable`. */
-export function logicalId(name: string, suffix = ""): string {
+export function logicalId(name: string, suffix = "") {
   return `${name.replaceAll(/(?:^|-+)(.?)/g, (_whole, letter: string) => letter.toUpperCase())}${suffix}`;
 }
 

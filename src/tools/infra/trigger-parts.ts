@@ -12,16 +12,11 @@ import {
   ref,
   resource,
   substituted,
-  type TemplatePart,
   type Value,
   when,
 } from "./template.ts";
 
-export function triggerParts(
-  functions: readonly NeededFunction[],
-  needs: Needs,
-  place: DataPlace,
-): TemplatePart[] {
+export function triggerParts(functions: readonly NeededFunction[], needs: Needs, place: DataPlace) {
   return functions.flatMap(({ name, calledBy }) => {
     if (calledBy === "stream")
       return mapping(name, `Dynamodb${tableId(outboxTable.name)}`, place.streamArn, ofStream);
@@ -79,7 +74,7 @@ export const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
 
 /** The API has no authorizer, because the server verifies tokens. */
-export function apiParts(functions: readonly NeededFunction[], basePath: string): TemplatePart[] {
+export function apiParts(functions: readonly NeededFunction[], basePath: string) {
   return [
     resource(apiId, "AWS::ApiGatewayV2::Api", {
       Name: substituted(namePrefix),
