@@ -78,12 +78,9 @@ export const cores: Readonly<Record<string, Core>> = {
   "schema-comparison": {
     sources: [
       "tools/contract/schema-comparison.ts",
-      "tools/contract/difference.ts",
       "tools/contract/shape-differences.ts",
       "tools/contract/schema-shapes.ts",
-      "tools/contract/keyword-rules.ts",
       "tools/contract/keyword-shapes.ts",
-      "tools/contract/shape-value.ts",
       "tools/contract/shape.ts",
     ],
     tests: ["tools/contract/schema-comparison.test.ts"],

@@ -305,7 +305,7 @@ export const survivors: readonly Survivor[] = [
     why: "how many alternatives are too many is a guess",
   },
   {
-    file: "shape-value.ts",
+    file: "shape.ts",
     line: 'if (shape.kind !== "object") return [];',
     changes: ['[] -> ["Stryker was here"]'],
     why: "a text is no answer that matters: neither false nor unknown",

@@ -1,9 +1,8 @@
 import { asksSystem, checkPayload, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
-import { inOrder } from "../projections/ordered-events.ts";
+import { inOrder, switchTo } from "../projections/projection-rebuild.ts";
 import type { FirstEvent, RebuildState } from "../projections/projection-store.ts";
-import { switchTo } from "../projections/projection-switch.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scoped-run.ts";
 import { projectAlone } from "./project-event.ts";

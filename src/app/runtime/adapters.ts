@@ -14,7 +14,7 @@ import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import type { StepStore } from "../../parts/once/step-store.ts";
 import type { Wall, WallCaller } from "../../parts/wall/wall.ts";
 import type { ProjectionStore } from "../projections/projection-store.ts";
-import type { ScheduleStore } from "../schedules/schedule-store.ts";
+import type { ScheduleStore } from "../schedules/schedule-step.ts";
 
 /** External resources of a server. A host opens them at first use. */
 export interface Adapters {

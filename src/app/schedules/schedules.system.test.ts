@@ -11,7 +11,7 @@ import { consumeOnce } from "../run/task.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
 import type { ScheduleOptions } from "./schedule.ts";
-import type { ScheduleStore } from "./schedule-store.ts";
+import type { ScheduleStore } from "./schedule-step.ts";
 import { createSchedules } from "./schedules.ts";
 
 declare module "../../base/types/names.ts" {

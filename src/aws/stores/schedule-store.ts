@@ -1,4 +1,4 @@
-import type { ScheduleStore } from "../../app/schedules/schedule-store.ts";
+import type { ScheduleStore } from "../../app/schedules/schedule-step.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import { marshalled } from "./claim-form.ts";

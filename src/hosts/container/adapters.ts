@@ -93,7 +93,7 @@ async function openEmbedded(
   const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
     const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
-    const { endPolls } = await import("../../embedded/queues/end-polls.ts");
+    const { endPolls } = await import("../../embedded/queues/long-polls.ts");
     return {
       ...adapters,
       // With another endpoint for SQS, the stack has no polls to end.

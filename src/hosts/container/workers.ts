@@ -4,7 +4,6 @@ import { processMessage } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
 import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { keepSchedules } from "../../app/schedules/keep-schedules.ts";
 import {
   queueMessage,
   systemAttributes,
@@ -68,7 +67,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
 
 async function startSchedules(runtime: Runtime, stop: AbortSignal) {
   // Only servers with schedules load croner.
-  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  const { createSchedules, keepSchedules } = await import("../../app/schedules/schedules.ts");
   const schedules = await createSchedules(runtime, await runtime.adapters.open(), consumeOnce);
   return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }

@@ -2,9 +2,8 @@ import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
-import { type Contract, contractOf, type ReadContract } from "../../contract/contract.ts";
+import { type Contract, contractOf, contractText, readContract } from "../../contract/contract.ts";
 import { contractChanges } from "../../contract/contract-changes.ts";
-import { contractText, readContract } from "../../contract/contract-file.ts";
 import type { Change } from "../../contract/schema-changes.ts";
 import {
   actionOf,
@@ -117,7 +116,7 @@ function changesSince(before: Contract, contract: Contract, file: string): reado
   }
 }
 
-function declared(server: ServerInternals, module: string): Promise<ReadContract> {
+function declared(server: ServerInternals, module: string): ReturnType<typeof contractOf> {
   return contractOf(server, dirname(resolve(module)));
 }
 

@@ -7,7 +7,7 @@ import {
   formerParameters,
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
-import type { NeededParameters } from "../../infra/needs.ts";
+import type { NeededParameters, Needs } from "../../infra/needs.ts";
 import { type Check, createKeyRing, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
@@ -16,7 +16,7 @@ export function parameterChecks(
   place: Place,
   reader: ParameterReader,
   { registry, environment }: DeclaredServer,
-  { overrides, keyRing }: NeededParameters,
+  { overrides, keyRing }: Needs["parameters"],
 ): Check[] {
   const { call } = place;
   const checks: Check[] = [];

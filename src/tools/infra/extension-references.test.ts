@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 import { expect, test } from "vitest";
-import { danglingReferences } from "./references.ts";
+import { danglingReferences } from "./extension.ts";
 import type { Output, Resource, Template, Value } from "./template.ts";
 
 const template = (parts: Partial<Template>): Template => ({

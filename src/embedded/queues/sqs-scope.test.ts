@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { answerBatch } from "./sqs-batch.ts";
-import { SqsError } from "./sqs-error.ts";
+import { SqsError } from "./sqs-input.ts";
+import { answerBatch } from "./sqs-scope.ts";
 
 test("an SqsError fails only its entry, and any other error fails the whole batch", () => {
   const entries = [{ Id: "a" }, { Id: "b" }];
