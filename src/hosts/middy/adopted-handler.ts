@@ -12,7 +12,7 @@ import { anonymous } from "../../base/identity/user.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
-import type { OnceClaim } from "../../parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../parts/once/claims.ts";
 import { type LambdaAnswer, type WholeBody, wholeAnswer } from "../lambda-http/codec.ts";
 import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
 import { assertFits, HttpExchange, httpEventOf, measured } from "../lambda-http/http-events.ts";
