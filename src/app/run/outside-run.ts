@@ -9,8 +9,7 @@ import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/run-options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { RequestScope } from "../runtime/scope.ts";
-import { adoptRequestId, runInMessageScope } from "../runtime/scoped-run.ts";
+import { adoptRequestId, type RequestScope, runInMessageScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 import { causeOf } from "./write.ts";
 

@@ -6,7 +6,7 @@ import { inOrder } from "../projections/ordered-events.ts";
 import type { FirstEvent, RebuildState } from "../projections/projection-store.ts";
 import { switchTo } from "../projections/projection-switch.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { runInMessageScope } from "../runtime/scope.ts";
 import { projectAlone } from "./project-event.ts";
 
 export interface RebuildOptions {

@@ -9,8 +9,7 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { RequestScope } from "../runtime/scope.ts";
-import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
 /** Work with a claim: one consumer of an event, one job, or one run of a schedule. */

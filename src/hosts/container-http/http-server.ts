@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { runInScope } from "../../app/runtime/scope.ts";
 
 import { describeError } from "../../base/errors/describe.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";

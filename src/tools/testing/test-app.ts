@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { runInScope } from "../../app/runtime/scope.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { signToken } from "../../base/identity/token.ts";
 import type { Environment } from "../../base/process/environment.ts";
