@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { RunCommits } from "../../src/app/ctx/run-commits.ts";
+import { RunCommits } from "../../src/app/ctx/run.ts";
 import type { Work } from "../../src/app/ctx/work.ts";
 import type { Adapters } from "../../src/app/runtime/adapters.ts";
 import type { RunServices } from "../../src/app/runtime/run-services.ts";

@@ -26,13 +26,13 @@ import { logOf, type RequestScope } from "../runtime/scope.ts";
 import { openAcrossTenants } from "./across-tenants.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
-import type { RunCommits } from "./run-commits.ts";
+import type { RunCalls } from "./work.ts";
 
 export interface ContextParts {
   /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
   /** Commits and effects of the run. Absent in a query. */
-  readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
+  readonly commits?: RunCalls | undefined;
   /** Log of the handler. Default: the scope's. */
   readonly log?: Logger;
 }

@@ -5,12 +5,12 @@ import type { Cause } from "../../parts/messages/envelope.ts";
 import { claimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
+import { run } from "../ctx/run.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
-import { run } from "./run.ts";
 
 /** Work with a claim: one consumer of an event, one job, or one run of a schedule. */
 export interface Task {

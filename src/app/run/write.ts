@@ -14,11 +14,11 @@ import type { OnceClaim } from "../../parts/once/claims.ts";
 import { fingerprintOf } from "../../parts/once/fingerprint.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
 import { reader, receiveResult } from "../ctx/check-output.ts";
+import { run } from "../ctx/run.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { onceTable } from "../handlers/table.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
-import { run } from "./run.ts";
 
 const hooking = lazy(() => import("./write-hooks.ts"));
 

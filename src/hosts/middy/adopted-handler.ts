@@ -1,8 +1,8 @@
 import { createContext } from "../../app/ctx/context.ts";
+import { run } from "../../app/ctx/run.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { fail, recognize } from "../../app/run/failed-request.ts";
 import { authorize } from "../../app/run/pipeline.ts";
-import { run } from "../../app/run/run.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";

@@ -1,7 +1,7 @@
 import { type ContextParts, createContexts } from "../../app/ctx/context.ts";
+import { run } from "../../app/ctx/run.ts";
 import type { Effects } from "../../app/handlers/effects.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { run } from "../../app/run/run.ts";
 import { causeOf } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
