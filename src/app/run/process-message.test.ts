@@ -7,8 +7,7 @@ import { leaseMs, skewMs } from "../../parts/once/claim.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
-import { messageClaim } from "./consume.ts";
-import { processMessage } from "./process-message.ts";
+import { messageClaim, processMessage } from "./process-message.ts";
 
 const input = z.object({ n: z.number() });
 

@@ -20,7 +20,8 @@ export interface FireTask {
   readonly own: () => readonly TransactionItem[];
 }
 
-export type FireOutcome =
+/** Outcome of one task: a consumer's run, a job, or a run of a schedule. */
+export type TaskOutcome =
   | { readonly kind: "processed" }
   | { readonly kind: "skipped" }
   /** A duplicate is running, for at most `afterMs` milliseconds. */

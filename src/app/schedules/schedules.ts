@@ -6,7 +6,7 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { FireOutcome, FireTask } from "./fire-task.ts";
+import type { FireTask, TaskOutcome } from "./fire-task.ts";
 import { type FireTimes, fireTimes } from "./fire-times.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
 import { maxAttempts, retryOf, scheduleStep } from "./schedule-step.ts";
@@ -63,7 +63,7 @@ export async function createSchedules<
 >(
   runtime: Runtime,
   adapters: Adapters,
-  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<FireOutcome>,
+  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<TaskOutcome>,
 ): Promise<readonly Schedule[]> {
   const parts: Parts = {
     runtime,
@@ -78,7 +78,7 @@ export async function createSchedules<
 interface Parts {
   readonly runtime: ScheduleRuntime;
   readonly store: ScheduleStore;
-  readonly consume: (task: FireTask) => Promise<FireOutcome>;
+  readonly consume: (task: FireTask) => Promise<TaskOutcome>;
 }
 
 class OneSchedule implements Schedule {
