@@ -158,7 +158,8 @@ export class RunCommits<Result> implements RunCalls {
 
   #end(): void {
     this.#hasEnded = true;
-    if (this.#begun !== undefined) end(this.#begun);
+    this.#begun?.ledger.end();
+    this.#begun?.started.end();
   }
 
   #begin(): Begun {
@@ -167,7 +168,7 @@ export class RunCommits<Result> implements RunCalls {
       const lost = (error: unknown) => log.error("effects.lost", errorLog(error).data);
       const ledger = new EffectLedger<HeldEffect>(work.hooks !== undefined);
       this.#begun = { ledger, started: new StartedEffects(lost) };
-      if (this.#hasEnded) end(this.#begun);
+      if (this.#hasEnded) this.#end();
     }
     return this.#begun;
   }
@@ -278,11 +279,6 @@ export class RunCommits<Result> implements RunCalls {
     const timer = setTimeout(resolve, dispatchMs);
     await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
   }
-}
-
-function end({ ledger, started }: Begun): void {
-  ledger.end();
-  started.end();
 }
 
 /** Merges deliveries with the same key, because DynamoDB rejects writing a row twice. */
