@@ -34,7 +34,10 @@ export const cores: Readonly<Record<string, Core>> = {
   },
   claim: { sources: ["parts/once/claim.ts"], tests: ["parts/once/claim.test.ts"] },
   step: { sources: ["parts/once/step.ts"], tests: ["parts/once/step.test.ts"] },
-  effects: { sources: ["app/ctx/effect-ledger.ts"], tests: ["app/ctx/effect-ledger.test.ts"] },
+  effects: {
+    sources: ["app/ctx/effect-ledger.ts"],
+    tests: ["app/ctx/effect-ledger.test.ts", "app/ctx/effect-ledger-started.test.ts"],
+  },
   settle: { sources: ["parts/once/settlement.ts"], tests: ["parts/once/settlement.test.ts"] },
   lifecycle: {
     sources: ["base/process/lifecycle.ts"],

@@ -9,7 +9,8 @@ import {
   keyText,
   takenClaim,
 } from "../../src/parts/once/claim.ts";
-import type { OnceClaim, RunOutcome, RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { RunOutcome, RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
 import { recordedMetrics } from "../support/recorded-metrics.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";

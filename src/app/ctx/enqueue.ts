@@ -1,8 +1,8 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { type Cause, checkPayload } from "../../parts/messages/envelope.ts";
 import { isIdentifier } from "../../base/identity/access.ts";
+import { type Cause, checkPayload } from "../../parts/messages/envelope.ts";
 import { jobPayload } from "../../parts/messages/job-message.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";

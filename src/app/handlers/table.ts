@@ -1,4 +1,4 @@
-import { type Report, isRecord } from "../../base/errors/option-table.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { defined } from "../../base/types/defined.ts";

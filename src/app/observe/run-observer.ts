@@ -2,13 +2,13 @@ import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Observes the start and end of every run of a process: requests, event consumers, jobs,
- * deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
+ * Observes the start of every request, and the end of every run of a process: requests, event
+ * consumers, jobs, deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
  */
 export interface RunObserver {
   /**
-   * Called at the start, when only the incoming request or message is known. Upgraded connections,
-   * and handlers that a test calls without HTTP, start but never end.
+   * Called at the start of a request, when only its headers are known. Upgraded connections, and
+   * handlers that a test calls without HTTP, start but never end.
    */
   began(run: ObservedRun): void;
   /** Called once, after the answer is sent or the message is done. */
@@ -28,7 +28,7 @@ export interface ObservedRun {
   readonly route: string | undefined;
   /** User of the run. Anonymous until the request is authenticated. */
   readonly user: User;
-  /** Start time, in milliseconds since the epoch. 0 without an observer. */
+  /** Start time, in milliseconds since the epoch. 0 for a request without an observer. */
   readonly startMs: number;
   /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;

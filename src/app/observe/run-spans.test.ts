@@ -30,7 +30,7 @@ import { startTestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { ServerOptions } from "../registry/options.ts";
-import { runInScope } from "../runtime/scoped-run.ts";
+import { runInScope } from "../runtime/scope.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { headersOf, remoteSpan } from "./tracer.ts";
 

@@ -1,7 +1,14 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { answerHeaders, takesNothing, answersOf, type ErrorAnswers, errorSchemas, errorsOf } from "./answers.ts";
 import { routed } from "../registry/registry.ts";
+import {
+  answerHeaders,
+  answersOf,
+  type ErrorAnswers,
+  errorSchemas,
+  errorsOf,
+  takesNothing,
+} from "./answers.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, createComponents } from "./components.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";

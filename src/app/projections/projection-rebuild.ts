@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { behind, endOfTime, type KeptEventStore, type KeptRow, keptRows } from "../../parts/messages/kept-events.ts";
+import {
+  behind,
+  endOfTime,
+  type KeptEventStore,
+  type KeptRow,
+  keptRows,
+} from "../../parts/messages/kept-events.ts";
 import { timeText } from "../../parts/messages/outbox-store.ts";
 import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { ProjectionStore, TenantVersions } from "./projection-store.ts";

@@ -26,8 +26,7 @@ import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { RequestScope } from "../runtime/scope.ts";
-import { runInScope } from "../runtime/scoped-run.ts";
+import { type RequestScope, runInScope } from "../runtime/scope.ts";
 import { fail, refuse } from "./failed-request.ts";
 import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
 

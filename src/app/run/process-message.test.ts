@@ -1,15 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type LoneRuntime, loneRuntime } from "../../../test/fixtures/lone-runtime.ts";
-import { lazy } from "../../base/process/lazy.ts";
 import { PermanentError } from "../../base/errors/errors.ts";
+import { lazy } from "../../base/process/lazy.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import { leaseMs, skewMs } from "../../parts/once/claim.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
-import { messageClaim } from "./consume.ts";
-import { processMessage } from "./process-message.ts";
+import { messageClaim, processMessage } from "./process-message.ts";
 
 const input = z.object({ n: z.number() });
 

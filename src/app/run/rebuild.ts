@@ -4,7 +4,7 @@ import type { EventDeclaration, ProjectionDeclaration } from "../handlers/messag
 import { inOrder, switchTo } from "../projections/projection-rebuild.ts";
 import type { FirstEvent, RebuildState } from "../projections/projection-store.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { runInMessageScope } from "../runtime/scope.ts";
 import { projectAlone } from "./project-event.ts";
 
 export interface RebuildOptions {

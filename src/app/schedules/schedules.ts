@@ -58,7 +58,8 @@ interface FireTask {
   readonly own: () => readonly TransactionItem[];
 }
 
-type FireOutcome =
+/** Outcome of one task: a consumer's run, a job, or a run of a schedule. */
+export type TaskOutcome =
   | { readonly kind: "processed" }
   | { readonly kind: "skipped" }
   /** A duplicate is running, for at most `afterMs` milliseconds. */
@@ -84,7 +85,7 @@ export async function createSchedules<
 >(
   runtime: Runtime,
   adapters: Adapters,
-  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<FireOutcome>,
+  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<TaskOutcome>,
 ): Promise<readonly Schedule[]> {
   const store = await adapters.schedules.open();
   return [...runtime.server.registry.schedules.values()].map(
@@ -101,7 +102,7 @@ class OneSchedule implements Schedule {
   readonly #runtime: ScheduleRuntime;
   readonly #store: ScheduleStore;
   readonly #declaration: ScheduleDeclaration;
-  readonly #consume: (task: FireTask) => Promise<FireOutcome>;
+  readonly #consume: (task: FireTask) => Promise<TaskOutcome>;
   readonly #times: ReturnType<typeof fireTimes>;
   /** If `cron` or `timeZone` changes, so does the key, and no run of the old record is missed. */
   readonly #key: ClaimKey;
@@ -110,7 +111,7 @@ class OneSchedule implements Schedule {
     runtime: ScheduleRuntime,
     store: ScheduleStore,
     declaration: ScheduleDeclaration,
-    consume: (task: FireTask) => Promise<FireOutcome>,
+    consume: (task: FireTask) => Promise<TaskOutcome>,
   ) {
     const { name, cron, timeZone } = declaration;
     this.name = name;

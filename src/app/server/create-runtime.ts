@@ -35,7 +35,7 @@ import { openApiHandlers } from "../routes/openapi.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { createRequestIds } from "../runtime/scoped-run.ts";
+import { createRequestIds } from "../runtime/scope.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";

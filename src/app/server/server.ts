@@ -1,7 +1,6 @@
 import { BootError } from "../../base/errors/boot.ts";
 import { environmentOf } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
-import { defined } from "../../base/types/defined.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
@@ -144,7 +143,8 @@ export function buildServer<const Features extends readonly Feature[]>(
     // Frozen, because a host may bind much later, when changed options would not be validated.
     options: Object.freeze({
       ...options,
-      ...defined({ config: frozen(options.config), cors: frozen(options.cors) }),
+      ...(options.config && { config: frozen(options.config) }),
+      ...(options.cors && { cors: frozen(options.cors) }),
     }),
     environment,
     registry,
@@ -225,13 +225,13 @@ function secretProblems({ configKeys }: Registry, options: ServerOptions) {
 }
 
 /** Copies options with their lists, and freezes all of them. */
-function frozen<Options extends object>(options: Options | undefined): Options | undefined {
-  const members = Object.entries(options ?? {}).map(([name, value]: [string, unknown]) => [
+function frozen<Options extends object>(options: Options): Options {
+  const members = Object.entries(options).map(([name, value]: [string, unknown]) => [
     name,
     Array.isArray(value) ? Object.freeze([...value]) : value,
   ]);
   // Safe cast: the members are copies of the given ones.
-  return options && (Object.freeze(Object.fromEntries(members)) as Options);
+  return Object.freeze(Object.fromEntries(members)) as Options;
 }
 
 function routeConflicts(routes: readonly RoutedHandler[]) {

@@ -14,7 +14,12 @@ import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/dec
 import { undoConfig } from "../../parts/config/operate/change.ts";
 import { configHistory } from "../../parts/config/operate/config-history.ts";
 import { explainConfig } from "../../parts/config/operate/explain-config.ts";
-import { type ConfigStore, type OperatorContext, type OperatorSession, operatorSession } from "../../parts/config/operate/operator-session.ts";
+import {
+  type ConfigStore,
+  type OperatorContext,
+  type OperatorSession,
+  operatorSession,
+} from "../../parts/config/operate/operator-session.ts";
 import { rotateRows } from "../../parts/config/operate/rotation.ts";
 import { resetConfig, setConfig } from "../../parts/config/operate/set-config.ts";
 import { createComputedValues } from "../../parts/config/read/computed-values.ts";

@@ -2,7 +2,7 @@ import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { runInScope } from "../../app/runtime/scope.ts";
 import { errorLog } from "../../base/errors/describe.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import { emptyHeaders } from "../../parts/http/headers.ts";

@@ -1,6 +1,4 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
-import type { GatewayClaims } from "../../base/identity/authenticator.ts";
-import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
 /** HTTP event of one shape. Becomes a request, and turns its answer into a result of the shape. */

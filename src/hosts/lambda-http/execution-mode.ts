@@ -1,6 +1,5 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import type { RequestScope } from "../../app/runtime/scope.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { runWithStore } from "../../base/request/ambient.ts";
 import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";

@@ -3,7 +3,6 @@ import { outboxTable } from "../../app/handlers/table.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "../../aws/stores/outbox-record.ts";
 import { type OutboxRow, type OutboxStore, sweepClaim } from "../../parts/messages/outbox-store.ts";
-import { measured } from "../lambda-http/result.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 

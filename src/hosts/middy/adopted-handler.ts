@@ -1,8 +1,8 @@
 import { createContext } from "../../app/ctx/context.ts";
+import { run } from "../../app/ctx/run.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { fail, recognize } from "../../app/run/failed-request.ts";
 import { authorize } from "../../app/run/pipeline.ts";
-import { run } from "../../app/run/run.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
@@ -15,7 +15,7 @@ import {
 } from "../../base/identity/access.ts";
 import { type HttpRequest, requestView } from "../../parts/http/message.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
-import type { OnceClaim } from "../../parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../parts/once/claims.ts";
 import type { LambdaAnswer, WholeBody } from "../lambda-http/codec.ts";
 import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
 import { assertFits, HttpExchange, httpEventOf, wholeAnswer } from "../lambda-http/http-events.ts";

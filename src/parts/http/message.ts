@@ -1,7 +1,7 @@
 import type { PipelineError } from "../../base/errors/errors.ts";
+import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import { parseCookies } from "./cookies.ts";
-import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 
 /** Request that a host passes to the pipeline, before anything is decoded or validated. */
 export interface HttpRequest {

@@ -1,5 +1,5 @@
-import type { Fields } from "./envelope.ts";
 import { PermanentError } from "../../base/errors/errors.ts";
+import type { Fields } from "./envelope.ts";
 
 export const deliveryJob = "keelson.delivery.send";
 

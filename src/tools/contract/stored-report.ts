@@ -1,6 +1,16 @@
 import type { AppOverrides } from "../../parts/config/declare/app-overrides.ts";
-import { type ConfigKeyRegistry, type RegisteredConfigKey, successorOf, type ConfigScope } from "../../parts/config/declare/key.ts";
-import { frameworkDefault, cascade, type Levels, suppliedBy } from "../../parts/config/read/cascade.ts";
+import {
+  type ConfigKeyRegistry,
+  type ConfigScope,
+  type RegisteredConfigKey,
+  successorOf,
+} from "../../parts/config/declare/key.ts";
+import {
+  cascade,
+  frameworkDefault,
+  type Levels,
+  suppliedBy,
+} from "../../parts/config/read/cascade.ts";
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import type { RowCipher } from "../../parts/config/read/row-cipher.ts";
 import {

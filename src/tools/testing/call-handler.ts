@@ -1,15 +1,14 @@
 import { receiveResult } from "../../app/ctx/check-output.ts";
 import { type ContextParts, createContext, createContexts } from "../../app/ctx/context.ts";
+import { run } from "../../app/ctx/run.ts";
 import type { Effects } from "../../app/handlers/effects.ts";
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { run } from "../../app/run/run.ts";
 import { warnOfUndeclared } from "../../app/run/undeclared-error.ts";
 import { causeOf, runWrite } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import type { RequestScope } from "../../app/runtime/scope.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
 import { describeError } from "../../base/errors/describe.ts";
 import { assertAllowed } from "../../base/identity/access.ts";
 import { validateInput } from "../../parts/http/input.ts";

@@ -1,6 +1,6 @@
-import { anonymous, type User } from "../../base/identity/access.ts";
-import { type TokenOptions, signToken } from "../../base/identity/token.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { anonymous, type User } from "../../base/identity/access.ts";
+import { signToken, type TokenOptions } from "../../base/identity/token.ts";
 import { systemClock } from "../../base/process/clock.ts";
 import { defined } from "../../base/types/defined.ts";
 

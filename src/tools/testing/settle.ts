@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
-import { consumeEvent, runJob } from "../../app/run/consume.ts";
-import { processMessage } from "../../app/run/process-message.ts";
+import { consumeEvent, processMessage, runJob } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
 import type { WebhookOptions } from "../../app/registry/options.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { signToken } from "../../base/identity/token.ts";
@@ -13,7 +12,13 @@ import { type Caller, type TestTokenOptions, tokenOf } from "./caller.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
 import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
-import { type Recorded, type SentDelivery, startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
+import {
+  type Recorded,
+  type SentDelivery,
+  startTestProcess,
+  type TestProcess,
+  untilCrash,
+} from "./test-process.ts";
 import {
   openTestRows,
   putParameters,

@@ -7,7 +7,7 @@ import { accountOf } from "../../aws/adapters/adapters.ts";
 import { type ClientOptions, clientOptions } from "../../aws/clients/client-options.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
-import { successorOf, type ConfigScope } from "../../parts/config/declare/key.ts";
+import { type ConfigScope, successorOf } from "../../parts/config/declare/key.ts";
 import { systemPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import type { TestClock } from "./test-clock.ts";
 

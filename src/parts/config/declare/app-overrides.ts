@@ -1,7 +1,7 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
 import { nearest, quoted } from "../../../base/errors/quoted.ts";
-import { successorOf, type ConfigKeyRegistry, type ConfigKeyHandle } from "./key.ts";
 import { isDefinition } from "./declaration.ts";
+import { type ConfigKeyHandle, type ConfigKeyRegistry, successorOf } from "./key.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
 /** Values set when the server is built (app-boot overrides), by key identifier. */

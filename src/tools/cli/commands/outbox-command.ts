@@ -1,7 +1,20 @@
 import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
-import { type AsideItem, type AsideStore, dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
-import { awsPlace, withDatabase, onItsStack } from "../setup/its-server.ts";
-import { actionOf, defineCommand, helpOption, text, UsageError, help, listed, optionLines, textOr } from "../setup/define-command.ts";
+import {
+  type AsideItem,
+  type AsideStore,
+  dynamoAsideStore,
+} from "../../../aws/stores/aside-store.ts";
+import {
+  actionOf,
+  defineCommand,
+  help,
+  listed,
+  optionLines,
+  text,
+  textOr,
+  UsageError,
+} from "../setup/define-command.ts";
+import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 
 const actions = Object.freeze({
   list: async (_store: AsideStore, { asideAt, asideReason, type, eventId, sk }: AsideItem) =>

@@ -1,13 +1,34 @@
 import { existsSync } from "node:fs";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { openExportFile, type StateFile, stateFile } from "../../../app/tenants/files.ts";
-import { receiptLines, receiptOf, type TenantAction, type TenantReceipt } from "../../../app/tenants/receipt.ts";
-import { eraseTenant, exportTenant, headerLine, type TenantRows, type WalkState } from "../../../app/tenants/walk.ts";
+import { receiptLines, receiptOf, type TenantAction } from "../../../app/tenants/receipt.ts";
 import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-source.ts";
+import {
+  eraseTenant,
+  exportTenant,
+  headerLine,
+  type TenantRows,
+  type WalkState,
+} from "../../../app/tenants/walk.ts";
 import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
 import { isIdentifier, maxNameLength } from "../../../base/identity/access.ts";
-import { awsPlace, withDatabase, onItsStack } from "../setup/its-server.ts";
-import { type CommandContext, actionOf, defineCommand, flag, help, listed, moduleArgument, moduleOf, oneLine, optionLines, required, text, UsageError, type ValuesOf } from "../setup/define-command.ts";
+import {
+  actionOf,
+  type CommandContext,
+  defineCommand,
+  flag,
+  help,
+  listed,
+  moduleArgument,
+  moduleOf,
+  oneLine,
+  optionLines,
+  required,
+  text,
+  UsageError,
+  type ValuesOf,
+} from "../setup/define-command.ts";
+import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
 
 const ofExport = {

@@ -7,7 +7,7 @@ import {
   formerParameters,
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
-import type { NeededParameters, Needs } from "../../infra/needs.ts";
+import type { Needs } from "../../infra/needs.ts";
 import { type Check, createKeyRing, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 

@@ -1,4 +1,8 @@
-import { type DeclaredServer, isolationRole, isolationVariable } from "../../../app/registry/declared-server.ts";
+import {
+  type DeclaredServer,
+  isolationRole,
+  isolationVariable,
+} from "../../../app/registry/declared-server.ts";
 import { usesMessages } from "../../../app/registry/registry.ts";
 import { assumption, loadSts } from "../../../aws/sessions/tenant-sessions.ts";
 import type { Variables } from "../../../base/process/environment.ts";

@@ -1,4 +1,4 @@
-import { messageClaim } from "../../../app/run/consume.ts";
+import { messageClaim } from "../../../app/run/process-message.ts";
 import type { AsideStore } from "../../../aws/stores/aside-store.ts";
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
 import { objectOf } from "../../../parts/messages/envelope.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { codePoint } from "../../../test/support/code-point.ts";
-import { adoptRequestId, createRequestIds } from "./scoped-run.ts";
+import { adoptRequestId, createRequestIds } from "./scope.ts";
 
 const generate = () => "generated";
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:=+/@-";

@@ -3,9 +3,17 @@ import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { claimKey, completedClaim, takenClaim } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import type { OnceClaim, OnceParts, Run } from "./claimed-run.ts";
-import type { Taken, TakeOptions } from "./claims.ts";
-import { inProgress, keyReused, replay, take } from "./take-claim.ts";
+import type { Run } from "./claimed-run.ts";
+import {
+  inProgress,
+  keyReused,
+  type OnceClaim,
+  type OnceParts,
+  replay,
+  type Taken,
+  type TakeOptions,
+  take,
+} from "./claims.ts";
 
 const nowMs = 1_700_000_000_000;
 const hourMs = 3_600_000;
@@ -92,23 +100,17 @@ describe("taking a claim", () => {
     expect(asked[0]?.[1].stop[0]).toBe(signal);
   });
 
+  test("happens at the time that the caller has just read, if any", async () => {
+    const { parts, run, asked } = start(running);
+    await take(parts, run, message, 7);
+    await take(parts, run, message);
+    expect(asked.map(([, options]) => options.nowMs)).toEqual([7, undefined]);
+  });
+
   test("for a message waits for nothing, and compares no fingerprint and makes no generation unasked", async () => {
     const { parts, run, asked, draining } = start(running);
     await take(parts, run, message);
-    expect(asked).toEqual([
-      [
-        key,
-        {
-          fingerprint: undefined,
-          comparesFingerprint: false,
-          deadlineMs: undefined,
-          retentionMs: undefined,
-          waitMs: 0,
-          stop: [draining],
-          hasGeneration: false,
-        },
-      ],
-    ]);
+    expect(asked).toEqual([[key, { waitMs: 0, stop: [draining], hasGeneration: false }]]);
   });
 
   test("makes a generation exactly if other work may use the key, where the claim says so", async () => {
@@ -165,7 +167,7 @@ describe("the replay of a write", () => {
       const replayed = await replay(parts, { ...run, logPrefix: "job" }, write, found);
       expect(replayed).toEqual({ kind: "replayed", answer });
       expect(lines).toEqual([["job.replayed", { waited: hasWaited }]]);
-      expect(remembered).toEqual([[{ ...run, logPrefix: "job" }, answer, 7]]);
+      expect(remembered).toEqual([[write, answer, 7]]);
       expect(extended).toEqual([]);
     }
   });

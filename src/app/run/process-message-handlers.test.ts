@@ -10,7 +10,7 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Projecting } from "../projections/projections.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { buildServer } from "../server/server.ts";
-import { consumeEvent, messageClaim, runJob } from "./consume.ts";
+import { consumeEvent, messageClaim, runJob } from "./process-message.ts";
 
 const input = z.object({ n: z.string().transform(Number) });
 

@@ -2,15 +2,71 @@ import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { noAnswer, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { Run, RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
-import { type EffectCaller, EffectLedger } from "./effect-ledger.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { createContexts } from "./context.ts";
+import { type EffectCaller, EffectLedger, StartedEffects } from "./effect-ledger.ts";
 import type { EffectRun, HeldEffect } from "./effect-run.ts";
 import { RunEffects } from "./effects.ts";
-import { StartedEffects } from "./started-effects.ts";
-import type { RunHooks, Work } from "./work.ts";
+import type { RunCalls, RunHooks, Work } from "./work.ts";
 
-/** Longest wait of a response for its effects, in milliseconds. The sweep sends the rest. */
-const dispatchMs = 2_000;
+/**
+ * Runs a handler that has effects. Writes, consumers, jobs, deliveries and adopted handlers all
+ * take this path: claim, context, effects, commit, settle.
+ *
+ * @throws the same errors as `performClaimed`.
+ */
+export async function run<Result>(
+  scope: RequestScope,
+  adapters: Adapters,
+  work: Work<Result>,
+): Promise<RunOutcome<Result>> {
+  const { runtime, log, signal, spans } = scope;
+  const { claim, nowMs, logPrefix, answerOf } = work;
+  const runs = runtime.runs.value ?? (await runtime.runs.open());
+  const { tenantId } = scope.user;
+  const given: Run<Result> = {
+    ...{ claim, nowMs, logPrefix, log, signal, tenantId, answerOf },
+    work: (parts) => {
+      const run = spans?.committing(parts) ?? parts;
+      return perform({ scope, log, adapters, runs, run, work });
+    },
+  };
+  const outcome = await (spans === undefined
+    ? runs.once.run(given)
+    : spans.claimed(given, (run) => runs.once.run(run)));
+  if (outcome.kind === "replayed") scope.isReplayed = true;
+  return outcome;
+}
+
+async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
+  const { scope, log, adapters, run, work } = parts;
+  // A request without a signal does not get that of its run, which others may share.
+  if (scope.signal !== undefined) scope.runSignal = run.signal;
+  const { request, hooks } = work;
+  let { input } = work;
+  const commits = new RunCommits(parts);
+  const contexts = createContexts(scope, adapters, { request, commits, log });
+  let returned: unknown;
+  try {
+    if (hooks !== undefined) {
+      input = await hooks.before(contexts.of("hook"), input);
+      commits.open();
+    }
+    returned = await work.handle(contexts.of("handler"), input);
+  } catch (error) {
+    await commits.abandon();
+    throw error;
+  }
+  return commits.settle(returned);
+}
+
+export interface CommitParts<Result>
+  extends Pick<EffectRun, "scope" | "log" | "adapters" | "runs" | "run"> {
+  readonly work: Work<Result>;
+}
 
 interface Attempt {
   readonly items: readonly CommitItem[];
@@ -19,12 +75,11 @@ interface Attempt {
   readonly isStored: boolean;
 }
 
-export interface CommitParts<Result>
-  extends Pick<EffectRun, "scope" | "log" | "adapters" | "runs" | "run"> {
-  readonly work: Work<Result>;
-}
+/** Longest wait of a response for its effects, in milliseconds. The sweep sends the rest. */
+const dispatchMs = 2_000;
 
-export class RunCommits<Result> {
+/** Effects and commits of a run. */
+export class RunCommits<Result> implements RunCalls {
   readonly #parts: CommitParts<Result>;
   /** Created for the first effect or commit, because many runs have neither. */
   #begun: Begun | undefined;
@@ -103,14 +158,17 @@ export class RunCommits<Result> {
 
   #end(): void {
     this.#hasEnded = true;
-    if (this.#begun !== undefined) end(this.#begun);
+    this.#begun?.ledger.end();
+    this.#begun?.started.end();
   }
 
   #begin(): Begun {
     if (this.#begun === undefined) {
-      const ledger = new EffectLedger<HeldEffect>(this.#parts.work.hooks !== undefined);
-      this.#begun = { ledger, started: new StartedEffects((error) => this.#lost(error)) };
-      if (this.#hasEnded) end(this.#begun);
+      const { log, work } = this.#parts;
+      const lost = (error: unknown) => log.error("effects.lost", errorLog(error).data);
+      const ledger = new EffectLedger<HeldEffect>(work.hooks !== undefined);
+      this.#begun = { ledger, started: new StartedEffects(lost) };
+      if (this.#hasEnded) this.#end();
     }
     return this.#begun;
   }
@@ -121,10 +179,6 @@ export class RunCommits<Result> {
     this.#effects ??= new RunEffects({ ...this.#parts, cause, ledger });
     this.#callers[caller] ??= this.#effects.of(caller);
     return this.#callers[caller];
-  }
-
-  #lost(error: unknown): void {
-    this.#parts.log.error("effects.lost", errorLog(error).data);
   }
 
   #answerOf(result: Result): WriteAnswer {
@@ -221,17 +275,10 @@ export class RunCommits<Result> {
     if (events.length > 0) sending.push(runs.outbox.dispatch(events.map(({ row }) => row)));
     if (deliveries.length > 0) sending.push(runs.sendCommitted(deliveries.map(({ row }) => row)));
     if (sending.length === 0) return;
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, dispatchMs);
-    });
+    const { promise: timeout, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, dispatchMs);
     await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
   }
-}
-
-function end({ ledger, started }: Begun): void {
-  ledger.end();
-  started.end();
 }
 
 /** Merges deliveries with the same key, because DynamoDB rejects writing a row twice. */

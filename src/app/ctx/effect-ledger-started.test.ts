@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { StartedEffects } from "./started-effects.ts";
+import { StartedEffects } from "./effect-ledger.ts";
 
 /** A call that ends when the test says so. */
 function pending<Value>() {
