@@ -7,7 +7,7 @@ const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
 /** Attribute as the protocol has it: `BinaryValue` is in Base64. */
-interface MessageAttribute {
+export interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
   readonly BinaryValue?: string;

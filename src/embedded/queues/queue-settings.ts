@@ -6,7 +6,7 @@ export type QueueAttributes = Readonly<Record<string, string>>;
 
 export type QueueSettings = ReturnType<typeof settingsOf>;
 
-interface RedrivePolicy {
+export interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
