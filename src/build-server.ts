@@ -27,7 +27,7 @@ export function buildServer<const Features extends readonly Feature[]>(
  */
 const bindAlone: BindAlone = async (server) => {
   const here = import.meta.url;
-  const host = new URL(`./hosts/container/alone${here.slice(here.lastIndexOf("."))}`, here).href;
+  const host = new URL(`./hosts/container/adapters${here.slice(here.lastIndexOf("."))}`, here).href;
   // The cast is safe: the module exports this function.
   const loaded = import(/* @vite-ignore */ host) as Promise<{ readonly bindAlone: BindAlone }>;
   const { bindAlone: bind } = await loaded.catch(

@@ -23,38 +23,41 @@ export type { IndexOptions, TableHandle, TableOptions } from "./app/handlers/tab
 export type { TenantOf, TenantTable } from "./app/handlers/tenant-table.ts";
 export type { Projection, ProjectionOptions } from "./app/projections/projection.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
-export type { DeliveryOptions, WebhookOptions } from "./app/registry/delivery-options.ts";
-export type { ServerOptions } from "./app/registry/options.ts";
+export type {
+  DeliveryOptions,
+  RunOptions,
+  ServerOptions,
+  WebhookOptions,
+} from "./app/registry/options.ts";
 export { createRegistry, type Registry } from "./app/registry/registry.ts";
-export type { RunOptions } from "./app/registry/run-options.ts";
 export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts";
 export type { Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";
-export { type ErrorCode, errorCodes } from "./base/errors/codes.ts";
-export { CommitConditionError } from "./base/errors/commit-condition-error.ts";
 export {
   AccessDeniedError,
+  CommitConditionError,
   ConflictError,
+  type ErrorCode,
   type ErrorDetails,
+  errorCodes,
   type FieldError,
   FrameworkError,
   isTypedError,
   type MessageDetails,
   NotFoundError,
+  PermanentError,
   PipelineError,
+  UnknownOutcomeError,
   ValidationError,
 } from "./base/errors/errors.ts";
-export { PermanentError } from "./base/errors/permanent-error.ts";
-export { UnknownOutcomeError } from "./base/errors/unknown-outcome-error.ts";
+export type { AuthenticatedUser, TenantUser, User } from "./base/identity/access.ts";
 export { type AccessRule, access } from "./base/identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./base/identity/auth-options.ts";
-export type { AuthenticatedUser, TenantUser, User } from "./base/identity/user.ts";
 export type { LogOptions, RequestLines } from "./base/log/log-options.ts";
 export type { Logger, LogLevel } from "./base/log/logger.ts";
 export type { PowertoolsLogger } from "./base/log/powertools-logger.ts";
 export type { MetricOptions } from "./base/metrics/declared-metric.ts";
-export type { MetricsOptions } from "./base/metrics/metrics-options.ts";
-export type { MetricsAccessor } from "./base/metrics/own-metrics.ts";
+export type { MetricsAccessor, MetricsOptions } from "./base/metrics/metrics.ts";
 export type { Environment } from "./base/process/environment.ts";
 export { type AmbientContext, currentContext } from "./base/request/ambient.ts";
 export type { RequestView } from "./base/request/request-view.ts";

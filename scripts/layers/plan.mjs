@@ -79,8 +79,8 @@ export const folders = [
 
 /** Files that may import a module whose name they compute, each with its reason. */
 export const computedImports = {
-  "build-server.ts": "loads hosts/container/alone.ts, unseen by bundlers",
-  "app/openapi/import-from.ts": "loads a package of the application",
+  "build-server.ts": "loads hosts/container/adapters.ts, unseen by bundlers",
+  "app/openapi/json-schema.ts": "loads a package of the application",
   "tools/cli/setup/load-server.ts": "loads the module that the user names",
 };
 

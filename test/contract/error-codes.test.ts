@@ -10,7 +10,7 @@ import {
 } from "keelson/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { type ErrorCode, errorCodes } from "../../src/base/errors/codes.ts";
+import { type ErrorCode, errorCodes } from "../../src/base/errors/errors.ts";
 
 // Each code of keelson's own is made to happen by a server. That its answer is what the document says is held by
 // test/support/hold-responses.ts, as in all tests.

@@ -5,8 +5,7 @@ import { server } from "../../examples/files/server.ts";
 import { documentText } from "../../src/app/openapi/openapi.ts";
 import { serverDocument } from "../../src/app/routes/openapi-document.ts";
 import { serverInternals } from "../../src/app/server/server.ts";
-import { contractOf } from "../../src/tools/contract/contract.ts";
-import { contractText } from "../../src/tools/contract/contract-file.ts";
+import { contractOf, contractText } from "../../src/tools/contract/contract.ts";
 
 const folder = join(import.meta.dirname, "../../examples/files");
 

@@ -2,7 +2,7 @@ import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, inject, test } from "vitest";
 import { requestDatabases } from "../../src/app/ctx/request-database.ts";
 import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
-import { openAssumedRole } from "../../src/aws/sessions/assumed-role.ts";
+import { openAssumedRole } from "../../src/aws/sessions/tenant-sessions.ts";
 import { createWall } from "../../src/parts/wall/wall.ts";
 
 test("an emulator's STS issues sessions to the SDK, and its DynamoDB accepts their signatures", async () => {

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { doctorUsage } from "../../src/tools/cli/commands/doctor-command.ts";
-import { infraUsage } from "../../src/tools/cli/commands/infra-command.ts";
-import { initUsage } from "../../src/tools/cli/commands/init-command.ts";
-import { keyRingUsage } from "../../src/tools/cli/commands/key-ring-command.ts";
-import { openApiUsage } from "../../src/tools/cli/commands/openapi-command.ts";
-import { outboxUsage } from "../../src/tools/cli/commands/outbox-command.ts";
-import { stepsUsage } from "../../src/tools/cli/commands/steps-command.ts";
-import { tenantUsage } from "../../src/tools/cli/commands/tenant-command.ts";
-import { traceUsage } from "../../src/tools/cli/commands/trace-command.ts";
+import { usage as doctorUsage } from "../../src/tools/cli/commands/doctor-command.ts";
+import { openApi } from "../../src/tools/cli/commands/document-command.ts";
+import { usage as infraUsage } from "../../src/tools/cli/commands/infra-command.ts";
+import { usage as initUsage } from "../../src/tools/cli/commands/init-command.ts";
+import { usage as keyRingUsage } from "../../src/tools/cli/commands/key-ring-command.ts";
+import { usage as outboxUsage } from "../../src/tools/cli/commands/outbox-command.ts";
+import { usage as stepsUsage } from "../../src/tools/cli/commands/steps-command.ts";
+import { usage as tenantUsage } from "../../src/tools/cli/commands/tenant-command.ts";
+import { usage as traceUsage } from "../../src/tools/cli/commands/trace-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import {
   allBlocks,
@@ -207,7 +207,7 @@ function isCommand([command, action, ...options]: readonly string[]): boolean {
   const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
   if (command === "trace") return names.every((name) => traceUsage.includes(name));
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
-  if (command === "openapi") return names.every((name) => openApiUsage.includes(name));
+  if (command === "openapi") return names.every((name) => openApi.usage.includes(name));
   if (command === "infra") return names.every((name) => infraUsage.includes(name));
   if (command === "init") return names.every((name) => initUsage.includes(name));
   if (command === "steps")

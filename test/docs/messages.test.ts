@@ -43,7 +43,7 @@ const parts: Readonly<Record<string, readonly string[]>> = {
 /** Names that are variables, by their file. */
 const variables: Readonly<Record<string, readonly string[]>> = {
   "src/parts/messages/message-guard.ts line": ["message.proof_missing", "message.proof_invalid"],
-  "src/hosts/container/process-signals.ts msg": [
+  "src/hosts/container/process-life.ts msg": [
     "process.uncaught_exception",
     "process.unhandled_rejection",
   ],

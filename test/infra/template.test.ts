@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { server as sample } from "../../examples/files/server.ts";
 import { serverInternals } from "../../src/app/server/server.ts";
-import { extensionOf } from "../../src/tools/infra/extension.ts";
-import { combined } from "../../src/tools/infra/extensions.ts";
+import { combined, extensionOf } from "../../src/tools/infra/extension.ts";
 import {
   type ServerTemplateOptions,
   serverTemplate,

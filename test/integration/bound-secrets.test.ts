@@ -12,7 +12,7 @@ import { rotateConfigKeys, undoConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { createContext } from "../../src/app/ctx/context.ts";
-import { runInScope } from "../../src/app/runtime/scoped-run.ts";
+import { runInScope } from "../../src/app/runtime/scope.ts";
 import { createRuntime } from "../../src/app/server/create-runtime.ts";
 import { openAwsAdapters } from "../../src/aws/adapters/adapters.ts";
 import { newRingKey } from "../../src/base/secrets/key-ring.ts";

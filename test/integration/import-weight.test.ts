@@ -41,7 +41,7 @@ test("importing keelson loads no Middy either", async () => {
 
 test("importing keelson/lambda loads nothing that only invocations need", async () => {
   const lazy =
-    /@aws-lambda-powertools|src\/(app\/(server\/create-runtime|ctx\/context|run\/pipeline)|parts\/config\/(read\/resolver|cache\/cached-rows)|base\/log\/server-logger|hosts\/(lambda-http\/http-events|middy\/adopted-handler|lambda\/(consume-batch|dispatch-records)))\.ts$/;
+    /@aws-lambda-powertools|src\/(app\/(server\/create-runtime|ctx\/context|run\/pipeline)|parts\/config\/(read\/resolver|cache\/cached-rows)|base\/log\/server-logger|hosts\/(lambda-http\/http-events|middy\/adopted-handler|lambda\/dispatch-records))\.ts$/;
 
   expect((await loadedBy("hosts/lambda/index.ts")).filter((url) => lazy.test(url))).toEqual([]);
 });

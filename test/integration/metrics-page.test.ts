@@ -5,8 +5,7 @@ import { access, buildServer } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import parse from "parse-prometheus-text-format";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { metricList } from "../../src/base/metrics/metric-list.ts";
-import { prometheusName } from "../../src/base/metrics/prometheus-name.ts";
+import { metricList, prometheusName } from "../../src/base/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
 
 const ann = { id: "ann-4711", tenantId: "acme-0815" };

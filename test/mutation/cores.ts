@@ -17,11 +17,7 @@ export const cores: Readonly<Record<string, Core>> = {
     ],
   },
   validators: {
-    sources: [
-      "parts/config/declare/validators.ts",
-      "parts/config/declare/key-rules.ts",
-      "parts/config/declare/definition.ts",
-    ],
+    sources: ["parts/config/declare/validators.ts", "parts/config/declare/declaration.ts"],
     tests: ["parts/config/declare/validators.test.ts", "parts/config/declare/declaration.test.ts"],
   },
   rows: {
@@ -38,10 +34,13 @@ export const cores: Readonly<Record<string, Core>> = {
   },
   claim: { sources: ["parts/once/claim.ts"], tests: ["parts/once/claim.test.ts"] },
   step: { sources: ["parts/once/step.ts"], tests: ["parts/once/step.test.ts"] },
-  effects: { sources: ["app/ctx/effect-ledger.ts"], tests: ["app/ctx/effect-ledger.test.ts"] },
+  effects: {
+    sources: ["app/ctx/effect-ledger.ts"],
+    tests: ["app/ctx/effect-ledger.test.ts", "app/ctx/effect-ledger-started.test.ts"],
+  },
   settle: { sources: ["parts/once/settlement.ts"], tests: ["parts/once/settlement.test.ts"] },
   lifecycle: {
-    sources: ["base/process/lifecycle.ts", "base/process/times.ts"],
+    sources: ["base/process/lifecycle.ts"],
     tests: ["base/process/lifecycle.test.ts"],
   },
   routes: {
@@ -50,7 +49,11 @@ export const cores: Readonly<Record<string, Core>> = {
   },
   envelope: {
     sources: ["parts/messages/envelope.ts", "parts/messages/proof.ts"],
-    tests: ["parts/messages/envelope.test.ts", "parts/messages/proof.test.ts"],
+    tests: [
+      "parts/messages/envelope.test.ts",
+      "parts/messages/envelope-payload.test.ts",
+      "parts/messages/proof.test.ts",
+    ],
   },
   sessions: {
     sources: ["parts/wall/session-credentials.ts"],
@@ -61,7 +64,6 @@ export const cores: Readonly<Record<string, Core>> = {
       "parts/wall/check-command.ts",
       "parts/wall/expressions.ts",
       "parts/wall/isolation.ts",
-      "parts/wall/key-problems.ts",
       "parts/wall/tenant-keys.ts",
       "parts/wall/wall.ts",
       "parts/wall/walled-stack.ts",
@@ -70,7 +72,7 @@ export const cores: Readonly<Record<string, Core>> = {
       "parts/wall/check-command.test.ts",
       "parts/wall/expressions.test.ts",
       "parts/wall/isolation.test.ts",
-      "parts/wall/key-problems.test.ts",
+      "parts/wall/check-command-keys.test.ts",
       "parts/wall/tenant-keys.test.ts",
       "parts/wall/wall.test.ts",
       "parts/wall/walled-stack.test.ts",
@@ -79,12 +81,9 @@ export const cores: Readonly<Record<string, Core>> = {
   "schema-comparison": {
     sources: [
       "tools/contract/schema-comparison.ts",
-      "tools/contract/difference.ts",
       "tools/contract/shape-differences.ts",
       "tools/contract/schema-shapes.ts",
-      "tools/contract/keyword-rules.ts",
       "tools/contract/keyword-shapes.ts",
-      "tools/contract/shape-value.ts",
       "tools/contract/shape.ts",
     ],
     tests: ["tools/contract/schema-comparison.test.ts"],

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { RunCommits } from "../../src/app/ctx/run-commits.ts";
+import { RunCommits } from "../../src/app/ctx/run.ts";
 import type { Work } from "../../src/app/ctx/work.ts";
 import type { Adapters } from "../../src/app/runtime/adapters.ts";
 import type { RunServices } from "../../src/app/runtime/run-services.ts";
@@ -10,7 +10,8 @@ import type { OutboxRow } from "../../src/parts/messages/outbox-store.ts";
 import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import { claimKey } from "../../src/parts/once/claim.ts";
 import type { TransactionItem } from "../../src/parts/once/claim-store.ts";
-import type { OnceClaim, RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { derivedId } from "../../src/parts/once/derived-id.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";

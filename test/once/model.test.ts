@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import type { Logger } from "../../src/base/log/logger.ts";
 import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import { claimKey } from "../../src/parts/once/claim.ts";
-import type { OnceClaim, RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { CommitConditionError } from "../../src/base/errors/commit-condition-error.ts";
-import { FrameworkError } from "../../src/base/errors/errors.ts";
+import { CommitConditionError, FrameworkError } from "../../src/base/errors/errors.ts";
 import type { Logger } from "../../src/base/log/logger.ts";
 import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import {
@@ -10,7 +9,8 @@ import {
   keyText,
   takenClaim,
 } from "../../src/parts/once/claim.ts";
-import type { OnceClaim, RunOutcome, RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { RunOutcome, RunParts } from "../../src/parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
 import { recordedMetrics } from "../support/recorded-metrics.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";

@@ -1,5 +1,5 @@
 import { afterAll, vi } from "vitest";
-import { isTracerRegistered } from "../../src/app/observe/traced-runs.ts";
+import { isTracerRegistered } from "../../src/app/observe/run-observer.ts";
 
 // Files that share a process do not share what they stubbed: at its end each puts back what it found.
 

@@ -1,4 +1,4 @@
-import { RunCommits } from "../../src/app/ctx/run-commits.ts";
+import { RunCommits } from "../../src/app/ctx/run.ts";
 import type { RunHooks, Work } from "../../src/app/ctx/work.ts";
 import { type RecordedOptions, recordedRun } from "./recorded-run.ts";
 

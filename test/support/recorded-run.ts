@@ -1,5 +1,5 @@
 import type { EffectRun } from "../../src/app/ctx/effect-run.ts";
-import type { User } from "../../src/base/identity/user.ts";
+import type { User } from "../../src/base/identity/access.ts";
 import type { Logger } from "../../src/base/log/logger.ts";
 import type { RunParts } from "../../src/parts/once/claimed-run.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import type { OverridesOf } from "../../src/parts/config/declare/override-types.ts";
+import type { OverridesOf } from "../../src/parts/config/declare/app-overrides.ts";
 
 const place = z.object({ shelf: z.string(), row: z.string().transform(Number) });
 const book = z.object({ title: z.string(), pages: z.number().optional() });

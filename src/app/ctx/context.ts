@@ -1,21 +1,22 @@
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
-import { ownMetrics } from "../../base/metrics/own-metrics.ts";
+import { ownMetrics } from "../../base/metrics/metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
-import type { CommitItem, Database } from "../../base/types/database.ts";
+import type { Database } from "../../base/types/database.ts";
 import type { OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import {
   type ComputedNode,
   type ComputedValues,
   createComputedValues,
 } from "../../parts/config/read/computed-values.ts";
-import { type ConfigReads, parameterUsed } from "../../parts/config/read/config-reads.ts";
 import {
-  createHeldDecisions,
+  FewDecisions,
   type HeldDecisions,
   type RowView,
 } from "../../parts/config/read/key-rows.ts";
+import { parameterUsed } from "../../parts/config/read/request-parameter.ts";
+import type { ConfigReads } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { EventRange } from "../../parts/messages/kept-events.ts";
 import type { Effects } from "../handlers/effects.ts";
@@ -26,13 +27,13 @@ import { logOf, type RequestScope } from "../runtime/scope.ts";
 import { openAcrossTenants } from "./across-tenants.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
-import type { RunCommits } from "./run-commits.ts";
+import type { RunCalls } from "./work.ts";
 
 export interface ContextParts {
   /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
   /** Commits and effects of the run. Absent in a query. */
-  readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
+  readonly commits?: RunCalls | undefined;
   /** Log of the handler. Default: the scope's. */
   readonly log?: Logger;
 }
@@ -106,7 +107,7 @@ class Session implements ReadingSession, DatabaseRequest {
   }
 
   get held(): HeldDecisions {
-    this.known ??= createHeldDecisions();
+    this.known ??= new FewDecisions();
     return this.known;
   }
 
@@ -199,8 +200,12 @@ class Context implements PipelineContext {
     readConfig(this.#session, handle, this.#node);
   readonly query: PipelineContext["query"] = (name, input) =>
     runQuery(this.#session, name, input, this.#node);
-  readonly commit: PipelineContext["commit"] = (items, result) =>
-    commit(this.#session, this.#owner, items, result);
+  readonly commit: PipelineContext["commit"] = (items, result) => {
+    const { commits } = this.#session.parts;
+    if (commits === undefined || this.#owner === "query")
+      throw new Error("ctx.commit: a query reads; commit in a write");
+    return commits.commit(this.#owner, items, result);
+  };
   readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
@@ -282,15 +287,4 @@ function start<Started>(
   if (commits === undefined || owner === "query")
     throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
   return commits.start(owner, work);
-}
-
-function commit<Result>(
-  { parts: { commits } }: Session,
-  owner: ContextOwner,
-  items: readonly CommitItem[],
-  result: Result,
-): Promise<Result> {
-  if (commits === undefined || owner === "query")
-    throw new Error("ctx.commit: a query reads; commit in a write");
-  return commits.commit(owner, items, result);
 }

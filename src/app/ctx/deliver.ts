@@ -1,6 +1,5 @@
-import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { type Delivery, deliveryJob } from "../../parts/messages/delivery.ts";
-import { wirePayload } from "../../parts/messages/envelope.ts";
+import { checkPayload, wirePayload } from "../../parts/messages/envelope.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { deriveId, type EffectRun, misfit } from "./effect-run.ts";

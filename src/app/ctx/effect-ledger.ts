@@ -14,29 +14,9 @@
  *
  * Effects that stay are part of every attempt to commit.
  */
-export type RunPhase =
-  | "before"
-  | "open"
-  | "waiting"
-  | "joining"
-  | "writing"
-  | "committed"
-  | "unknown"
-  | "ended";
+export type RunPhase = "open" | keyof typeof beginRefusals;
 
 export type EffectCaller = "handler" | "hook";
-
-/** Number of the attempt to commit that an effect belongs to. 0 means every attempt. */
-export type AttemptNumber = number;
-
-const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> = {
-  waiting: "is committing",
-  joining: "is committing",
-  writing: "is committing",
-  committed: "has committed",
-  unknown: "may have committed",
-  ended: "has ended",
-};
 
 /**
  * Assigns the effects of one run to its attempts to commit. An effect happens if and only if its
@@ -44,7 +24,8 @@ const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> 
  */
 export class EffectLedger<Effect> {
   #phase: RunPhase;
-  #attempt: AttemptNumber = 1;
+  /** Number of the next attempt to commit, from 1. */
+  #attempt = 1;
   readonly #staying: Effect[] = [];
   #joining: Effect[] = [];
   /** Next ordinal by kind and name. Absent until the first effect. */
@@ -70,16 +51,16 @@ export class EffectLedger<Effect> {
   /** Ends the `before` phase. */
   open(): void {
     this.#phase = "open";
-    this.#firstOrdinals = copyOf(this.#ordinals);
+    this.#firstOrdinals = new Map(this.#ordinals);
   }
 
   /**
-   * Returns the attempt that a new effect belongs to.
+   * Returns the number of the attempt that a new effect belongs to; 0 for every attempt.
    *
    * @param verb - names the call in the error message, such as "publish".
    * @throws Error if no attempt can take the effect any more.
    */
-  start(caller: EffectCaller, call: string, verb: string): AttemptNumber {
+  start(caller: EffectCaller, call: string, verb: string): number {
     switch (this.#phase) {
       case "before":
         return 0;
@@ -109,7 +90,7 @@ export class EffectLedger<Effect> {
   }
 
   /** Adds an effect to its attempt, or drops it if that attempt has ended. */
-  hold(attempt: AttemptNumber, effect: Effect): void {
+  hold(attempt: number, effect: Effect): void {
     if (attempt === 0) this.#staying.push(effect);
     else if (attempt === this.#attempt) this.#joining.push(effect);
   }
@@ -152,7 +133,7 @@ export class EffectLedger<Effect> {
     const dropped = this.#joining;
     this.#joining = [];
     this.#attempt += 1;
-    this.#ordinals = copyOf(this.#firstOrdinals);
+    this.#ordinals = new Map(this.#firstOrdinals);
     this.#phase = "open";
     return dropped;
   }
@@ -162,12 +143,6 @@ export class EffectLedger<Effect> {
   }
 }
 
-function copyOf(
-  ordinals: ReadonlyMap<string, number> | undefined,
-): Map<string, number> | undefined {
-  return ordinals === undefined ? undefined : new Map(ordinals);
-}
-
 function next(ordinals: Map<string, number>, kind: string, name: string): number {
   const counted = `${kind} ${name}`;
   const ordinal = ordinals.get(counted) ?? 0;
@@ -175,8 +150,17 @@ function next(ordinals: Map<string, number>, kind: string, name: string): number
   return ordinal;
 }
 
+const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> = {
+  waiting: "is committing",
+  joining: "is committing",
+  writing: "is committing",
+  committed: "has committed",
+  unknown: "may have committed",
+  ended: "has ended",
+};
+
 const once = "a run commits once; put all items into one call";
-const beginRefusals: Readonly<Record<Exclude<RunPhase, "open">, string>> = {
+const beginRefusals = {
   before: "the handler has not started",
   waiting: once,
   joining: once,
@@ -185,3 +169,131 @@ const beginRefusals: Readonly<Record<Exclude<RunPhase, "open">, string>> = {
   unknown: "the run may have committed already; leave it to a retry",
   ended: "the run has ended; await ctx.commit",
 };
+
+/**
+ * Calls that one run has started. The run waits for them, and throws errors that its handler has
+ * not observed. So a missing `await` ends neither the process nor the call.
+ */
+export class StartedEffects {
+  readonly #effects = new UnderWay();
+  readonly #attempts = new UnderWay();
+  readonly #lost: (reason: unknown) => void;
+  #failures: { readonly started: WatchedPromise<unknown>; readonly reason: unknown }[] = [];
+  #hasEnded = false;
+
+  /** @param lost - receives errors that occur after the run and that callers do not observe. */
+  constructor(lost: (reason: unknown) => void) {
+    this.#lost = lost;
+  }
+
+  /** Starts a call. Attempts to commit wait for it. */
+  start<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#watched(this.#effects, work);
+  }
+
+  /** Starts an attempt to commit. Only the end of the run waits for it. */
+  attempt<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#watched(this.#attempts, work);
+  }
+
+  /**
+   * Waits for the calls that were started before an attempt to commit.
+   *
+   * @throws the first error that the handler could not know when it started the attempt: the call
+   * was still in progress, or its result was not observed.
+   */
+  async beforeAttempt(signal: AbortSignal | undefined): Promise<void> {
+    this.#throwUnseen();
+    if (this.#effects.size === 0) return;
+    const awaited = new Set(this.#effects);
+    await this.#effects.quiet(signal);
+    const failed = this.#failures.find(({ started }) => awaited.has(started));
+    this.#failures = this.#failures.filter(({ started }) => !awaited.has(started));
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  /**
+   * Waits for all calls after the handler has returned or thrown.
+   * @throws the first error of a call whose result the handler has not observed.
+   */
+  async atEnd(signal: AbortSignal | undefined): Promise<void> {
+    while (this.#effects.size + this.#attempts.size > 0 && signal?.aborted !== true) {
+      await this.#effects.quiet(signal);
+      await this.#attempts.quiet(signal);
+      // Lets an async function that is not awaited start its next call.
+      await new Promise(setImmediate);
+    }
+    this.#throwUnseen();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+  }
+
+  #watched<Result>(calls: UnderWay, work: () => Promise<Result>): Promise<Result> {
+    // The constructor converts a synchronous throw into a rejection.
+    const started = new WatchedPromise<Result>((resolve) => resolve(work()));
+    calls.add(started);
+    started.watch(
+      () => calls.leave(started),
+      (reason) => {
+        if (!this.#hasEnded) this.#failures.push({ started, reason });
+        // Waits, because the caller may be about to observe the error.
+        else setImmediate(() => started.isObserved || this.#lost(reason));
+        calls.leave(started);
+      },
+    );
+    return started;
+  }
+
+  #throwUnseen(): void {
+    const unseen = this.#failures.find(({ started }) => !started.isObserved);
+    this.#failures = [];
+    if (unseen !== undefined) throw unseen.reason;
+  }
+}
+
+/** Promise that records whether its caller observes its outcome. */
+class WatchedPromise<Result> extends Promise<Result> {
+  isObserved = false;
+
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: records calls by `await` and `Promise.all`
+  override then<Fulfilled = Result, Rejected = never>(
+    fulfilled?: ((value: Result) => Fulfilled | PromiseLike<Fulfilled>) | null,
+    rejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
+  ): Promise<Fulfilled | Rejected> {
+    this.isObserved = true;
+    return super.then(fulfilled, rejected);
+  }
+
+  /** Calls back when the promise settles, without counting as observed. */
+  watch(fulfilled: () => void, rejected: (reason: unknown) => void): void {
+    super.then(fulfilled, rejected);
+  }
+}
+
+class UnderWay extends Set<WatchedPromise<unknown>> {
+  readonly #waiting: (() => void)[] = [];
+
+  leave(started: WatchedPromise<unknown>): void {
+    this.delete(started);
+    if (this.size === 0) for (const waiting of this.#waiting.splice(0)) waiting();
+  }
+
+  /** Waits until no call is left, or the signal aborts. */
+  quiet(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        signal?.removeEventListener("abort", end);
+        resolve();
+      };
+      if (this.size === 0 || signal?.aborted === true) return end();
+      signal?.addEventListener("abort", end);
+      this.#waiting.push(end);
+    });
+  }
+}

@@ -1,9 +1,8 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
-import { assertKnownOptions } from "../../base/errors/known-options.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
-import { checkPayload } from "../../parts/messages/check-payload.ts";
-import type { Cause } from "../../parts/messages/envelope.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
+import { type Cause, checkPayload } from "../../parts/messages/envelope.ts";
 import { jobPayload } from "../../parts/messages/job-message.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";

@@ -1,6 +1,5 @@
 import type { TraceHeaders } from "../../base/request/trace.ts";
-import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
+import { checkPayload, envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
 import type { KeptContent } from "../../parts/messages/kept-events.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { EffectCaller } from "./effect-ledger.ts";

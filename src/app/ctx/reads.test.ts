@@ -97,11 +97,12 @@ describe("ctx.config", () => {
 
   test("gives all readers the one promise of a decision that needed no wait", () => {
     const value = Promise.resolve(6);
+    const held = new Map<string, unknown>();
     const { session } = sessionWith({
       ...resolving,
-      resolve: ({ held }) => {
-        // Safe cast: a read uses only the value.
-        held.set("notes.size", { value } as never);
+      held,
+      resolve: () => {
+        held.set("notes.size", { value });
         return { value: 6 };
       },
     });

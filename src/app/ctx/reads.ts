@@ -1,5 +1,4 @@
-import { assertAllowed } from "../../base/identity/assert-allowed.ts";
-import type { User } from "../../base/identity/user.ts";
+import { assertAllowed, type User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
@@ -47,13 +46,11 @@ export function readConfig<Value>(
     return Promise.reject(new Error(what));
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  // Safe cast: before the resolver returns synchronously, it stores its decision in `held`. The
-  // decision's value is one promise for all readers.
-  const value =
-    resolved instanceof Promise
-      ? resolved.then(plainValue)
-      : (session.held.get(key.id) as Decision).value;
-  return value as Promise<Value>; // safe: it matches the declaration
+  // Safe casts: values match the key's declaration, and before the resolver returns synchronously,
+  // it stores its decision in `known`. The decision's value is one promise for all readers.
+  if (resolved instanceof Promise) return resolved.then(plainValue) as Promise<Value>;
+  const { value } = (session.known as HeldDecisions).get(key.id) as Decision;
+  return value as Promise<Value>;
 }
 
 function plainValue({ value }: Resolved): unknown {

@@ -1,17 +1,16 @@
-import { assertKnownOptions } from "../../base/errors/known-options.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
-import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { readEnvelope } from "../../parts/messages/envelope.ts";
+import { checkPayload, readEnvelope } from "../../parts/messages/envelope.ts";
 import {
   type EventRange,
   endOfTime,
   type KeptEvent,
   type KeptEventStore,
   keptRows,
-  timeText,
 } from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 interface Reading {

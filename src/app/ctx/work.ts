@@ -4,7 +4,22 @@ import type { Cause } from "../../parts/messages/envelope.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { Run } from "../../parts/once/claimed-run.ts";
+import type { Effects } from "../handlers/effects.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { EffectCaller } from "./effect-ledger.ts";
+
+/** Calls by which a `ctx` reaches its run. */
+export interface RunCalls {
+  start<Started>(
+    caller: EffectCaller,
+    work: (effects: Effects) => Promise<Started>,
+  ): Promise<Started>;
+  commit<Committed>(
+    caller: EffectCaller,
+    items: readonly CommitItem[],
+    result: Committed,
+  ): Promise<Committed>;
+}
 
 export interface RunHooks {
   /**
@@ -23,7 +38,7 @@ export interface Committing {
   readonly answer: WriteAnswer;
 }
 
-export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix"> {
+export interface Work<Result> extends Pick<Run<Result>, "claim" | "nowMs" | "logPrefix"> {
   readonly request?: (() => RequestView) | undefined;
   /** Cause that the run's events and jobs carry. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;

@@ -1,8 +1,7 @@
 import type { LookupAddress } from "node:dns";
-import { systemCode } from "../../base/errors/system-code.ts";
-import { createKeyedLimiter } from "./keyed-limiter.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 
-/** Maximum number of concurrent lookups per tenant. Other lookups wait. */
+/** Concurrent lookups of a tenant. Others wait. */
 const mostOfTenant = 4;
 /** Timeout of the first attempt of a DNS query, in milliseconds, and number of attempts. */
 const [attemptMs, attempts] = [1_000, 3];
@@ -15,7 +14,7 @@ const loopback: readonly LookupAddress[] = [
   { address: "::1", family: 6 },
 ];
 
-/** Resolves a host name to at least one address. Ends when the signal aborts. */
+/** Resolves to at least one address. Ends when the signal aborts. */
 export type NameLookup = (
   hostname: string,
   signal: AbortSignal,
@@ -75,7 +74,7 @@ async function hostsAddresses(path: string, name: string): Promise<LookupAddress
   });
 }
 
-/** Queries DNS servers with a new resolver, because `cancel` ends all queries of a resolver. */
+/** Uses a new resolver, because `cancel` ends all queries of a resolver. */
 async function askServers(
   servers: readonly string[] | undefined,
   name: string,
@@ -124,7 +123,7 @@ function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[]
     .filter((address) => address !== undefined);
 }
 
-/** The most specific failure, or `ENOTFOUND`, like `dns.lookup`, if there are just no addresses. */
+/** The most specific failure, or else `ENOTFOUND`, like `dns.lookup`. */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>
     answer.status === "rejected" ? [answer.reason] : [],
@@ -134,4 +133,44 @@ function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
     code: "ENOTFOUND",
   });
   return reasons.find((reason) => !isNothing(reason)) ?? nothing;
+}
+
+/**
+ * Runs up to `most` calls per key at a time, in order of arrival. Rejects if the signal aborts
+ * while a call waits.
+ */
+export function createKeyedLimiter(most: number) {
+  const lanes = new Map<string, { running: number; readonly waiting: Set<() => void> }>();
+  return async <Result>(key: string, signal: AbortSignal, run: () => Promise<Result>) => {
+    signal.throwIfAborted();
+    const lane = lanes.get(key) ?? { running: 0, waiting: new Set() };
+    lanes.set(key, lane);
+    if (lane.running < most) lane.running += 1;
+    else await slot(lane.waiting, signal);
+    try {
+      // The signal may have aborted while the slot was handed over.
+      signal.throwIfAborted();
+      return await run();
+    } finally {
+      const [next] = lane.waiting;
+      if (next !== undefined) next();
+      else if (--lane.running === 0) lanes.delete(key);
+    }
+  };
+}
+
+function slot(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const begin = () => {
+      waiting.delete(begin);
+      signal.removeEventListener("abort", leave);
+      resolve();
+    };
+    const leave = () => {
+      waiting.delete(begin);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    waiting.add(begin);
+  });
 }

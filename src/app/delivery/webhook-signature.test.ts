@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { signWebhook } from "./webhook-signature.ts";
+import { signWebhook } from "./webhook.ts";
 
 const message = {
   id: "msg_p5jXN8AQM9LWM0D4loKWxJek",

@@ -14,8 +14,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createNameLookups, type NameLookup } from "./name-lookup.ts";
-import { postWebhook, WebhookError, type WebhookRequest } from "./webhook.ts";
-import { signWebhook } from "./webhook-signature.ts";
+import { postWebhook, signWebhook, WebhookError, type WebhookRequest } from "./webhook.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

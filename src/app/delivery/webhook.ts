@@ -1,11 +1,10 @@
+import { createHmac } from "node:crypto";
 import type { LookupAddress } from "node:dns";
-import type { ClientRequest, RequestOptions } from "node:http";
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
-import { systemCode } from "../../base/errors/system-code.ts";
+import type ipaddr from "ipaddr.js";
+import { systemCode } from "../../base/errors/errors.ts";
 import type { NameLookup } from "./name-lookup.ts";
-import { isPublicAddress } from "./public-address.ts";
-import { signWebhook } from "./webhook-signature.ts";
-import { statusOf } from "./webhook-status.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
@@ -16,18 +15,17 @@ const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
 export interface WebhookRequest {
-  /** Target: https, at most 2,048 characters, without credentials. */
+  /** https, at most 2,048 characters, without credentials. */
   readonly url: string;
   readonly id: string;
   /** Body, sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;
-  /** Signing secret. Without a secret, the request is not signed. */
+  /** Without a secret, the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
-  /** Additional headers: none that frames the request, and no `webhook-*`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly allowHttp: boolean;
-  /** Allows addresses that are not public, for development. */
+  /** For development. */
   readonly allowPrivate: boolean;
   /** Limit from the start of the name lookup to the end of the response headers. */
   readonly timeoutMs: number;
@@ -40,7 +38,7 @@ export interface WebhookRequest {
   ) => Promise<number>;
 }
 
-/** A failed delivery. The message contains neither the secret nor the URL's query. */
+/** The message contains neither the secret nor the URL's query. */
 export class WebhookError extends Error {
   /** Whether a retry may succeed: after a timeout, a failed connection, 429 or 5xx. */
   readonly isRetryable: boolean;
@@ -111,7 +109,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   return url;
 }
 
-/** Returns the URL without query and credentials, which may be secrets. */
+/** Leaves out query and credentials, which may be secrets. */
 function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
@@ -224,4 +222,76 @@ function refusedAddress(place: string, address: string): WebhookError {
 
 function permanent(message: string, cause?: unknown): WebhookError {
   return new WebhookError(message, false, cause);
+}
+
+// IPv4-compatible addresses such as ::7f00:1, which the DNS lookup writes as ::127.0.0.1. ipaddr.js
+// would read ::ffff:127.0.0.1, a different address.
+const ipv4Compatible = /^::\d+\./;
+
+/**
+ * Whether an address is on the public internet: unicast, and not private, local, reserved or mapped
+ * to an embedded IPv4 address. An IPv6 address must be in 2000::/3, the only range that IANA has
+ * allocated (https://www.iana.org/assignments/ipv6-address-space), because ipaddr.js treats unknown
+ * ranges, such as the IPv4-compatible ::7f00:1, as unicast.
+ */
+export function isPublicAddress(addresses: typeof ipaddr, address: string): boolean {
+  if (!addresses.isValid(address) || ipv4Compatible.test(address)) return false;
+  const parsed = addresses.process(address);
+  if (parsed.range() !== "unicast") return false;
+  return parsed instanceof addresses.IPv4 || parsed.match(addresses.IPv6.parse("2000::"), 3);
+}
+
+const base64Prefix = "whsec_";
+
+/**
+ * Returns the `webhook-signature` header of Standard Webhooks (https://www.standardwebhooks.com).
+ * The key is Base64 after `whsec_`, otherwise the text itself.
+ * @throws TypeError for a secret without bytes, with which anyone could sign.
+ */
+export function signWebhook(message: {
+  readonly id: string;
+  readonly timestampSeconds: number;
+  readonly body: string;
+  readonly secret: string;
+}): string {
+  const { id, timestampSeconds, body, secret } = message;
+  const key = secret.startsWith(base64Prefix)
+    ? Buffer.from(secret.slice(base64Prefix.length), "base64")
+    : Buffer.from(secret, "utf8");
+  if (key.length === 0)
+    throw new TypeError(`the secret is empty; give a key, or ${base64Prefix} and its base64`);
+  return `v1,${createHmac("sha256", key).update(`${id}.${timestampSeconds}.${body}`).digest("base64")}`;
+}
+
+const maxAnswerBytes = 64 * 1024;
+
+/** Resolves to the response's status when the connection closes, even after a truncated body. */
+export function statusOf(outgoing: ClientRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let status: number | undefined;
+    let failure: unknown;
+    outgoing.on("response", (response) => {
+      status = response.statusCode;
+      drop(response, outgoing);
+    });
+    // A status 101 that the request did not ask for.
+    outgoing.on("upgrade", (response) => {
+      status = response.statusCode;
+      outgoing.destroy();
+    });
+    outgoing.on("error", (error) => {
+      failure = error;
+    });
+    outgoing.on("close", () => (status === undefined ? reject(failure) : resolve(status)));
+  });
+}
+
+function drop(response: IncomingMessage, outgoing: ClientRequest): void {
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxAnswerBytes) outgoing.destroy();
+  });
+  // A truncated body does not affect the delivery, but Node may require a listener for its error.
+  response.on("error", () => {});
 }

@@ -1,22 +1,23 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { RawOptions, Report } from "../../base/errors/declared.ts";
+import type { RawOptions, Report } from "../../base/errors/option-table.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
-import { hook } from "../handlers/declare-hook.ts";
-import { channel, consumer, event, job } from "../handlers/declare-messages.ts";
-import { table } from "../handlers/declare-table.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import type { HookDeclaration } from "../handlers/hooks.ts";
-import type {
-  ChannelDeclaration,
-  ConsumerDeclaration,
-  EventDeclaration,
-  JobDeclaration,
-  ProjectionDeclaration,
+import { type HookDeclaration, hook } from "../handlers/hooks.ts";
+import {
+  type ChannelDeclaration,
+  type ConsumerDeclaration,
+  channel,
+  consumer,
+  type EventDeclaration,
+  event,
+  type JobDeclaration,
+  job,
+  type ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
 import { isWord } from "../handlers/requirements.ts";
-import type { TableDeclaration } from "../handlers/table.ts";
+import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
 import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
@@ -44,32 +45,29 @@ export interface FeatureDeclarations {
 
 type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 
-export type Declared<Name extends keyof Kinds> = Kinds[Name][number];
+type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
-export interface Kind<Item> {
-  readonly what: string;
-  readonly nameOf: (item: Item) => string;
-}
-
-export function named(what: string): Kind<{ readonly name: string }> {
-  return { what, nameOf: ({ name }) => name };
-}
-
-/** All kinds, in the order in which duplicate names are reported. */
-export const kinds: { readonly [Name in keyof Kinds]: Kind<Declared<Name>> } = Object.freeze({
-  configKeys: { what: "key", nameOf: ({ id }: RegisteredConfigKey) => id },
-  handlers: named("handler"),
-  tables: named("table"),
-  events: { what: "event", nameOf: ({ type }: EventDeclaration) => type },
-  consumers: named("consumer"),
-  jobs: named("job"),
-  channels: named("channel"),
-  schedules: named("schedule"),
-  projections: named("projection"),
-  metrics: named("metric"),
+/**
+ * What one of each kind is called, and the member with its unique name, in the order in which
+ * duplicates are reported. The compiler compares the kinds with the lists of
+ * {@link FeatureDeclarations} and the maps of `Registry`.
+ */
+export const kinds = Object.freeze({
+  configKeys: ["key", "id"],
+  handlers: ["handler", "name"],
+  tables: ["table", "name"],
+  events: ["event", "type"],
+  consumers: ["consumer", "name"],
+  jobs: ["job", "name"],
+  channels: ["channel", "name"],
+  schedules: ["schedule", "name"],
+  projections: ["projection", "name"],
+  metrics: ["metric", "name"],
+} as const satisfies {
+  readonly [Kind in keyof Kinds]: readonly [what: string, keyof Declared<Kind>];
 });
 
-/** Kinds whose declarations run under their full names, which are unique across these kinds. */
+/** Kinds that run under their full names, which are unique across these kinds. */
 export const runningKinds = ["handlers", "consumers", "jobs", "schedules"] as const;
 
 const declarationsOf = Symbol.for("keelson.feature");
@@ -80,7 +78,7 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/** Features without exports share one type, so an array inferred from one accepts all of them. */
+/** Features without exports share one type, so that an array of one accepts all of them. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**
@@ -107,8 +105,10 @@ export function defineFeature<
 ): Feature<Members, NameOf<Members, Name>> {
   // Safe cast: the object has one empty list for each kind.
   const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
-    readonly [Name in keyof Kinds]: Declared<Name>[];
+    readonly [Kind in keyof Kinds]: Declared<Kind>[];
   };
+  const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
+    void declared[kind].push(...items);
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
@@ -117,7 +117,7 @@ export function defineFeature<
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
-      declared.configKeys.push(...registered);
+      add("configKeys", ...registered);
       const handles = registered.map(({ id, name: key, definition }) => [
         key,
         Object.freeze({ id, definition }) satisfies ConfigKeyHandle<unknown>,
@@ -127,34 +127,29 @@ export function defineFeature<
     },
     table: (tableName, options) => {
       const made = table(tableName, options, report);
-      declared.tables.push(made);
+      add("tables", made);
       // Safe cast: only a table with `tenant: true` has tenant keys, at runtime and in its type.
       return tableHandle(made) as never;
     },
     query: (operation, options) =>
-      void declared.handlers.push(handler("query", name, operation, options, report)),
+      add("handlers", handler("query", name, operation, options, report)),
     write: (operation, options) =>
-      void declared.handlers.push(handler("write", name, operation, options, report)),
+      add("handlers", handler("write", name, operation, options, report)),
     hook: (write, options) => void hooks.push(hook(name, write, options, report)),
-    event: (type, schema, options) =>
-      void declared.events.push(event(name, type, schema, options, report)),
+    event: (type, schema, options) => add("events", event(name, type, schema, options, report)),
     on: (type, consumerName, run) =>
-      void declared.consumers.push(consumer(name, type, consumerName, run, report)),
-    job: (operation, options) => void declared.jobs.push(job(name, operation, options, report)),
-    schedule: (operation, options) =>
-      void declared.schedules.push(schedule(name, operation, options, report)),
+      add("consumers", consumer(name, type, consumerName, run, report)),
+    job: (operation, options) => add("jobs", job(name, operation, options, report)),
+    schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
       const made = projection(name, projectionName, options, report);
-      declared.projections.push(made);
-      declared.consumers.push(...projectionConsumers(made));
+      add("projections", made);
+      add("consumers", ...projectionConsumers(made));
       return projectionHandle(made);
     },
     metric: (metricName, options) =>
-      void declared.metrics.push(
-        metric(name, metricName, options as unknown as RawOptions, report),
-      ),
-    channel: (channelName, options) =>
-      void declared.channels.push(channel(name, channelName, options, report)),
+      add("metrics", metric(name, metricName, options as unknown as RawOptions, report)),
+    channel: (channelName, options) => add("channels", channel(name, channelName, options, report)),
   };
   if (!isWord(name)) {
     const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
@@ -162,33 +157,23 @@ export function defineFeature<
     report({ key: String(name), rule: "feature-name", message, fix });
   }
   const members = declare(Object.freeze(builder));
-  if (members instanceof Promise) report({ key: name, ...asynchronous });
+  if (members instanceof Promise) {
+    const message = "its declaration is asynchronous, so what it declares may come too late";
+    const fix = "declare everything in a function that is not async";
+    report({ key: name, rule: "feature-async", message, fix });
+  }
   if (members !== undefined && "name" in members) {
     throw new TypeError(
       `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,
     );
   }
-  const declarations: FeatureDeclarations = {
-    name,
-    ...declared,
-    uses: featureUses(options, report),
-    hooks,
-    problems,
-  };
+  const uses = featureUses(options, report);
+  const declarations: FeatureDeclarations = { name, ...declared, uses, hooks, problems };
   // Safe cast: the literal has exactly the members of `Feature<Members, Name>`.
-  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<
-    Members,
-    NameOf<Members, Name>
-  >;
+  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as never;
 }
 
-const asynchronous = Object.freeze({
-  rule: "feature-async",
-  message: "its declaration is asynchronous, so what it declares may come too late",
-  fix: "declare everything in a function that is not async",
-});
-
-/** Returns a feature's declarations, or `undefined` for a value not made by `defineFeature`. */
+/** Returns `undefined` for a value that `defineFeature` has not made. */
 export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
   if (typeof feature !== "object" || feature === null) return undefined;
   return (feature as Partial<Feature>)[declarationsOf];

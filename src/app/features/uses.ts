@@ -1,8 +1,6 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { Report } from "../../base/errors/declared.ts";
-import { nearest } from "../../base/errors/nearest.ts";
-import { isRecord } from "../../base/errors/option-table.ts";
-import { quoted } from "../../base/errors/quoted.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
+import { nearest, quoted } from "../../base/errors/quoted.ts";
 import { knownOptions, problemsOf } from "../handlers/requirements.ts";
 
 /** Access of a feature to another feature's tables. `write` includes reading. */
@@ -18,24 +16,24 @@ export interface FeatureOptions {
 }
 
 export function featureUses(options: unknown, report: Report): ReadonlyMap<string, TableUse> {
-  if (options === undefined) return new Map();
+  const none = new Map<string, TableUse>();
+  if (options === undefined) return none;
   const key = "defineFeature";
   if (!isRecord(options)) {
     const message = "the options are not an object";
     report({ key, rule: "option-type", message, fix: "pass { uses }" });
-    return new Map();
+    return none;
   }
   const { uses = {} } = knownOptions(key, options, ["uses"], report);
   const problem = problemsOf("uses", report);
   if (!isRecord(uses)) {
     const fix = 'pass an object by the names of features, such as { orders: "read" }';
     problem("uses", `\`uses\` is ${quoted(uses)}`, fix);
-    return new Map();
+    return none;
   }
   for (const [name, use] of Object.entries(uses)) {
-    if (use === "read" || use === "write") continue;
     const message = `it uses ${quoted(name)} as ${quoted(use)}`;
-    problem("uses-value", message, 'use "read" or "write"');
+    if (use !== "read" && use !== "write") problem("uses-value", message, 'use "read" or "write"');
   }
   return new Map(Object.entries(uses) as [string, TableUse][]); // safe: other values are reported, and a server with problems is never built
 }
@@ -45,27 +43,18 @@ export function useProblems(
 ): BootProblem[] {
   const names = features.map(({ name }) => name);
   return features.flatMap(({ name: feature, uses }) =>
-    [...uses.keys()].flatMap((used) => {
-      const found = useProblem(feature, used, names);
-      return found === undefined ? [] : [{ feature, key: "uses", ...found }];
+    [...uses.keys()].flatMap((used): BootProblem[] => {
+      const problem = { feature, key: "uses" };
+      if (used === feature) {
+        const fix = "leave it out: its own tables are its own";
+        return [{ ...problem, rule: "uses-itself", message: "it uses itself", fix }];
+      }
+      if (names.includes(used)) return [];
+      const message = `it uses ${quoted(used)}, which is no feature of this server`;
+      const meant = nearest(used, names);
+      const fix =
+        meant === undefined ? `the server has ${names.join(", ")}` : `did you mean ${meant}?`;
+      return [{ ...problem, rule: "uses-unknown", message, fix }];
     }),
   );
-}
-
-function useProblem(
-  feature: string,
-  used: string,
-  names: readonly string[],
-): Pick<BootProblem, "rule" | "message" | "fix"> | undefined {
-  if (used === feature) {
-    const fix = "leave it out: its own tables are its own";
-    return { rule: "uses-itself", message: "it uses itself", fix };
-  }
-  if (names.includes(used)) return undefined;
-  const meant = nearest(used, names);
-  return {
-    rule: "uses-unknown",
-    message: `it uses ${quoted(used)}, which is no feature of this server`,
-    fix: meant === undefined ? `the server has ${names.join(", ")}` : `did you mean ${meant}?`,
-  };
 }

@@ -1,9 +1,11 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
-import type { Report } from "../../base/errors/declared.ts";
-import { isRecord } from "../../base/errors/option-table.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
-import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { configKeyId } from "../../parts/config/declare/key-id.ts";
+import {
+  configKeyId,
+  type KeyDeclaration,
+  type RegisteredConfigKey,
+} from "../../parts/config/declare/key.ts";
 import { type BodyKind, ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";
@@ -110,17 +112,8 @@ export function handler(
   routeProblems(kind, given, problem);
   requireOptions(given, repeatRequirements, problem);
   // Safe cast: wrong types are already reported, and a server with problems is never built.
-  const {
-    input,
-    output,
-    errors,
-    status,
-    route,
-    access,
-    body = "json",
-    once,
-    replay,
-  } = given as Partial<HandlerDeclaration>;
+  const declared = given as Partial<HandlerDeclaration>;
+  const { input, output, errors, status, route, access, body = "json", once, replay } = declared;
   const statuses = [status ?? []].flat();
   return {
     kind,

@@ -4,7 +4,6 @@ import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
-import type { Misfits, Unwritten } from "./misfits.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
 /** A value, or a promise that resolves to one. */
@@ -14,8 +13,8 @@ export type Awaitable<Value> = Value | Promise<Value>;
 export type Answer<Output> = Output | Reply<Output> | Response;
 
 /**
- * Return type of a handler: `Given` as inferred if it fits `Output`, otherwise a string literal
- * type that no result matches, so that the compiler prints that one line instead of seven.
+ * Return type of a handler: `Given` if it fits `Output`, otherwise a text that no result matches,
+ * so that the compiler prints one line instead of seven.
  */
 type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
@@ -23,10 +22,46 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
     ? Given
     : `the result does not match \`output\`: ${Misfits<Exclude<Settled<Given>, Response>, Unwritten<Output>>}`;
 
+/** Read-only form of a type, which also accepts literal arrays. keelson never changes a result. */
+type Unwritten<Value> = Value extends (...given: never) => unknown
+  ? Value
+  : Value extends object
+    ? { readonly [Name in keyof Value]: Unwritten<Value[Name]> }
+    : Value;
+
+/** Names of the members that do not match `Output`, for a message of the compiler. */
+type Misfits<Result, Output> = Known<
+  MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
+>;
+
+type Known<Names extends string> = [Names] extends [never] ? "its type" : Names;
+
+type MisfitsOf<Body, Output> = Body extends Output
+  ? never
+  : Body extends object
+    ? Output extends readonly unknown[]
+      ? "its items"
+      : Output extends object
+        ? MisfittingNames<Body, Output>
+        : "its type"
+    : "its type";
+
+type MisfittingNames<Body, Output> = {
+  [Name in keyof Output]-?: Body extends { readonly [Same in Name]: unknown }
+    ? Body[Name] extends Output[Name]
+      ? never
+      : Shown<Name>
+    : Pick<Output, Name> extends Required<Pick<Output, Name>>
+      ? Shown<Name>
+      : never;
+}[keyof Output];
+
+type Shown<Name> = Name extends string | number ? `${Name}` : "its type";
+
 /** Like `Awaited`, but only for promises, which takes a fifth of the type instantiations. */
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
 
-/** The `input` schema, or an error message if the entry of `Queries` or `Writes` contradicts it. */
+/** The `input` schema, or a message if the entry of `Queries` or `Writes` contradicts it. */
 type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
   ? [Queries[Name]["input"]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
@@ -43,10 +78,7 @@ type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & stri
   ? Input
   : `${Name} has another input in Writes`;
 
-/**
- * The `output` schema, which converts the result to the sent body, or an error message if the entry
- * of `Queries` or `Writes` declares another body.
- */
+/** The `output` schema, or a message if the entry of `Queries` or `Writes` has another body. */
 type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Queries
   ? [Sent] extends [Queries[Name]["output"]]
     ? StandardSchemaV1<Output, Sent>
@@ -72,21 +104,18 @@ interface HandlerOptions<
   Name extends string,
   Sent,
 > {
-  /**
-   * Any Standard Schema. The handler receives the schema's output, or without a schema the raw
-   * input as `unknown`.
-   */
+  /** Any Standard Schema, whose output the handler receives. Default: the raw input, `unknown`. */
   readonly input?: DeclaredInput<Input, Name>;
   /**
    * Any Standard Schema. keelson validates the result before it commits or stores anything, and
-   * sends the schema's output, with its defaults and transforms and without removed members. A
-   * result that does not match is a 500 `response_mismatch`. Of a `Response`, only the JSON body of
-   * a 2xx is validated, not streams, bytes, redirects or errors.
+   * sends the schema's output: with its defaults and transforms, without removed members. A result
+   * that does not match is a 500 `response_mismatch`. Of a `Response`, only the JSON body of a 2xx
+   * is validated, not streams, bytes, redirects or errors.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**
    * Status of each error code that the handler throws: `{ out_of_stock: 409 }`. Outside production,
-   * keelson logs an error that is neither in this list nor in the OpenAPI document once, as
+   * an error that is neither here nor in the OpenAPI document is logged once, as
    * `error.undeclared`. Default: none.
    */
   readonly errors?: Readonly<Record<string, number>>;
@@ -96,10 +125,7 @@ interface HandlerOptions<
    * `undefined`.
    */
   readonly status?: number | readonly number[];
-  /**
-   * Handles calls. Under every `access` rule except `access.everyone`, the IDs of `ctx.user` are
-   * strings.
-   */
+  /** The IDs of `ctx.user` are strings under every `access` rule except `access.everyone`. */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
     input: StandardSchemaV1.InferOutput<Input>,
@@ -153,11 +179,11 @@ export type WriteOptions<
 /** Deduplication of a write's retries (specification 6.6). */
 interface Repeats {
   /**
-   * Header that deduplicates retries, or a required key with the time during which a retry receives
-   * the first answer. Default: the server's `once.key`, for five minutes.
+   * Header that deduplicates retries, or a required key with the time in which a retry receives the
+   * first answer. Default: the server's `once.key`, for five minutes.
    */
   readonly once?: OnceBy | RequiredKey;
-  /** Encrypts the stored answer with the key ring. Default: the answer is stored unencrypted. */
+  /** Encrypts the stored answer with the key ring. Default: not encrypted. */
   readonly replay?: "encrypted";
   /**
    * Headers that a retry receives besides `content-type`, `location`, `etag`, `link` and

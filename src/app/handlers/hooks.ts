@@ -1,7 +1,11 @@
+import type { BootProblem } from "../../base/errors/boot.ts";
+import type { Report } from "../../base/errors/option-table.ts";
+import { nearest, quoted } from "../../base/errors/quoted.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { Writes } from "../../base/types/names.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
+import { aFunction, knownOptions, named, problemsOf, requireOptions } from "./requirements.ts";
 
 /** The `ctx` of the hooks `before` and `commit`. Hooks return items instead of committing them. */
 export type HookContext = Omit<PipelineContext, "commit">;
@@ -58,4 +62,57 @@ export interface HookDeclaration {
   readonly before: ((ctx: PipelineContext, input: unknown) => unknown) | undefined;
   readonly commit: ((ctx: PipelineContext, input: unknown, result: unknown) => unknown) | undefined;
   readonly after: ((ctx: PipelineContext, input: unknown, result: unknown) => unknown) | undefined;
+}
+
+const run = aFunction("pass async (ctx, input) => ...");
+const hookRequirements = { before: run, commit: run, after: run };
+
+export function hook(
+  feature: string,
+  write: unknown,
+  options: unknown,
+  report: Report,
+): HookDeclaration {
+  const name = named(write);
+  const key = hookKey(name);
+  const problem = problemsOf(key, report);
+  const given = knownOptions(key, options, Object.keys(hookRequirements), report);
+  // Safe cast: `requireOptions` reports wrong types, and a server with problems is never built.
+  const { before, commit, after } = given as unknown as HookDeclaration;
+  if ([before, commit, after].every((run) => run === undefined))
+    problem("hook-empty", "it does nothing", "pass before, commit or after, each a function");
+  requireOptions(given, hookRequirements, problem);
+  return { feature, write: name, before, commit, after };
+}
+
+export function hookProblems({
+  hooks,
+  handlers,
+}: {
+  readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
+  readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;
+}): BootProblem[] {
+  const writes = [...handlers.values()]
+    .filter(({ kind }) => kind === "write")
+    .map(({ name }) => name);
+  return [...hooks.values()].flat().flatMap(({ feature, write }) => {
+    const key = hookKey(write);
+    const kind = handlers.get(write)?.kind;
+    if (kind === "write") return [];
+    if (kind === "query") {
+      const message = `${quoted(write)} is a query, and only writes have hooks`;
+      return [{ feature, key, rule: "hook-query", message, fix: "hook a write" }];
+    }
+    const message = `no feature of this server declares the write ${quoted(write)}`;
+    const meant = nearest(write, writes);
+    const fix =
+      meant === undefined
+        ? "name a write, or add the feature that declares it"
+        : `did you mean ${quoted(meant)}?`;
+    return [{ feature, key, rule: "hook-undeclared", message, fix }];
+  });
+}
+
+function hookKey(write: string): string {
+  return `hook ${write}`;
 }

@@ -1,6 +1,6 @@
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
-import type { MetricsAccessor } from "../../base/metrics/own-metrics.ts";
+import type { MetricsAccessor } from "../../base/metrics/metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";
@@ -16,7 +16,7 @@ export interface DeliveryAccessor {
    * the handler returns. It is dropped if the handler throws or answers 400 or above, or if the
    * commit fails.
    * @param options.key - deduplicates messages with the same channel, tenant and key within a day.
-   * Default: every call is a separate message, except when a run is retried.
+   * Default: each call is a message of its own, except in a retried run.
    * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared
    * channel, after `commit` has started, and in a query.
    */
@@ -59,19 +59,15 @@ export type StepResult<Result> = Result extends string | number | boolean | null
         : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
- * The `ctx` of every handler (specification 2.6). `Caller` follows the access rule: `User` for
- * `access.everyone`, and in consumers, jobs and handlers without a route, otherwise
- * `AuthenticatedUser`.
+ * The `ctx` of every handler (specification 2.6). `Caller` is `User` for `access.everyone`, and in
+ * consumers, jobs and handlers without a route, otherwise `AuthenticatedUser`.
  */
 export interface PipelineContext<Caller extends User = User> {
-  /**
-   * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the
-   * caller's tenant.
-   */
+  /** DynamoDB document client. In tables with `tenant: true`, it reaches only the tenant's rows. */
   readonly db: Database;
   /**
    * Returns a database that reaches the rows of every tenant, and logs `tenant.crossed` with the
-   * reason. Only for `systemAdmin` and for system runs, which have no tenant and no request.
+   * reason. For `systemAdmin` and for system runs, which have no tenant and no request.
    * @throws AccessDeniedError (403) for any other caller; TypeError without a reason.
    * @example
    * const db = ctx.acrossTenants("monthly report");
@@ -91,7 +87,7 @@ export interface PipelineContext<Caller extends User = User> {
    */
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
   /**
-   * Runs another query as the same caller, and applies that query's access rule and input schema.
+   * Runs another query as the same caller, with that query's access rule and input schema.
    * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if the rule refuses
    * the caller.
    */
@@ -112,7 +108,7 @@ export interface PipelineContext<Caller extends User = User> {
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
-   * Publishes an event (specification 2.8). The event is stored by `commit`, or when the handler
+   * Publishes an event (specification 2.8), which is stored by `commit`, or when the handler
    * returns, and then sent to the bus. It is dropped if the commit fails, or the handler throws or
    * answers 400 or above.
    * @throws TypeError for a payload that does not match its schema; Error for an undeclared type,

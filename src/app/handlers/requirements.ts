@@ -1,10 +1,10 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
-  isEventType,
+  eventType,
   type RawOptions,
   type Report,
   unknownOptions,
-} from "../../base/errors/declared.ts";
+} from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 
 export type Problem = (rule: string, message: string, fix: string) => void;
@@ -21,7 +21,7 @@ export function problemsOf(key: string, report: Report): Problem {
   return (rule, message, fix) => report({ key, rule, message, fix });
 }
 
-/** Reports unknown options. Returns the given options, or `{}` if there are none. */
+/** Reports unknown options, and returns the given ones, or `{}`. */
 export function knownOptions(
   key: string,
   options: unknown,
@@ -68,11 +68,9 @@ export function required(requirement: Requirement): Requirement {
   return { ...requirement, isRequired: true };
 }
 
-function isStandardSchema(value: unknown): value is StandardSchemaV1 {
-  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
-  return (
-    isObject && typeof (value as Partial<StandardSchemaV1>)["~standard"]?.validate === "function"
-  );
+function isStandardSchema(value: unknown): boolean {
+  const schema = value as Partial<StandardSchemaV1> | null | undefined; // safe: only its type is read
+  return typeof schema?.["~standard"]?.validate === "function";
 }
 
 export function twoWords(rule: string, form: string, example: string): Requirement {
@@ -85,12 +83,12 @@ export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }
 
-/** Whether a name is one word in kebab case. */
+/** Whether a name is in kebab case. */
 export function isWord(name: unknown): boolean {
   return typeof name === "string" && /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }
 
 /** Whether a name is two kebab-case words, joined by a dot. */
 export function isTwoWords(name: unknown): boolean {
-  return typeof name === "string" && isEventType(name);
+  return typeof name === "string" && eventType.test(name);
 }

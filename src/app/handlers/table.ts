@@ -1,4 +1,8 @@
+import { isRecord, type Report } from "../../base/errors/option-table.ts";
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Variables } from "../../base/process/environment.ts";
+import { defined } from "../../base/types/defined.ts";
+import { isWord, knownOptions, problemsOf, requireOptions } from "./requirements.ts";
 
 /** Options of a table. */
 export interface TableOptions<
@@ -66,7 +70,7 @@ export interface TableHandle<Index extends string = never> {
 
 export const configTable: TableDeclaration = ownTable("config");
 
-/** Table of claims. DynamoDB deletes expired claims. */
+/** Table of claims. */
 export const onceTable: TableDeclaration = ownTable("once", "expiration");
 
 /** Table of messages that wait for dispatch. */
@@ -78,13 +82,8 @@ export const keptEventsTable: TableDeclaration = Object.freeze({
   tenant: true,
 });
 
-/** Names that no feature can declare, because its handlers would reach keelson's tables. */
-export const reservedTables: readonly string[] = [
-  configTable,
-  onceTable,
-  outboxTable,
-  keptEventsTable,
-].map(({ name }) => name);
+/** Tables whose names no feature can declare, because its handlers would reach them. */
+const ownTables = [configTable, onceTable, outboxTable, keptEventsTable];
 
 /** Returns `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
@@ -96,6 +95,131 @@ export function tableVariable(name: string): string {
 }
 
 function ownTable(name: string, timeToLive?: string): TableDeclaration {
-  const expiring = timeToLive === undefined ? {} : { timeToLive };
-  return Object.freeze({ name, partitionKey: "pk", sortKey: "sk", ...expiring, indexes: [] });
+  const keys = { partitionKey: "pk", sortKey: "sk" };
+  return Object.freeze({ name, ...keys, ...defined({ timeToLive }), indexes: [] });
+}
+
+/** DynamoDB's limits: indexes per table, projected attributes per index and per table. */
+const [mostIndexes, mostProjected, mostProjectedInAll] = [20, 20, 100];
+
+const tableRequirements = {
+  tenant: {
+    accepts: (tenant: unknown) => typeof tenant === "boolean",
+    rule: "table-tenant",
+    fix: "use true, or leave it out",
+  },
+  indexes: {
+    accepts: isRecord,
+    rule: "table-indexes",
+    wrong: "is not an object of indexes by name",
+    fix: 'pass indexes: { byOwner: { partitionKey: "owner", sortKey: "createdAt" } }',
+  },
+};
+
+export function table(name: string, options: unknown, report: Report): TableDeclaration {
+  const key = `table ${name}`;
+  const problem = problemsOf(key, report);
+  const known = ["partitionKey", "sortKey", "tenant", "indexes"];
+  const given = knownOptions(key, options, known, report);
+  const { partitionKey, sortKey, tenant, indexes } = given;
+  if (!isWord(name)) {
+    const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
+    problem("table-name", `table name ${JSON.stringify(name)} is not in kebab case`, fix);
+  }
+  if (ownTables.some((own) => own.name === name)) {
+    const message = `table name ${JSON.stringify(name)} is keelson's own`;
+    problem("table-reserved", message, "choose another name");
+  }
+  if (!areKeys(partitionKey, sortKey)) {
+    const fix = 'name the attributes, for example { partitionKey: "pk", sortKey: "sk" }';
+    problem("table-keys", notKeys, fix);
+  }
+  requireOptions(given, tableRequirements, problem);
+  const keys = keysOf(partitionKey, sortKey);
+  return {
+    name: String(name),
+    ...keys,
+    ...(tenant === true ? { tenant } : {}),
+    indexes: isRecord(indexes) ? indexesOf(key, keys, indexes, report) : [],
+  };
+}
+
+type Keys = Pick<TableDeclaration, "partitionKey" | "sortKey">;
+
+const notKeys = "`partitionKey` and `sortKey` are not two attribute names";
+
+function indexesOf(
+  tableKey: string,
+  tableKeys: Keys,
+  given: Readonly<Record<string, unknown>>,
+  report: Report,
+): IndexDeclaration[] {
+  const indexes = Object.entries(given).map(([name, options]) =>
+    index(`${tableKey} index ${name}`, tableKeys, name, options, report),
+  );
+  const atMost = (what: string, count: number, most: number) => {
+    const message = `it has ${count} ${what}, and DynamoDB allows a table ${most}`;
+    const fix = "declare fewer, or move some to another table";
+    if (count > most) report({ key: tableKey, rule: "table-indexes", message, fix });
+  };
+  atMost("indexes", indexes.length, mostIndexes);
+  const projected = indexes.reduce((sum, { project = [] }) => sum + project.length, 0);
+  atMost("attributes in the `project` of its indexes", projected, mostProjectedInAll);
+  return indexes;
+}
+
+function index(
+  key: string,
+  tableKeys: Keys,
+  name: string,
+  options: unknown,
+  report: Report,
+): IndexDeclaration {
+  const problem = problemsOf(key, report);
+  const known = ["partitionKey", "sortKey", "project"];
+  const { partitionKey, sortKey, project } = knownOptions(key, options, known, report);
+  if (!/^[A-Za-z0-9_.-]{3,255}$/.test(name)) {
+    const fix = "name it with 3 to 255 letters, digits, `_`, `.` and `-`, for example byOwner";
+    problem("index-name", `DynamoDB takes no index name ${quoted(name)}`, fix);
+  }
+  const keys = keysOf(partitionKey, sortKey);
+  if (!areKeys(partitionKey, sortKey)) {
+    const fix = 'name the attributes, for example { partitionKey: "owner", sortKey: "createdAt" }';
+    problem("index-keys", notKeys, fix);
+  } else if (keys.partitionKey === tableKeys.partitionKey && keys.sortKey === tableKeys.sortKey) {
+    const fix = "query the table itself, or lead the index by another attribute";
+    problem("index-keys", "its keys are the table's own", fix);
+  }
+  if (project === undefined) return { name, ...keys, project };
+  if (!Array.isArray(project) || !project.every(isAttributeName)) {
+    const fix =
+      'list the attributes that queries of the index read, for example ["size"]; without `project` it has all';
+    problem("index-project", "`project` is not a list of attribute names", fix);
+    return { name, ...keys, project: [] };
+  }
+  const ownKeys = [tableKeys.partitionKey, tableKeys.sortKey, keys.partitionKey, keys.sortKey];
+  const attributes = [...new Set(project)].filter((attribute) => !ownKeys.includes(attribute));
+  if (attributes.length > mostProjected) {
+    const message = `\`project\` has ${attributes.length} attributes, and DynamoDB allows an index ${mostProjected}`;
+    problem("index-project", message, "list fewer, or leave `project` out to have all");
+  }
+  return { name, ...keys, project: attributes };
+}
+
+function areKeys(partitionKey: unknown, sortKey: unknown): boolean {
+  return (
+    isAttributeName(partitionKey) &&
+    (sortKey === undefined || (isAttributeName(sortKey) && sortKey !== partitionKey))
+  );
+}
+
+function keysOf(partitionKey: unknown, sortKey: unknown): Keys {
+  return {
+    partitionKey: String(partitionKey),
+    sortKey: sortKey === undefined ? undefined : String(sortKey),
+  };
+}
+
+function isAttributeName(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && Buffer.byteLength(value) <= 255;
 }

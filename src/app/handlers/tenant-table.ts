@@ -1,4 +1,4 @@
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { TableDeclaration, TableHandle } from "./table.ts";
 

@@ -7,9 +7,7 @@ import {
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { declaredLabels } from "./declared-labels.ts";
-import type { Measuring } from "./measuring.ts";
-import { createRunMetrics } from "./run-metrics.ts";
+import { createRunMetrics, declaredLabels, type Measuring } from "./run-metrics.ts";
 
 const wanted = "@aws-lambda-powertools/metrics";
 

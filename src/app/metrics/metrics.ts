@@ -1,13 +1,12 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
 import { metricList } from "../../base/metrics/metric-list.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { declaredLabels } from "./declared-labels.ts";
-import { measureLoopDelay } from "./loop-delay.ts";
-import type { Measuring } from "./measuring.ts";
 import { otelSink, registeredMeter } from "./otel-metrics.ts";
 import { loadPrometheus, prometheusSink } from "./prometheus-metrics.ts";
-import { createRunMetrics } from "./run-metrics.ts";
+import { createRunMetrics, declaredLabels, type Measuring } from "./run-metrics.ts";
 
 /**
  * Opens the metrics of a container: for OpenTelemetry's SDK if one is registered, and for `GET
@@ -37,4 +36,23 @@ export async function openContainerMetrics(
   const { basePath } = options;
   const observer = (clock: Clock) => createRunMetrics({ metrics, clock, basePath });
   return { metrics: { ...metrics, page: prometheus?.page, close }, observer, missing };
+}
+
+/** Length of each measurement, in milliseconds. */
+const everyMs = 10_000;
+
+export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = everyMs): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 20 });
+  delay.enable();
+  const timer = setInterval(() => {
+    record("nodejs.eventloop.delay.p50", delay.percentile(50) / 1e9);
+    record("nodejs.eventloop.delay.p99", delay.percentile(99) / 1e9);
+    record("nodejs.eventloop.delay.max", delay.max / 1e9);
+    delay.reset();
+  }, ms);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    delay.disable();
+  };
 }

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
-import { measureLoopDelay } from "./loop-delay.ts";
-import { openContainerMetrics } from "./metrics.ts";
+import { measureLoopDelay, openContainerMetrics } from "./metrics.ts";
 import { registeredMeter } from "./otel-metrics.ts";
 
 test("without an SDK there is no meter and nothing is measured", async () => {

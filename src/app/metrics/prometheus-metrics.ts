@@ -1,7 +1,10 @@
 import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
-import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
+import {
+  type MetricDeclaration,
+  prometheusLabel,
+  prometheusName,
+} from "../../base/metrics/metric-list.ts";
 import type { MetricsPage } from "../../base/metrics/metrics.ts";
-import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
 export async function loadPrometheus(): Promise<typeof import("prom-client") | undefined> {
   // Because of the `try`, bundlers omit the package if it is not installed.

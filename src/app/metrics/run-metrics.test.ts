@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import {
   type ObservedRun,
   observers,

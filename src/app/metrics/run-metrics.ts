@@ -1,9 +1,30 @@
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { isPermanent } from "../../base/errors/errors.ts";
+import type { DeclaredLabels } from "../../base/metrics/bounded-metrics.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
-import { schemeOf } from "../observe/request-scheme.ts";
+import { deliveryJob } from "../../parts/messages/delivery.ts";
+import { runningKinds } from "../features/feature.ts";
+import { builtInChannels } from "../handlers/message-handlers.ts";
 import { polled } from "../observe/run-lines.ts";
-import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "../observe/run-observer.ts";
+import {
+  type ObservedRun,
+  type RequestEnd,
+  type RunObserver,
+  schemeOf,
+  type TaskEnd,
+} from "../observe/run-observer.ts";
+import { configHandlers } from "../operators/config-handlers.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+
+export interface Measuring {
+  readonly metrics: Metrics | undefined;
+  /**
+   * Creates an observer that measures runs with the clock of their runtime. `undefined`, like
+   * `metrics`, if there is no exporter.
+   */
+  readonly observer: ((clock: Clock) => RunObserver) | undefined;
+  readonly missing: string | undefined;
+}
 
 interface Measure {
   readonly metrics: Metrics;
@@ -84,4 +105,17 @@ export function routeLabel(route: string, basePath = ""): string {
 
 function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
   return Math.max(0, clock.now() - startMs) / 1_000;
+}
+
+/** keelson's routes, except those for configuration. */
+const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
+
+export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
+  const handlers = [...registry.handlers.values(), ...configHandlers(registry)];
+  const routes = handlers.flatMap(({ route }) => route ?? []);
+  return {
+    routes: [...routes, ...ownRoutes].map((route) => routeLabel(route, options.basePath)),
+    handlers: [deliveryJob, ...runningKinds.flatMap((kind) => [...registry[kind].keys()])],
+    channels: [...builtInChannels, ...registry.channels.keys()],
+  };
 }

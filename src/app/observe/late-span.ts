@@ -1,8 +1,29 @@
 import type { TracerSpan } from "./tracer.ts";
 
-/** Span that delegates to another span and ignores `end`, because the run ends the real span. */
-abstract class StandIn implements TracerSpan {
-  abstract started(): TracerSpan;
+/**
+ * Span that delegates to another span, which starts at first use. Ignores `end`, because the run
+ * ends the other span. Drops the start function after the start, so that contexts that outlive the
+ * run, as in keep-alive connections, do not retain the run.
+ */
+export class LateSpan implements TracerSpan {
+  #start: (() => TracerSpan) | undefined;
+  #started: TracerSpan | undefined = undefined;
+
+  constructor(start: () => TracerSpan) {
+    this.#start = start;
+  }
+
+  started(): TracerSpan {
+    if (this.#start !== undefined) this.turnTo(this.#start());
+    // The cast is safe: either the start function or the span is set.
+    return this.#started as TracerSpan;
+  }
+
+  /** Delegates to `span` from now on, in all contexts. */
+  turnTo(span: TracerSpan): void {
+    this.#started = span;
+    this.#start = undefined;
+  }
 
   spanContext() {
     return this.started().spanContext();
@@ -52,46 +73,4 @@ abstract class StandIn implements TracerSpan {
   }
 
   end(): void {}
-}
-
-/**
- * Span that starts at first use and that only its run ends. Drops the start function after the
- * start, so that contexts that outlive the run, as in keep-alive connections, do not retain the
- * run.
- */
-export class LateSpan extends StandIn {
-  #start: (() => TracerSpan) | undefined;
-  #started: TracerSpan | undefined = undefined;
-
-  constructor(start: () => TracerSpan) {
-    super();
-    this.#start = start;
-  }
-
-  started(): TracerSpan {
-    if (this.#start !== undefined) {
-      this.#started = this.#start();
-      this.#start = undefined;
-    }
-    // The cast is safe: either the start function or the span is set.
-    return this.#started as TracerSpan;
-  }
-}
-
-/** Span that delegates to another span, which `turnTo` replaces for all contexts. */
-export class TurningSpan extends StandIn {
-  #span: TracerSpan;
-
-  constructor(span: TracerSpan) {
-    super();
-    this.#span = span;
-  }
-
-  started(): TracerSpan {
-    return this.#span;
-  }
-
-  turnTo(span: TracerSpan): void {
-    this.#span = span;
-  }
 }

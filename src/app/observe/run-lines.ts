@@ -40,7 +40,7 @@ class RunLines implements RunObserver {
   }
 
   began(run: ObservedRun): void {
-    if (!this.#isCold || run.headers === undefined) return;
+    if (!this.#isCold) return;
     run.isColdStart = true;
     this.#isCold = false;
   }

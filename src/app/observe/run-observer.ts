@@ -1,14 +1,14 @@
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Observes the start and end of every run of a process: requests, event consumers, jobs,
- * deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
+ * Observes the start of every request, and the end of every run of a process: requests, event
+ * consumers, jobs, deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
  */
 export interface RunObserver {
   /**
-   * Called at the start, when only the incoming request or message is known. Upgraded connections,
-   * and handlers that a test calls without HTTP, start but never end.
+   * Called at the start of a request, when only its headers are known. Upgraded connections, and
+   * handlers that a test calls without HTTP, start but never end.
    */
   began(run: ObservedRun): void;
   /** Called once, after the answer is sent or the message is done. */
@@ -28,7 +28,7 @@ export interface ObservedRun {
   readonly route: string | undefined;
   /** User of the run. Anonymous until the request is authenticated. */
   readonly user: User;
-  /** Start time, in milliseconds since the epoch. 0 without an observer. */
+  /** Start time, in milliseconds since the epoch. 0 for a request without an observer. */
   readonly startMs: number;
   /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;
@@ -87,4 +87,28 @@ export function observers(
       other.ended(scope, end);
     },
   };
+}
+
+/** Whether a tracer is registered. OpenTelemetry's API keeps registered SDKs under this symbol. */
+export function isTracerRegistered(): boolean {
+  // The cast is safe: any member of an object may be read.
+  const api = (globalThis as { readonly [key: symbol]: unknown })[
+    Symbol.for("opentelemetry.js.api.1")
+  ];
+  return Object(api).trace !== undefined;
+}
+
+export const spanEnds: RunObserver = {
+  began: () => undefined,
+  ended: (run, end) => run.spans?.ended(end),
+};
+
+/** Returns the scheme that the client used, as reported by a proxy or else by the connection. */
+export function schemeOf({
+  headers,
+  asked,
+}: Pick<ObservedRun, "headers" | "asked">): "http" | "https" {
+  const forwarded = headers?.["x-forwarded-proto"];
+  if (forwarded === "http" || forwarded === "https") return forwarded;
+  return asked?.isEncrypted === false ? "http" : "https";
 }

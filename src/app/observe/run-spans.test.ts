@@ -21,8 +21,7 @@ import {
 import * as first from "otel-api-first";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { ConflictError } from "../../base/errors/errors.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { ConflictError, PermanentError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
@@ -31,7 +30,7 @@ import { startTestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { ServerOptions } from "../registry/options.ts";
-import { runInScope } from "../runtime/scoped-run.ts";
+import { runInScope } from "../runtime/scope.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { headersOf, remoteSpan } from "./tracer.ts";
 

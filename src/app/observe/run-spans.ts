@@ -1,8 +1,8 @@
 import type { SpanContext, Trace } from "../../base/request/trace.ts";
 import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
-import { type AroundOptions, around } from "./around.ts";
-import { LateSpan, TurningSpan } from "./late-span.ts";
+import { type AroundOptions, around, fail, record } from "./around.ts";
+import { LateSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import {
   isLater,
@@ -15,7 +15,6 @@ import {
   triggerAttributes,
   type Verb,
 } from "./span-attributes.ts";
-import { fail, record } from "./span-failure.ts";
 import type { Origin, RunSpans, RunSubject, TracedRun } from "./spans.ts";
 import {
   failed,
@@ -91,7 +90,7 @@ export class SpansOfRun implements RunSpans {
     let isSettled = false;
     // Calls that take the claim are children of its span. Later calls run in the same context, but
     // are children of the run's span.
-    const within = new TurningSpan(span);
+    const within = new LateSpan(() => span);
     const settle = (outcome: string) => {
       if (isSettled) return;
       isSettled = true;

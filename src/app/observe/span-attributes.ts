@@ -1,6 +1,6 @@
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
-import { schemeOf } from "./request-scheme.ts";
+import { schemeOf } from "./run-observer.ts";
 import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";
 

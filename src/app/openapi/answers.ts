@@ -1,8 +1,19 @@
-import { onceOf } from "../registry/expected-code.ts";
+import { errorCodes } from "../../base/errors/errors.ts";
+import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import { isExpected, onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { Components } from "./components.ts";
-import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
-import { defined, isObject, type JsonSchema, partsOf, type Schemas } from "./schema.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
+import {
+  defined,
+  isObject,
+  type JsonSchema,
+  object,
+  partsOf,
+  type Schemas,
+  text,
+} from "./schema.ts";
 
 export const answerHeaders: Schemas = Object.freeze({
   "X-Request-ID": {
@@ -26,7 +37,7 @@ export const answerHeaders: Schemas = Object.freeze({
   "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
 });
 
-export function headersOf(names: readonly string[]): JsonSchema {
+function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
@@ -106,7 +117,7 @@ function kindsOf(
   return new Set(kinds.length === 0 ? ["json"] : kinds);
 }
 
-/** Whether a schema describes an absent body. */
+/** The schema of an absent body. */
 export function isNothing({ not }: JsonSchema): boolean {
   return isObject(not) && Object.keys(not).length === 0;
 }
@@ -115,9 +126,7 @@ export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/**
- * Whether `output` accepts `undefined`. Its validation may throw, because it may call a service.
- */
+/** The validation may throw, because it may call a service. */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {
@@ -135,3 +144,124 @@ const descriptions: Readonly<Record<number, string>> = {
   304: "What the client has is still true.",
   503: "Not ready.",
 };
+
+export type ErrorAnswers = Map<string, JsonSchema>;
+
+export const errorSchemas: Schemas = Object.freeze({
+  Error: {
+    type: "object",
+    description: "What every error answers with.",
+    properties: {
+      error: { type: "string", description: "The code, for programs." },
+      message: { type: "string", description: "What went wrong, for people." },
+      requestId: { type: "string", description: "The ID of the request, as logs have it." },
+      fields: {
+        type: "array",
+        description: "Of `validation_error`: what does not fit, and where.",
+        items: object({ field: text, error: text }),
+      },
+    },
+    required: ["error", "message", "requestId"],
+  },
+  Problem: {
+    description: "The same as RFC 9457 has it, for who accepts `application/problem+json`.",
+    allOf: [
+      { $ref: "#/components/schemas/Error" },
+      object({
+        type: { ...text, format: "uri-reference" },
+        title: text,
+        status: { type: "integer" },
+        detail: text,
+      }),
+    ],
+  },
+});
+
+/** keelson's own handlers throw them only if they declare them. */
+const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
+
+/** Parser errors of a container, and errors thrown with only a status. */
+const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
+
+/** By status. `default` covers errors without a fixed status. */
+export function errorsOf(
+  operation: DeclaredOperation,
+  server: DeclaredServer,
+  shared: ErrorAnswers,
+): Schemas {
+  const codes = codesOf(operation, server);
+  const inOrder = new Set([...table.filter((code) => codes.has(code)), ...codes.keys()]);
+  const byStatus = Map.groupBy(inOrder, (code) => codes.get(code));
+  const isOfApplication = operation.own === undefined;
+  const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
+    const unforeseen = isOfApplication || status === 503 ? ["pipeline_error"] : [];
+    const all = [...new Set([...found, ...unforeseen])];
+    const also = operation.own?.answers[Number(status)];
+    const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
+    return [String(status), share(shared, name, answerOf(all, Number(status), also))];
+  });
+  return Object.fromEntries([
+    ...answers.toSorted(([one], [other]) => Number(one) - Number(other)),
+    ["default", share(shared, "OtherError", answerOf(ofAnyStatus, undefined))],
+  ]);
+}
+
+function codesOf(
+  { handler, own }: DeclaredOperation,
+  server: DeclaredServer,
+): ReadonlyMap<string, number> {
+  // Safe cast: boot refuses a route without an access rule.
+  const asksWho = needsIdentity(handler.access as AccessRule);
+  const isGiven = (code: string) =>
+    own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
+  const expected = Object.entries(errorCodes).filter(
+    ([code]) => isExpected(code, handler, server) && isGiven(code),
+  );
+  return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
+}
+
+function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
+  if (name === undefined) return answer;
+  shared.set(name, answer);
+  return { $ref: `#/components/responses/${name}` };
+}
+
+const table: readonly string[] = Object.keys(errorCodes);
+
+/**
+ * Name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own operations, which never
+ * throw errors with only a status. `undefined` if any code is an application's.
+ */
+function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
+  if (!codes.every((code) => table.includes(code))) return undefined;
+  const words = codes.map((code) =>
+    code.replaceAll(/(?:^|_)(.)/g, (_whole, letter: string) => letter.toUpperCase()),
+  );
+  return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
+}
+
+/** `also` is the body that one of keelson's own operations returns with the same status. */
+function answerOf(
+  codes: readonly string[],
+  status: number | undefined,
+  also?: JsonSchema,
+): JsonSchema {
+  const body = (name: string) => ({
+    allOf: [{ $ref: `#/components/schemas/${name}` }, object({ error: { enum: codes } })],
+  });
+  const retries = status === 409 || status === 429 || status === 503;
+  return {
+    description: codes.map((code) => `\`${code}\``).join(", "),
+    headers: headersOf([
+      "X-Request-ID",
+      ...(status === 401 ? ["WWW-Authenticate"] : []),
+      ...(retries ? ["Retry-After"] : []),
+    ]),
+    content: {
+      "application/json": {
+        schema: also === undefined ? body("Error") : { anyOf: [also, body("Error")] },
+      },
+      "application/problem+json": { schema: body("Problem") },
+    },
+  };
+}

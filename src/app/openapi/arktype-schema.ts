@@ -1,11 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { portablePattern } from "./portable-pattern.ts";
 import {
   dateOf,
   defined,
   hasFlags,
   type JsonSchema,
   mapParts,
+  portablePattern,
   type ReadOptions,
   target,
   unsaid,
@@ -62,10 +62,7 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
 
 const mark = "x-keelson-converted";
 
-/**
- * Marks the results of conversions. In `out` they look like a declared `unknown`; only `converted`
- * shows which parts are conversions.
- */
+/** In `out`, a conversion looks like a declared `unknown`; only `converted` shows what is one. */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
     return unsaid("what a conversion gives is known to its code alone; put .to(type) behind it");

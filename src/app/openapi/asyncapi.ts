@@ -1,15 +1,15 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { maxNameLength } from "../../base/identity/claims.ts";
+import { maxNameLength } from "../../base/identity/access.ts";
 import { idForm } from "../../base/request/trace.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, componentRef, createComponents } from "./components.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
-import { defined, type JsonSchema, mapParts, type Schemas } from "./schema.ts";
+import { defined, type JsonSchema, mapParts, object, type Schemas, text } from "./schema.ts";
 
 /**
- * Creates the AsyncAPI 3 document of a server: events on the bus, and jobs and deliveries in the
- * queue, in their wire format. Schemas use AsyncAPI's format, a superset of JSON Schema draft-07.
+ * AsyncAPI 3: events on the bus, and jobs and deliveries in the queue, in their wire format. Schemas
+ * use AsyncAPI's format, a superset of JSON Schema draft-07.
  *
  * @param from - directory from which the application's packages are resolved
  */
@@ -47,11 +47,11 @@ export async function asyncApiDocument(
     byName(registry.channels).map(async ({ name, feature, input }) => {
       // Safe cast: each channel that an application declares has a schema.
       const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
-      const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
+      const delivered = { channel: { const: name }, message: content, key: text };
       const summary = `What ctx.delivery.send gives the channel ${name}.`;
       return message(`delivery.${name}`, feature, summary, {
         ...{ jobId: id, name: { const: "keelson.delivery.send" } },
-        payload: objectOf(delivered),
+        payload: object(delivered),
       });
     }),
   );
@@ -102,16 +102,13 @@ const commonSchemas: Schemas = {
   "keelson.proof": {
     type: "object",
     description: "Proves that the message comes from this server.",
-    properties: {
-      key: { type: "string" },
-      mac: { type: "string", pattern: "^[A-Za-z0-9_-]{43}$" },
-    },
+    properties: { key: text, mac: { ...text, pattern: "^[A-Za-z0-9_-]{43}$" } },
     required: ["key", "mac"],
   },
   "keelson.trace": {
     type: "object",
     description: "The trace that it belongs to, as the headers of W3C Trace Context have it.",
-    properties: { traceparent: { type: "string" }, tracestate: { type: "string" } },
+    properties: { traceparent: text, tracestate: text },
     required: ["traceparent"],
   },
 };
@@ -142,18 +139,14 @@ function message(
     },
     payload: {
       title: name,
-      ...objectOf(required),
+      ...object(required),
       properties: { ...required, ...optional },
     },
   };
   return { name, feature, content };
 }
 
-function objectOf(properties: Schemas): JsonSchema {
-  return { type: "object", properties, required: Object.keys(properties) };
-}
-
-/** Adds the request ID, which payloads on the bus contain, but event schemas do not declare. */
+/** Payloads on the bus contain the request ID, but event schemas do not declare it. */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
@@ -169,9 +162,7 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   });
 }
 
-/**
- * Converts to draft-07, which writes tuples differently and ignores keywords beside a reference.
- */
+/** Draft-07 writes tuples differently and ignores keywords beside a reference. */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)

@@ -1,4 +1,4 @@
-/** Serializes a value as JSON with sorted members, so that equal values give equal strings. */
+/** JSON with sorted members, so that equal values give equal strings. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) =>
     typeof part !== "object" || part === null || Array.isArray(part)

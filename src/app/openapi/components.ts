@@ -1,21 +1,18 @@
 import { sortedBy } from "./canonical.ts";
 import {
+  asSchema,
+  combinations,
   decodePointer,
+  defined,
   isObject,
   type JsonSchema,
   mapParts,
+  partsOf,
   type Schemas,
   unsaid,
 } from "./schema.ts";
 
-export interface Components {
-  /** Adds a schema's definitions, and returns the schema with references to them. */
-  embed(schema: JsonSchema, name: string): JsonSchema;
-  /** Follows a reference. Returns other schemas unchanged. */
-  resolve(schema: JsonSchema): JsonSchema;
-  /** Returns the schemas that `used` refers to, directly or indirectly, sorted by name. */
-  reachedFrom(used: unknown): Schemas;
-}
+export type Components = ReturnType<typeof createComponents>;
 
 const place = "#/components/schemas/";
 
@@ -23,9 +20,9 @@ export function componentRef(name: string): JsonSchema {
   return { $ref: `${place}${name}` };
 }
 
-export function createComponents(own: Schemas): Components {
+export function createComponents(own: Schemas) {
   const schemas = new Map(Object.entries(own));
-  /** Serialized schema by name, so that an equal schema gets the same name again. */
+  /** By name, so that an equal schema gets the same name again. */
   const sources = new Map<string, string>();
 
   const nameFor = (wanted: string, source: string): readonly [name: string, isNew: boolean] => {
@@ -80,9 +77,12 @@ export function createComponents(own: Schemas): Components {
   };
 
   return {
+    /** Adds a schema's definitions; returns the schema with references to them. */
     embed,
+    /** Follows a reference. Returns other schemas unchanged. */
     resolve,
-    reachedFrom: (used) => {
+    /** The schemas that `used` refers to, also indirectly, sorted by name. */
+    reachedFrom: (used: unknown): Schemas => {
       const reference = /"\$ref":"#\/components\/schemas\/([^"/]+)/g;
       // Safe cast: embedded schemas refer only to existing components.
       const found = reached(used, reference, (name) => schemas.get(name) as JsonSchema);
@@ -112,4 +112,80 @@ function reached<Found>(
   };
   visit(from);
   return found;
+}
+
+export interface Fields {
+  readonly properties: ReadonlyMap<string, JsonSchema>;
+  readonly required: ReadonlySet<string>;
+}
+
+/** Also those in references, `allOf` and alternatives. */
+export function fieldsOf(given: JsonSchema, components: Components): Fields {
+  const schema = components.resolve(given);
+  const { properties, required } = schema;
+  const own: Fields = {
+    properties: new Map(
+      Object.entries(isObject(properties) ? properties : {}).map(([name, part]) => [
+        name,
+        asSchema(part),
+      ]),
+    ),
+    required: new Set(Array.isArray(required) ? required.map(String) : []),
+  };
+  const partsAt = (word: string) => partsOf(schema, word).map((part) => fieldsOf(part, components));
+  const choices = ["anyOf", "oneOf"].map(partsAt).filter((parts) => parts.length > 0);
+  return [own, ...partsAt("allOf"), ...choices.map(eitherOf)].reduce(bothOf);
+}
+
+/** Also expands references. */
+export function withoutFields(
+  given: JsonSchema,
+  names: ReadonlySet<string>,
+  components: Components,
+): JsonSchema {
+  if (names.size === 0) return given;
+  const { properties, required, ...schema } = components.resolve(given);
+  const kept = Array.isArray(required) ? required.filter((name) => !names.has(String(name))) : [];
+  const parts = combinations.flatMap((word) => {
+    const list = partsOf(schema, word).map((part) => withoutFields(part, names, components));
+    return list.length === 0 ? [] : [[word, list]];
+  });
+  const left =
+    isObject(properties) && Object.entries(properties).filter(([name]) => !names.has(name));
+  return defined({
+    ...schema,
+    ...Object.fromEntries(parts),
+    properties: left ? Object.fromEntries(left) : undefined,
+    required: kept.length === 0 ? undefined : kept,
+  });
+}
+
+function bothOf(one: Fields, other: Fields): Fields {
+  return {
+    properties: merged([one, other], "allOf"),
+    required: new Set([...one.required, ...other.required]),
+  };
+}
+
+function eitherOf(parts: readonly Fields[]): Fields {
+  const names = parts.flatMap(({ required }) => [...required]);
+  return {
+    properties: merged(parts, "anyOf"),
+    required: new Set(names.filter((name) => parts.every(({ required }) => required.has(name)))),
+  };
+}
+
+/** A member with several schemas has all of them under `word`. */
+function merged(parts: readonly Fields[], word: string): ReadonlyMap<string, JsonSchema> {
+  const byName = Map.groupBy(
+    parts.flatMap(({ properties }) => [...properties]),
+    ([name]) => name,
+  );
+  return new Map(
+    [...byName].map(([name, all]) => {
+      const distinct = new Map(all.map(([, schema]) => [JSON.stringify(schema), schema]));
+      const [only = {}, ...others] = distinct.values();
+      return [name, others.length === 0 ? only : { [word]: [only, ...others] }];
+    }),
+  );
 }

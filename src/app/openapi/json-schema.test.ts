@@ -4,8 +4,7 @@ import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
-import { importFrom } from "./import-from.ts";
-import { createSchemaReader, type JsonSchema } from "./json-schema.ts";
+import { createSchemaReader, importFrom, type JsonSchema } from "./json-schema.ts";
 
 async function read(
   schema: Parameters<ReturnType<typeof createSchemaReader>["read"]>[0],

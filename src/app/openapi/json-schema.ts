@@ -1,18 +1,22 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { arktypeSchema, isArkType } from "./arktype-schema.ts";
-import { importFrom } from "./import-from.ts";
-import { withMissingMembers } from "./missing-members.ts";
 import {
+  type ImportedFunction,
+  isObject,
   type JsonSchema,
   mapParts,
+  noTextMark,
   type ReadOptions,
   type Side,
+  saysNothing,
   target,
   unsaid,
   unsaidMark,
 } from "./schema.ts";
-import { withRefusedTexts } from "./sent-texts.ts";
 import { valibotSchema } from "./valibot-schema.ts";
 import { isZod, zodSchema } from "./zod-schema.ts";
 
@@ -31,24 +35,10 @@ export interface ServerDocument {
   readonly unsaid: readonly UnsaidSchema[];
 }
 
-export interface SchemaReader {
-  /**
-   * Returns the JSON Schema of an input or output, without `$schema` and with its own `$defs`.
-   * Parts that cannot be expressed carry `x-keelson-unsaid` and have an entry in `unsaid`.
-   *
-   * @param isSentAsText - whether requests send an input field only as a string. Default: no field
-   */
-  read(
-    schema: StandardSchemaV1,
-    side: Side,
-    where: string,
-    isSentAsText?: (field: string) => boolean,
-  ): Promise<JsonSchema>;
-  readonly unsaid: readonly UnsaidSchema[];
-}
+export type SchemaReader = ReturnType<typeof createSchemaReader>;
 
 /**
- * Creates a reader that loads a library's converter with its first schema.
+ * A library's converter is loaded with its first schema.
  *
  * @param from - directory in which packages are looked up before keelson's own location, usually
  * the application's. Default: the working directory of the process.
@@ -57,7 +47,7 @@ export function createSchemaReader({
   from = process.cwd(),
 }: {
   readonly from?: string | undefined;
-} = {}): SchemaReader {
+} = {}) {
   const entries = new Map<string, UnsaidSchema>();
   const load = (name: string, member: string) => importFrom(name, member, from);
 
@@ -72,7 +62,18 @@ export function createSchemaReader({
       note(part, entry, walked.has(name) ? path : [...path, name]);
   };
   return {
-    read: async (schema, side, where, isSentAsText) => {
+    /**
+     * Without `$schema`, with own `$defs`. Parts that cannot be expressed carry `x-keelson-unsaid` and
+     * have an entry in `unsaid`.
+     *
+     * @param isSentAsText - whether requests send an input field only as a string. Default: no field
+     */
+    read: async (
+      schema: StandardSchemaV1,
+      side: Side,
+      where: string,
+      isSentAsText?: (field: string) => boolean,
+    ): Promise<JsonSchema> => {
       const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
         unsaid(error instanceof Error ? error.message : String(error)),
       );
@@ -83,7 +84,7 @@ export function createSchemaReader({
       note(own, { where, vendor: schema["~standard"].vendor });
       return own;
     },
-    get unsaid() {
+    get unsaid(): readonly UnsaidSchema[] {
       return [...entries.values()];
     },
   };
@@ -94,7 +95,7 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
-/** Keywords that the path in `where` omits. */
+/** The path in `where` omits them. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */
@@ -106,8 +107,7 @@ function withoutEmptyTuples(given: JsonSchema): JsonSchema {
 
 async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise<JsonSchema> {
   const standard = schema["~standard"];
-  // keelson converts zod and ArkType itself: their Standard JSON Schema omits dates and
-  // conversions.
+  // The Standard JSON Schema of zod and ArkType omits dates and conversions.
   if (isZod(schema)) return zodSchema(schema, options);
   if (isArkType(schema)) return arktypeSchema(schema, options);
   if ("jsonSchema" in standard)
@@ -119,4 +119,128 @@ async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise
       ? "zod 3 makes no JSON Schema; use zod 4"
       : `${standard.vendor} has no Standard JSON Schema; give it ["~standard"].jsonSchema`,
   );
+}
+
+/** Members of a response that may be `undefined` are optional, because JSON omits them. */
+function withMissingMembers(given: JsonSchema): JsonSchema {
+  const schema = mapParts(given, withMissingMembers);
+  const { required, ...rest } = schema;
+  const { properties } = rest;
+  if (!isObject(properties) || !Array.isArray(required)) return schema;
+  const sent = required.filter((name) => !mayBeMissing(properties[String(name)]));
+  return sent.length === 0 ? rest : { ...schema, required: sent };
+}
+
+/** Converters write `undefined` as a schema that nothing matches. */
+function mayBeMissing(schema: unknown): boolean {
+  if (!isObject(schema)) return false;
+  const { not, anyOf } = schema;
+  return (
+    saysNothing(schema) ||
+    (isObject(not) && saysNothing(not)) ||
+    (Array.isArray(anyOf) && anyOf.some(mayBeMissing))
+  );
+}
+
+/**
+ * The application's package, or else the one beside keelson. Hidden from bundlers, because few
+ * applications have it.
+ *
+ * @throws Error that names the package to install.
+ */
+export async function importFrom(
+  name: string,
+  member: string,
+  directory: string,
+): Promise<ImportedFunction> {
+  for (const place of [join(directory, "package.json"), import.meta.url]) {
+    const path = resolved(name, place);
+    if (path === undefined) continue;
+    const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<
+      Record<string, unknown>
+    >; // safe: a module is an object
+    // Safe cast: it is a function, and callers pass the arguments that the package documents.
+    if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
+    throw new Error(
+      `the ${name} beside the application has no ${member}; install its latest version`,
+    );
+  }
+  throw new Error(`${name} is not installed beside the application; npm install ${name}`);
+}
+
+function resolved(name: string, place: string): string | undefined {
+  try {
+    return createRequire(place).resolve(name);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Marks fields that requests send as strings, but whose schema rejects numbers or booleans as
+ * strings: their JSON Schema does not show this.
+ */
+async function withRefusedTexts(
+  schema: StandardSchemaV1,
+  said: JsonSchema,
+  isSentAsText: (field: string) => boolean,
+): Promise<JsonSchema> {
+  const { properties } = said;
+  if (!isObject(properties)) return said;
+  const fields = await Promise.all(
+    Object.entries(properties).map(async ([field, part]): Promise<[string, unknown]> => {
+      const isTaken =
+        !isSentAsText(field) || !isObject(part) || (await takesText(schema, field, part));
+      return [field, isTaken ? part : { ...part, ...noTextMark }];
+    }),
+  );
+  return { ...said, properties: Object.fromEntries(fields) };
+}
+
+/** As far as the tried values show. */
+async function takesText(
+  schema: StandardSchemaV1,
+  field: string,
+  part: JsonSchema,
+): Promise<boolean> {
+  for (const value of valuesOf(part)) {
+    const text = Array.isArray(value) ? value.map(String) : String(value);
+    if ((await takes(schema, field, value)) && !(await takes(schema, field, text))) return false;
+  }
+  return true;
+}
+
+/** Values to try; the schema may reject some. None if the schema accepts strings anyway. */
+function valuesOf(part: JsonSchema): readonly unknown[] {
+  const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
+  const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
+  if ([part, ...choices].some(isOfText)) return [];
+  const given = [
+    ...[part["const"], part["enum"], minimum, maximum, Number(exclusiveMinimum) + 1, multipleOf],
+    ...[0, 1, [part["type"]].flat().includes("boolean") || undefined],
+  ];
+  return [
+    ...given.flat().filter((value) => typeof value === "number" || typeof value === "boolean"),
+    ...(isObject(items) ? valuesOf(items).map((value) => [value, value]) : []),
+    ...choices.flatMap(valuesOf),
+  ];
+}
+
+function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
+  return (
+    [type].flat().includes("string") ||
+    [values, value].flat().some((one) => typeof one === "string")
+  );
+}
+
+/** Ignores issues of other fields. An exception counts as a rejection. */
+async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
+  try {
+    const { issues = [] } = await schema["~standard"].validate({ [field]: value });
+    return !issues.some(
+      ({ path: [first] = [] }) => (typeof first === "object" ? first.key : first) === field,
+    );
+  } catch {
+    return false;
+  }
 }

@@ -1,28 +1,34 @@
+import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { routed } from "../registry/routes.ts";
-import { answerHeaders, takesNothing } from "./answers.ts";
+import { routed } from "../registry/registry.ts";
+import {
+  answerHeaders,
+  answersOf,
+  type ErrorAnswers,
+  errorSchemas,
+  errorsOf,
+  takesNothing,
+} from "./answers.ts";
 import { sortedBy } from "./canonical.ts";
-import { createComponents } from "./components.ts";
-import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
-import { type ErrorAnswers, errorSchemas } from "./error-answers.ts";
+import { type Components, createComponents } from "./components.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
-import { operationOf } from "./operation.ts";
-import { ownOperations } from "./own-operations.ts";
-import { headerParameters } from "./request-headers.ts";
-import { namesOf, sentAsText, templateOf } from "./request-parts.ts";
+import { type DeclaredHandler, type DeclaredOperation, ownOperations } from "./own-operations.ts";
+import {
+  headerParameters,
+  namesOf,
+  requestHeaders,
+  requestOf,
+  sentAsText,
+  templateOf,
+} from "./request-parts.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
 export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
-export interface OpenApiOptions {
-  readonly own: readonly DeclaredHandler[];
-  readonly from?: string;
-}
-
-/** Creates the OpenAPI 3.1 document of a server, with the routes of its features and of keelson. */
+/** OpenAPI 3.1, with the routes of the server's features and of keelson. */
 export async function openApiDocument(
   server: DeclaredServer,
-  { own, from }: OpenApiOptions,
+  { own, from }: { readonly own: readonly DeclaredHandler[]; readonly from?: string },
 ): Promise<ServerDocument> {
   const { registry, options } = server;
   const reader = createSchemaReader({ from });
@@ -81,6 +87,41 @@ export async function openApiDocument(
       .map(({ name }) => `${name} input: body`),
   );
   return { document, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
+}
+
+function operationOf(
+  operation: DeclaredOperation,
+  components: Components,
+  server: DeclaredServer,
+  errors: ErrorAnswers,
+) {
+  const { handler, own } = operation;
+  const { parameters, requestBody } = requestOf(operation, components);
+  // Safe cast: boot refuses a route without an access rule.
+  const rule = handler.access as AccessRule;
+  return {
+    operationId: handler.name,
+    summary: own?.summary ?? summaryOf(handler.name),
+    description: own?.description ?? `Who may call it: ${describeRule(rule)}.`,
+    tags: [handler.feature],
+    // A public route accepts a token but does not require one.
+    security: needsIdentity(rule) ? [{ bearer: [] }] : [{}, { bearer: [] }],
+    "x-keelson-access": describeRule(rule),
+    parameters: [...parameters, ...requestHeaders(handler, server.options)],
+    ...(requestBody && { requestBody }),
+    responses: {
+      ...answersOf(operation, components, server.options),
+      ...errorsOf(operation, server, errors),
+    },
+  };
+}
+
+function summaryOf(name: string): string {
+  const words = name
+    .slice(name.indexOf(".") + 1)
+    .replaceAll("-", " ")
+    .replace(".", ": ");
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
 }
 
 export function documentText(document: JsonSchema): string {

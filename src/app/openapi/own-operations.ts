@@ -1,7 +1,22 @@
-import { maxNameLength } from "../../base/identity/claims.ts";
+import { maxNameLength } from "../../base/identity/access.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
-import type { JsonSchema, Schemas } from "./schema.ts";
+import type { ParsedRoute } from "../../parts/http/route.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import { type JsonSchema, object, type Schemas, text } from "./schema.ts";
+
+export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
+
+export interface DeclaredOperation {
+  readonly route: ParsedRoute;
+  /** In order. Routes with the same path use the names of the first. */
+  readonly pathNames: readonly string[];
+  readonly handler: DeclaredHandler;
+  readonly own: OwnOperation | undefined;
+  readonly input: JsonSchema | undefined;
+  readonly output: JsonSchema | undefined;
+  readonly mayBeNothing: boolean;
+}
 
 export interface OwnOperation {
   readonly summary?: string;
@@ -11,7 +26,6 @@ export interface OwnOperation {
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-const text: JsonSchema = { type: "string" };
 const time: JsonSchema = { type: "string", format: "date-time" };
 const number: JsonSchema = { type: "number" };
 const flag: JsonSchema = { type: "boolean" };
@@ -23,17 +37,6 @@ const id: JsonSchema = {
   pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
   maxLength: maxNameLength,
 };
-
-/** Members whose names end with `?` are optional. */
-function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
-  const names = Object.keys(members);
-  return {
-    type: "object",
-    properties: Object.fromEntries(names.map((name) => [name.replace("?", ""), members[name]])),
-    required: names.filter((name) => !name.endsWith("?")),
-    ...more,
-  };
-}
 
 /** In a body, `null` means that the member is absent. */
 function orNull(members: Schemas): Schemas {

@@ -1,14 +1,24 @@
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { ParsedRoute, Segment } from "../../parts/http/route.ts";
-import type { Components } from "./components.ts";
-import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
-import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
-import { isObject, type JsonSchema, mapParts, partsOf } from "./schema.ts";
+import { onceOf } from "../registry/expected-code.ts";
+import type { ServerOptions } from "../registry/options.ts";
+import { idempotencyKeyPattern } from "../run/write.ts";
+import { type Components, type Fields, fieldsOf, withoutFields } from "./components.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./own-operations.ts";
+import {
+  combinations,
+  isObject,
+  type JsonSchema,
+  mapParts,
+  partsOf,
+  type Schemas,
+  text,
+} from "./schema.ts";
 
 /**
- * Assigns each field of an input to a part of the request. A write reads fields from both query and
- * body, but a document allows only one place for each. Route parameters are in the path. Fields of
- * a GET, and of a DELETE that has only string fields, are in the query. All others are in the body.
+ * A write reads fields from both query and body, but a document allows only one place for each. Route
+ * parameters are in the path. Fields of a GET, and of a DELETE that has only string fields, are in
+ * the query. All others are in the body.
  */
 export function requestOf(operation: DeclaredOperation, components: Components) {
   const { route, pathNames, handler, input } = operation;
@@ -44,14 +54,14 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON array. */
+/** A body that arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
   components: Components,
 ): JsonSchema | undefined {
   if (kind === "bytes") return bytes;
-  if (kind === "text") return body ?? { type: "string" };
+  if (kind === "text") return body ?? text;
   return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array"
     ? body
     : undefined;
@@ -68,10 +78,7 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/**
- * Returns an encoding that repeats the name of a list for each value. By default, clients join the
- * values with commas.
- */
+/** Repeats the name of a list for each value, which clients otherwise join with commas. */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -79,7 +86,7 @@ function listsOf({ properties }: Fields, components: Components): JsonSchema {
 
 function mayBeList(given: JsonSchema, components: Components): boolean {
   const schema = components.resolve(given);
-  const parts = ["allOf", "anyOf", "oneOf"].flatMap((word) => partsOf(schema, word));
+  const parts = combinations.flatMap((word) => partsOf(schema, word));
   return (
     [schema["type"]].flat().includes("array") || parts.some((part) => mayBeList(part, components))
   );
@@ -90,7 +97,7 @@ function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolea
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
 }
 
-/** Whether a schema rejects an empty object, the input of a request without a body. */
+/** A schema that rejects an empty object, the input of a request without a body, needs one. */
 function needsBody(given: JsonSchema, components: Components): boolean {
   const schema = components.resolve(given);
   const { type, required } = schema;
@@ -122,11 +129,11 @@ function withoutNames({ properties, required }: Fields, names: ReadonlySet<strin
   };
 }
 
-function pathParameter(name: string, given: JsonSchema = { type: "string" }): JsonSchema {
+function pathParameter(name: string, given = text): JsonSchema {
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** Requires at least one character, because an empty path segment or body counts as missing. */
+/** An empty path segment or body counts as missing. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -137,12 +144,12 @@ function queryParameters({ properties, required }: Fields, components: Component
   return [...properties].map(([name, schema]) => ({
     name,
     in: "query",
-    ...(required.has(name) ? { required: true } : {}),
+    ...(required.has(name) && { required: true }),
     schema: asSent(schema, components),
   }));
 }
 
-/** Requires two items, because in a query or form a name that occurs once arrives as a string. */
+/** A list has two items: in a query or form, a name that occurs once arrives as a string. */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const resolved = components.resolve(schema);
   return resolved["type"] !== "array" || Number(resolved["minItems"]) >= 2
@@ -159,7 +166,7 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
 
 /** The handler reads the body directly, so its contents are unknown. */
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
-  const schemas = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } };
+  const schemas = { text, bytes, json: {}, form: { type: "object" } };
   const description = "The operation declares no input, so that nothing is said of its body.";
   return { description, ...bodyOf(body, schemas[body], false) };
 }
@@ -178,7 +185,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Whether requests send a field only as a string: in a path, a query or a form. */
+/** In a path, a query or a form, a field is a string. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
@@ -195,4 +202,35 @@ export function namesOf(segments: readonly Segment[]): readonly string[] {
 export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
   const left = [...names];
   return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;
+}
+
+export const headerParameters: Schemas = Object.freeze({
+  "X-Request-ID": {
+    name: "X-Request-ID",
+    in: "header",
+    description:
+      "Names the request in logs and answers: 1 to 128 characters of `A-Z a-z 0-9 . _ : = + / @ -`. Another is made in the place of one that is not of these, or is missing.",
+    schema: text,
+  },
+  "Idempotency-Key": keyParameter(false),
+  "Idempotency-Key.required": keyParameter(true),
+});
+
+function keyParameter(required: boolean): JsonSchema {
+  return {
+    name: "Idempotency-Key",
+    in: "header",
+    required,
+    description:
+      "Makes retries safe: a request with the same key gets the answer of the first, and nothing is done again. Send a new UUID with each operation, and the same one with each retry of it.",
+    schema: { type: "string", pattern: idempotencyKeyPattern },
+  };
+}
+
+export function requestHeaders(handler: DeclaredHandler, options: ServerOptions): JsonSchema[] {
+  const once = onceOf(handler, options);
+  const key = typeof once === "object" ? "Idempotency-Key.required" : "Idempotency-Key";
+  return ["X-Request-ID", ...(once === false ? [] : [key])].map((name) => ({
+    $ref: `#/components/parameters/${name}`,
+  }));
 }

@@ -1,21 +1,26 @@
-import type { importFrom } from "./import-from.ts";
+import { isRecord as isObject } from "../../base/errors/option-table.ts";
+
+export { defined } from "../../base/types/defined.ts";
+export { isObject };
 
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 export type Schemas = Readonly<Record<string, JsonSchema>>;
 
-/** Side of a schema: the values that it accepts, or the values that it returns. */
+/** The values that a schema accepts, or those that it returns. */
 export type Side = "input" | "output";
 
 export interface ReadOptions {
   readonly side: Side;
-  /** Loads a function of a package. @throws Error if the package is not installed. */
-  readonly load: (name: string, member: string) => ReturnType<typeof importFrom>;
+  /** @throws Error if the package is not installed. */
+  readonly load: (name: string, member: string) => Promise<ImportedFunction>;
 }
+
+export type ImportedFunction = (...given: readonly unknown[]) => unknown;
 
 export const target = "draft-2020-12";
 
-/** Keyword with the reason why a part is not described. */
+/** Has the reason why a part is not described. */
 export const unsaidMark = "x-keelson-unsaid";
 
 /** Marks a field that requests send as a string although its schema rejects strings. */
@@ -25,9 +30,24 @@ const annotations: ReadonlySet<string> = new Set(
   "$schema $defs title description default examples deprecated readOnly writeOnly id".split(" "),
 );
 
+export const combinations: readonly string[] = ["allOf", "anyOf", "oneOf"];
+
 /** A schema with only annotations accepts any value. */
 export function saysNothing(schema: JsonSchema): boolean {
   return Object.keys(schema).every((name) => annotations.has(name));
+}
+
+export const text: JsonSchema = { type: "string" };
+
+/** Members whose names end with `?` are optional. */
+export function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
+  const names = Object.keys(members);
+  return {
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name.replace("?", ""), members[name]])),
+    required: names.filter((name) => !name.endsWith("?")),
+    ...more,
+  };
 }
 
 /** A placeholder for a part that JSON Schema cannot express, which accepts any value. */
@@ -62,7 +82,7 @@ export function decodePointer(part: string): string {
   return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Maps the direct subschemas of a schema, at any keyword. `change` receives each with its path. */
+/** Maps the direct subschemas, at any keyword. `change` receives each with its path. */
 export function mapParts(
   schema: JsonSchema,
   change: (part: JsonSchema, way: readonly string[]) => JsonSchema,
@@ -77,20 +97,34 @@ export function mapParts(
   );
 }
 
-type Defined<Members> = {
-  readonly [Name in keyof Members as undefined extends Members[Name] ? never : Name]: Members[Name];
-} & {
-  readonly [Name in keyof Members as undefined extends Members[Name] ? Name : never]?: Exclude<
-    Members[Name],
-    undefined
-  >;
-};
-
-export function defined<Members extends object>(members: Members): Defined<Members> {
-  const kept = Object.entries(members).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(kept) as Defined<Members>; // safe: no `undefined` member is left
+/** Validators compile patterns in Unicode mode, which rejects some escapes, for example `\-`. */
+export function portablePattern(source: string): string | undefined {
+  return [source, rewritten(source)].find(isOfUnicodeMode);
 }
 
-export function isObject(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** Removes unnecessary escapes, and escapes a `-` that follows a class such as `\w`. */
+function rewritten(source: string): string {
+  let isInSet = false;
+  return source.replaceAll(/\\[\s\S]-?|[[\]]/g, (token) => {
+    if (token === "[" || token === "]") {
+      isInSet = token === "[";
+      return token;
+    }
+    const [, escaped = "", dash = ""] = token;
+    const isKept = kept.test(escaped) || (isInSet && escaped === "-");
+    const isOfClass = isInSet && /[dsw]/i.test(escaped);
+    return `${isKept ? "\\" : ""}${escaped}${isOfClass && dash !== "" ? "\\-" : dash}`;
+  });
+}
+
+/** Characters whose escapes have, or may have, a meaning. A comma is part of a quantifier. */
+const kept = /[A-Za-z0-9^$\\.*+?()[\]{}|/,]/;
+
+function isOfUnicodeMode(source: string): boolean {
+  try {
+    new RegExp(source, "u");
+    return true;
+  } catch {
+    return false;
+  }
 }

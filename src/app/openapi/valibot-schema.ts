@@ -1,6 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { portablePattern } from "./portable-pattern.ts";
-import { dateOf, defined, type JsonSchema, type ReadOptions, target, unsaid } from "./schema.ts";
+import {
+  dateOf,
+  defined,
+  type JsonSchema,
+  portablePattern,
+  type ReadOptions,
+  target,
+  unsaid,
+} from "./schema.ts";
 
 type Said = Record<string, unknown>;
 
@@ -58,7 +65,7 @@ function portable({ pattern, ...rest }: Said): JsonSchema {
   });
 }
 
-/** Validations of times without seconds or a time zone, which the formats of RFC 3339 require. */
+/** They lack seconds or a time zone, which the formats of RFC 3339 require. */
 const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
 const keepsType: readonly string[] = [

@@ -1,12 +1,14 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { openIntersections } from "./intersections.ts";
-import { portablePattern } from "./portable-pattern.ts";
 import {
+  combinations,
   dateTime,
   hasFlags,
+  isObject,
   type JsonSchema,
   mapParts,
   noDateArrives,
+  partsOf,
+  portablePattern,
   type ReadOptions,
   saysNothing,
   target,
@@ -43,7 +45,7 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** Converts a zod schema. A part with a type in `.meta()` gets that type. */
+/** A part with a type in `.meta()` gets that type. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -78,17 +80,14 @@ function isSaid({ [mark]: _, ...schema }: JsonSchema): boolean {
   return !saysNothing(schema);
 }
 
-/** Marks the parts that cannot be described. Keeps their descriptions from `.meta()`. */
+/** Parts that cannot be described keep their descriptions from `.meta()`. */
 function named(schema: JsonSchema): JsonSchema {
   const { [mark]: why, ...said } = schema;
   if (typeof why === "string" && !isSaid(said)) return { ...said, ...unsaid(why) };
   return mapParts(said, named);
 }
 
-/**
- * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
- * represent it. `undefined` for all other types.
- */
+/** For a type that zod does not describe: its JSON form, or why JSON cannot represent it. */
 function inJson(
   { type, coerce, values }: Definition,
   side: ReadOptions["side"],
@@ -120,7 +119,7 @@ function inJson(
   }
 }
 
-/** Removes a generated default, such as an ID or the time, which is not part of the contract. */
+/** A generated default, such as an ID or the time, is not part of the contract. */
 function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
   const first = JSON.stringify(def.defaultValue);
   const before = Date.now();
@@ -128,10 +127,7 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
   if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
 }
 
-/**
- * Returns the patterns that would reject valid values: those with flags, and zod's IPv6 pattern,
- * which lacks `::ffff:192.0.2.1`.
- */
+/** Would reject valid values: patterns with flags, and zod's of IPv6 for `::ffff:192.0.2.1`. */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
   const ofFormat = defs.filter(({ format }) => format === "ipv6" || format === "cidrv6");
@@ -161,4 +157,58 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
   if (said.length === all.length) return;
   if (said.length === 0) delete jsonSchema["allOf"];
   else jsonSchema["allOf"] = said;
+}
+
+/**
+ * zod rejects a member of an intersection only if no side declares it, but in JSON Schema a closed
+ * side rejects the members of the others. Each closed definition gets an open counterpart.
+ */
+function openIntersections(root: JsonSchema): JsonSchema {
+  const definitions = isObject(root["$defs"]) ? root["$defs"] : {};
+  const open = new Map<string, JsonSchema>();
+  const isClosed = (part: JsonSchema, way: readonly string[] = []): boolean => {
+    const name = referenceOf(part);
+    const definition = name !== undefined && !way.includes(name) ? definitions[name] : undefined;
+    if (name !== undefined && isObject(definition)) return isClosed(definition, [...way, name]);
+    if (part["additionalProperties"] === false) return true;
+    return combinations.some((word) => partsOf(part, word).some((one) => isClosed(one, way)));
+  };
+  const opened = (part: JsonSchema): JsonSchema => {
+    if (!isClosed(part)) return part;
+    const name = referenceOf(part);
+    if (name !== undefined) return { ...part, $ref: `${place}${openName(name)}` };
+    const { additionalProperties, ...rest } = part;
+    const own = additionalProperties === false ? rest : part;
+    return mapParts(own, (one, [word]) =>
+      combinations.includes(String(word)) ? opened(one) : one,
+    );
+  };
+  const openName = (name: string): string => {
+    const wanted = `${name}.open`;
+    if (!open.has(wanted)) {
+      open.set(wanted, {}); // the definition may refer to itself
+      // Safe cast: only existing definitions can be closed.
+      open.set(wanted, said(opened(definitions[name] as JsonSchema)));
+    }
+    return wanted;
+  };
+  const said = (given: JsonSchema): JsonSchema => {
+    const sides = partsOf(given, "allOf");
+    if (!sides.some((side) => isClosed(side))) return mapParts(given, said);
+    const schema = { ...given, allOf: sides.map(opened) };
+    return mapParts(
+      sides.every((side) => isClosed(side)) ? { ...schema, unevaluatedProperties: false } : schema,
+      said,
+    );
+  };
+  const schema = said(root);
+  return open.size === 0
+    ? schema
+    : { ...schema, $defs: { ...Object(schema["$defs"]), ...Object.fromEntries(open) } };
+}
+
+const place = "#/$defs/";
+
+function referenceOf({ $ref }: JsonSchema): string | undefined {
+  return typeof $ref === "string" && $ref.startsWith(place) ? $ref.slice(place.length) : undefined;
 }

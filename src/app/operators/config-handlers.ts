@@ -1,8 +1,8 @@
 import { access } from "../../base/identity/access.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
+import { ownRoute } from "../handlers/own-route.ts";
 import type { Registry } from "../registry/registry.ts";
-import type { configActions } from "./config-actions.ts";
-import type { ConfigInput } from "./config-input.ts";
+import type { ConfigInput, configActions } from "./config-actions.ts";
 
 /**
  * Creates the operators' API for configuration keys. Every route requires an authenticated caller;
@@ -10,14 +10,7 @@ import type { ConfigInput } from "./config-input.ts";
  */
 export function configHandlers({ configKeys }: Registry): readonly HandlerDeclaration[] {
   const declare = (action: keyof typeof configActions, route: string): HandlerDeclaration => ({
-    kind: route.startsWith("GET ") ? "query" : "write",
-    feature: "keelson",
-    name: `keelson.config.${action}`,
-    input: undefined,
-    output: undefined,
-    route,
-    access: access.authenticated,
-    body: "json",
+    ...ownRoute(`config.${action}`, route, access.authenticated),
     run: async (ctx, given) => {
       const { configActions } = await import("./config-actions.ts");
       return configActions[action](configKeys, ctx, given);

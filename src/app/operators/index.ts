@@ -5,13 +5,13 @@ export {
   type ConfigHistoryPage,
   configHistory,
 } from "../../parts/config/operate/config-history.ts";
-export type { WriteAction } from "../../parts/config/operate/config-store.ts";
 export {
   type ConfigExplanation,
-  type ConfigItem,
+  type DeclarationView,
   explainConfig,
 } from "../../parts/config/operate/explain-config.ts";
-export type { ConfigLevel, DeclarationView } from "../../parts/config/operate/explain-levels.ts";
+export type { ConfigItem, ConfigLevel } from "../../parts/config/operate/explain-levels.ts";
+export type { WriteAction } from "../../parts/config/operate/operator-session.ts";
 export {
   type RotationOptions,
   type RotationProgress,

@@ -4,21 +4,21 @@ import {
   type KeptRow,
   type KeptStream,
   keptRows,
-  timeText,
 } from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
 import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { ProjectionStore } from "./projection-store.ts";
 import { effectiveVersion } from "./projections.ts";
 
-/** Look-back spans, tried in turn, in milliseconds. Usually the first is enough. */
-const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000] as const;
+/** Look-back spans, in milliseconds. Usually the first is enough; no message waits two weeks. */
+const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000];
 /** Number of consecutive counted events after which all older events are assumed to be counted. */
 const enough = 10;
 
 /**
- * Returns the publication time of the oldest event that the active version has not counted, in
- * milliseconds since the epoch. Searches each tenant and type from the newest event backwards, so
- * that an old dead letter is not reported.
+ * Publication time, in milliseconds since the epoch, of the oldest event that the active version
+ * has not counted. Searches each tenant and type from the newest event backwards, so that an old
+ * dead letter is not reported.
  */
 export async function oldestUncounted(
   adapters: {
@@ -55,12 +55,7 @@ export async function oldestUncounted(
   return oldestMs;
 }
 
-/** Yields the events of the last two weeks, newest first. No message waits longer. */
-async function* newestFirst(
-  kept: KeptEventStore,
-  stream: KeptStream,
-  nowMs: number,
-): AsyncGenerator<KeptRow> {
+async function* newestFirst(kept: KeptEventStore, stream: KeptStream, nowMs: number) {
   let untilMs = nowMs + 60_000; // clock skew of other processes
   for (const spanMs of spansMs) {
     const fromMs = Math.max(0, nowMs - spanMs);

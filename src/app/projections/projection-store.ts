@@ -16,10 +16,7 @@ export interface TenantVersions {
 
 export interface RebuildState {
   readonly version: number;
-  /**
-   * Start of the rebuild, in milliseconds since the epoch. Events published later reach the new
-   * version without a replay.
-   */
+  /** In milliseconds since the epoch. Later events reach the new version without a replay. */
   readonly startedMs: number;
   /** Tenant being replayed (`""` for none), and position of its last replayed event. */
   readonly tenant: string;
@@ -32,7 +29,7 @@ export interface RebuildState {
 export interface FirstEvent {
   readonly tenantId: string | undefined;
   readonly type: string;
-  /** End of the first event's retention, in seconds since the epoch. */
+  /** In seconds since the epoch. */
   readonly keptUntil: number | undefined;
 }
 
@@ -52,7 +49,7 @@ export interface ProjectionStore {
   rebuild(name: string, tenantId: string | undefined): Promise<RebuildState | undefined>;
   saveRebuild(name: string, tenantId: string | undefined, state: RebuildState): Promise<void>;
   endRebuild(name: string, tenantId: string | undefined): Promise<void>;
-  /** Yields the first event of each tenant and type. For all tenants, reads the whole table. */
+  /** For all tenants, reads the whole table. */
   firstEvents(types: readonly string[], tenantId: string | undefined): AsyncIterable<FirstEvent>;
 }
 

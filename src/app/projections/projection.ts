@@ -1,4 +1,4 @@
-import type { Report } from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { ambientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
@@ -128,7 +128,7 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
 }
 
 /** Escapes like a JSON pointer (RFC 6901), so that different parts never make the same key. */
-function escaped(name: string, part: unknown): string {
+function escaped(name: string, part: unknown) {
   if (typeof part === "string") return part.replaceAll("~", "~0").replaceAll("/", "~1");
   throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a text`);
 }

@@ -1,4 +1,4 @@
-import { CommitConditionError } from "../../base/errors/commit-condition-error.ts";
+import { CommitConditionError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { ActiveVersions, AmbientStore } from "../../base/request/ambient.ts";
@@ -22,17 +22,19 @@ export interface Projections extends ActiveVersions {
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
-interface ProjectionsOptions {
-  readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
-  readonly store: () => Promise<ProjectionStore>;
-  readonly clock: Clock;
-}
-
 /** Lifetime of a cached active version, in milliseconds. A switch may go unnoticed that long. */
 const heldMs = 5_000;
 const mostHeld = 10_000;
 
-export function createProjections({ projections, store, clock }: ProjectionsOptions): Projections {
+export function createProjections({
+  projections,
+  store,
+  clock,
+}: {
+  readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
+  readonly store: () => Promise<ProjectionStore>;
+  readonly clock: Clock;
+}): Projections {
   const held = new Map<string, { untilMs: number; version: Promise<number | undefined> }>();
 
   const read = async (name: string, tenantId: string | undefined) =>
@@ -84,17 +86,13 @@ export interface Projecting {
   readonly keptDays: number;
 }
 
-/**
- * Commits the projection's items with the mark of the event. Returns `false` if the event was
- * marked before.
- * @throws any error of the projection or of its commit.
- */
+/** Commits the projection's items with the mark of the event. */
 async function project(
   scope: ProjectingScope,
   ctx: PipelineContext,
   store: ProjectionStore,
   work: Projecting,
-): Promise<boolean> {
+) {
   const { projection, version, event, keptDays } = work;
   const run = projection.on.get(event.type) as NonNullable<ReturnType<typeof projection.on.get>>; // safe: a projection consumes only the types in its `on`
   const { commit: _commit, ...own } = ctx;

@@ -1,5 +1,5 @@
-import type { Environment } from "../../base/process/environment.ts";
-import type { Awaitable } from "../handlers/handler.ts";
+import type { Environment, Variables } from "../../base/process/environment.ts";
+import type { Awaitable, HandlerDeclaration } from "../handlers/handler.ts";
 import type { ServerOptions } from "./options.ts";
 import type { Registry } from "./registry.ts";
 
@@ -16,4 +16,49 @@ export interface DeclaredServer {
   readonly registry: Registry;
   readonly closers: ReadonlyMap<string, Closer>;
   readonly checks: ReadonlyMap<string, ReadyCheck>;
+}
+
+/**
+ * Returns the handlers that read only configuration from DynamoDB, which a cold start answers
+ * without loading the AWS SDK: queries of features without tables, on a server without SSM, key
+ * ring or custom endpoint.
+ */
+export function configReaders({
+  registry,
+  options,
+}: DeclaredServer): ReadonlySet<HandlerDeclaration> {
+  const { ssm, keyRing, dynamodb } = options;
+  if (ssm !== undefined || keyRing !== undefined || dynamodb?.endpoint !== undefined)
+    return new Set();
+  return new Set(
+    registry.features
+      .filter(({ tables }) => tables.length === 0)
+      .flatMap(({ handlers }) => handlers.filter(({ kind }) => kind === "query")),
+  );
+}
+
+export const isolationVariable = "KEELSON_ISOLATION_ROLE";
+
+/**
+ * Returns the ARN of the role whose sessions reach only the rows of one tenant, or `undefined` if
+ * AWS does not enforce isolation.
+ * @param isDeployed - production in an AWS account. Elsewhere, only the environment variable can
+ * name a role, because the embedded stack has none.
+ * @throws Error if a deployed server requests isolation without a role.
+ */
+export function isolationRole(
+  { isolation }: Pick<ServerOptions, "isolation">,
+  variables: Variables,
+  isDeployed: boolean,
+): string | undefined {
+  if (isolation === undefined) return undefined;
+  const named = variables[isolationVariable] || undefined;
+  if (!isDeployed) return named;
+  const role = isolation.role ?? named;
+  if (role === undefined) {
+    throw new Error(
+      `isolation: there is no role; set ${isolationVariable} to its ARN, or isolation.role of buildServer`,
+    );
+  }
+  return role;
 }

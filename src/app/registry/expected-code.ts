@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
@@ -6,8 +6,8 @@ import type { DeclaredServer } from "./declared-server.ts";
 type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
 
 /**
- * Whether callers expect an error code although the handler does not declare it. They do if keelson
- * answers with the code, or any handler may throw it.
+ * Whether callers expect an error code that the handler does not declare: keelson answers with it,
+ * or any handler may throw it.
  */
 export function isExpected(
   code: string,

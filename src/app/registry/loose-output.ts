@@ -1,4 +1,26 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Logger } from "../../base/log/logger.ts";
+import type { DeclaredServer } from "./declared-server.ts";
+
+/** Maximum number of handlers in one log line, because the length of a line is bounded. */
+const namesPerLine = 100;
+
+/** Warns of `output` schemas that accept undeclared members, with the first place in each schema. */
+export function warnOfLooseOutputs({
+  log,
+  server,
+}: {
+  readonly log: Logger;
+  readonly server: Pick<DeclaredServer, "registry">;
+}): void {
+  const loose = [...server.registry.handlers.values()].flatMap(({ name, output }) => {
+    const at = output === undefined ? undefined : looseAt(output);
+    return at === undefined ? [] : [{ name, at }];
+  });
+  for (let start = 0; start < loose.length; start += namesPerLine) {
+    log.warn("output.loose", { handlers: loose.slice(start, start + namesPerLine) });
+  }
+}
 
 /**
  * Returns the dotted path of the first place where a schema passes undeclared members through
@@ -24,7 +46,7 @@ interface Parts {
   readonly parts?: Iterable<readonly [name: string | undefined, schema: unknown]>;
 }
 
-/** Maximum depth. At recursive schemas, the search ends earlier, because `seen` has them. */
+/** Maximum depth. `seen` ends the search of recursive schemas earlier. */
 const deepest = 32;
 
 function search(
@@ -47,23 +69,21 @@ function search(
 
 /** Reads an own data property. Never calls an accessor, which may be application code. */
 function own(of: unknown, ...path: readonly string[]): unknown {
-  return path.reduce<unknown>((from, name) => {
-    if ((typeof from !== "object" && typeof from !== "function") || from === null) return undefined;
-    return Object.getOwnPropertyDescriptor(from, name)?.value;
-  }, of);
+  return path.reduce<unknown>(
+    (from, name) => Object.getOwnPropertyDescriptor(Object(from), name)?.value,
+    of,
+  );
 }
 
 function named(members: unknown): [string, unknown][] {
-  return typeof members === "object" && members !== null
-    ? Object.keys(members).map((name) => [name, own(members, name)])
-    : [];
+  return Object.keys(Object(members)).map((name) => [name, own(members, name)]);
 }
 
 function listed(items: unknown, name?: string): [string | undefined, unknown][] {
   return Array.isArray(items) ? items.map((_, index) => [name, own(items, String(index))]) : [];
 }
 
-/** Properties that contain inner schemas, single or in a list, with the path segment to add. */
+/** Properties with inner schemas, single or in a list, and the path segment to add. */
 type Places = Readonly<Record<string, string | undefined>>;
 
 function inner(of: unknown, places: Places): [string | undefined, unknown][] {
@@ -84,10 +104,7 @@ const zodPlaces: ReadonlyMap<unknown, Places> = new Map<unknown, Places>([
   ["pipe", { out: undefined }],
 ]);
 
-/**
- * Supports zod 4 and zod/mini. Of zod 3, reads only the outermost object, because functions hide
- * its members.
- */
+/** Reads zod 4 and zod/mini. Of zod 3, only the outermost object: functions hide its members. */
 function zodParts(schema: unknown): Parts {
   const def = own(schema, "_zod", "def");
   if (def === undefined) {
@@ -121,11 +138,9 @@ function valibotParts(schema: unknown): Parts {
   const pipe = own(schema, "pipe");
   if (Array.isArray(pipe)) {
     const last = pipe.findLastIndex((item) => own(item, "kind") === "schema");
-    const isMadeAnew = pipe
-      .slice(last)
-      .some((item) => /transform$/.test(String(own(item, "type"))));
-    if (isMadeAnew) return {};
-    // A later schema of the pipe determines the output. The first item is this schema itself.
+    const isTransform = (item: unknown) => String(own(item, "type")).endsWith("transform");
+    if (pipe.slice(last).some(isTransform)) return {};
+    // The last schema of the pipe determines the output. The first item is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
@@ -135,7 +150,7 @@ function valibotParts(schema: unknown): Parts {
   return { isLoose, parts: [...named(own(schema, "entries")), ...inner(schema, valibotPlaces)] };
 }
 
-/** Reads the JSON form of a type. A type with an index signature is a record, so not loose. */
+/** Reads the JSON form of a type. One with an index signature is a record, which is not loose. */
 function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");

@@ -14,9 +14,9 @@ import {
 import { isAccessRule } from "../../base/identity/access.ts";
 import { authProblems, takesForeignTokens } from "../../base/identity/auth-options.ts";
 import { logChecks } from "../../base/log/log-options.ts";
-import { metricsChecks } from "../../base/metrics/metrics-options.ts";
+import { metricsChecks } from "../../base/metrics/metrics.ts";
 import { type Environment, environmentOf } from "../../base/process/environment.ts";
-import { defaultTimes, leastRestMs } from "../../base/process/times.ts";
+import { defaultTimes, leastRestMs } from "../../base/process/lifecycle.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
 import { corsProblems } from "../../parts/http/cors.ts";
@@ -31,42 +31,24 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   const given = (isRecord(options) ? options : {}) as ServerOptions;
   const problems = [
     ...tableProblems("", options, callTable, "buildServer"),
-    ...Object.entries(groups).flatMap(([path, { table, further }]) => [
-      ...tableProblems(
-        path,
-        valueAt(given, path),
-        typeof table === "function" ? table(given) : table,
-      ),
-      ...(further?.(given) ?? []),
+    ...Object.entries(tablesOf(given)).flatMap(([path, table]) => [
+      ...tableProblems(path, valueAt(given, path), table),
+      ...(further[path]?.(given) ?? []),
     ]),
-    ...(given.auth === undefined ? [] : authenticationProblems(given, given.auth)),
+    ...authenticationProblems(given),
     ...(given.cors === undefined ? [] : corsProblems(given.cors)).map((problem) => ({
-      ...problem,
       key: "cors",
+      ...problem,
     })),
   ];
-  return problems.map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
+  return problems.map((problem) => ({ feature: "", ...problem }));
 }
 
 const callTable: OptionTable = {
   features: unchecked, // the registry checks features
   config: kind(isRecord, "an object of values by key identifier"),
-  ssm: unchecked,
-  keyRing: unchecked,
-  auth: unchecked,
-  cache: unchecked,
-  dynamodb: unchecked,
-  log: unchecked,
-  cors: unchecked,
-  limits: unchecked,
-  once: unchecked,
-  delivery: unchecked,
-  isolation: unchecked,
-  messages: unchecked,
-  output: unchecked,
-  openapi: unchecked,
-  metrics: unchecked,
-  trace: unchecked,
+  ...allUnchecked("ssm", "keyRing", "auth", "cache", "dynamodb", "log", "cors", "limits", "once"),
+  ...allUnchecked("delivery", "isolation", "messages", "output", "openapi", "metrics", "trace"),
   shutdown: unchecked,
   basePath: text(/^$|^(\/[A-Za-z0-9._~-]+)+$/, "a path such as /api, without a slash at its end"),
   environment: oneOf(
@@ -75,52 +57,38 @@ const callTable: OptionTable = {
   ),
 };
 
+/** Options with a table of their own, or with another check. */
+function allUnchecked(...names: readonly (keyof ServerOptions)[]): OptionTable {
+  return Object.fromEntries(names.map((name) => [name, unchecked]));
+}
+
 const pathRule = "a path such as /app, of at most 13 levels and without a slash at its end";
 const parameterRule = "the name of a parameter, such as /app/key-ring";
 const time = whole(0, 3_600_000, "0 to 3,600,000 milliseconds");
 const name = text(/^.{1,200}$/, "a text of 1 to 200 characters");
 
-interface OptionGroup {
-  readonly table: OptionTable | ((options: ServerOptions) => OptionTable);
-  readonly further?: (options: ServerOptions) => OptionProblem[];
-}
-
-/** Groups of options by path, in the order in which problems are reported. */
-const groups: Readonly<Record<string, OptionGroup>> = {
-  dynamodb: {
-    table: {
+/** Returns the tables of nested options by path, in the order in which problems are reported. */
+function tablesOf({ cache }: ServerOptions): Readonly<Record<string, OptionTable>> {
+  return {
+    dynamodb: {
       prefix: text(/^[A-Za-z0-9_.-]{1,100}$/, "letters, digits, `_`, `.` and `-`"),
       endpoint: kind((value) => typeof value === "string" && URL.canParse(value), "a URL"),
     },
-  },
-  ssm: {
-    table: { path: text(/^(?=.{1,512}$)(\/[A-Za-z0-9_.-]+){1,13}$/, pathRule) },
-    further: ({ ssm }) =>
-      isRecord(ssm) && ssm.path === undefined ? [missing("ssm.path", pathRule)] : [],
-  },
-  keyRing: {
-    table: {
+    ssm: { path: text(/^(?=.{1,512}$)(\/[A-Za-z0-9_.-]+){1,13}$/, pathRule) },
+    keyRing: {
       parameter: text(/^(?=.{1,1011}$)(?:[\w.-]+|(?:\/[\w.-]+){1,15})$/, parameterRule),
       bindVersion: flag,
     },
-    further: keyRingProblems,
-  },
-  cache: { table: ({ cache }) => cacheChecks(cache) },
-  log: { table: logChecks },
-  limits: { table: limitChecks, further: ({ limits }) => limitProblems(limits) },
-  once: {
-    table: {
+    cache: cacheChecks(cache),
+    log: logChecks,
+    limits: limitChecks,
+    once: {
       waitMs: whole(0, Number.MAX_SAFE_INTEGER, "a whole number of milliseconds"),
       key: kind(isOnceBy, "either, idempotency-key or false"),
     },
-  },
-  shutdown: {
-    table: { lingerMs: time, drainMs: time, totalMs: time },
-    further: ({ shutdown }) => shutdownProblems(shutdown),
-  },
-  delivery: { table: { webhook: unchecked } },
-  "delivery.webhook": {
-    table: {
+    shutdown: { lingerMs: time, drainMs: time, totalMs: time },
+    delivery: { webhook: unchecked },
+    "delivery.webhook": {
       secret: kind(
         (value) => isRecord(value) && typeof value["id"] === "string",
         "the handle of a text key",
@@ -129,38 +97,37 @@ const groups: Readonly<Record<string, OptionGroup>> = {
       allowPrivate: flag,
       timeoutMs: whole(1, 300_000, "1 to 300,000 milliseconds"),
     },
-  },
-  isolation: {
-    table: {
+    isolation: {
       role: text(/^arn:[a-z-]+:iam::\d{12}:role\/[\w+=,.@/-]{1,576}$/, "the ARN of a role"),
     },
-  },
-  metrics: { table: metricsChecks },
-  messages: {
-    table: {
+    metrics: metricsChecks,
+    messages: {
       proof: oneOf(
         ["off", "sign", "require"] satisfies readonly MessageProof[],
         "off, sign or require",
       ),
     },
-  },
-  output: {
-    table: {
+    output: {
       check: oneOf(["always", "development"], "always or development"),
       mismatch: oneOf(["refuse", "send"], "refuse or send"),
     },
-  },
-  openapi: {
-    table: { access: kind(isAccessRule, "a rule of `access`"), title: name, version: name },
-  },
-  trace: {
-    table: {
+    openapi: { access: kind(isAccessRule, "a rule of `access`"), title: name, version: name },
+    trace: {
       incoming: oneOf(
         ["trust", "link", "ignore"] satisfies readonly IncomingTrace[],
         "trust, link or ignore",
       ),
     },
-  },
+  };
+}
+
+/** Checks of several options together, by path. They follow the table of the same path. */
+const further: Readonly<Record<string, (options: ServerOptions) => OptionProblem[]>> = {
+  ssm: ({ ssm }) =>
+    isRecord(ssm) && ssm.path === undefined ? [missing("ssm.path", pathRule)] : [],
+  keyRing: keyRingProblems,
+  limits: ({ limits }) => limitProblems(limits),
+  shutdown: shutdownProblems,
 };
 
 /** Returns the options at a path. `openapi: false` has none. */
@@ -174,12 +141,10 @@ function missing(key: string, wanted: string): OptionProblem {
   return { key, rule: "option-missing", message: "it is not there", fix: `use ${wanted}` };
 }
 
-function authenticationProblems(
-  options: ServerOptions,
-  auth: NonNullable<ServerOptions["auth"]>,
-): OptionProblem[] {
+function authenticationProblems({ auth, environment }: ServerOptions): OptionProblem[] {
+  if (auth === undefined) return [];
   const wrong = authProblems(auth);
-  const isProduction = (options.environment ?? environmentOf(process.env)) === "production";
+  const isProduction = (environment ?? environmentOf(process.env)) === "production";
   if (wrong.length > 0 || !isProduction || !takesForeignTokens(auth)) return wrong;
   const message =
     "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count";
@@ -205,7 +170,7 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-function shutdownProblems(given: ServerOptions["shutdown"]): OptionProblem[] {
+function shutdownProblems({ shutdown: given }: ServerOptions): OptionProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];
   const { lingerMs, drainMs, totalMs } = { ...defaultTimes, ...given };

@@ -1,42 +1,39 @@
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
 import type { LogOptions } from "../../base/log/log-options.ts";
-import type { MetricsOptions } from "../../base/metrics/metrics-options.ts";
+import type { MetricsOptions } from "../../base/metrics/metrics.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import type { CacheOptions } from "../../parts/config/cache/cache-options.ts";
-import type { OverridesOf } from "../../parts/config/declare/override-types.ts";
+import type { OverridesOf } from "../../parts/config/declare/app-overrides.ts";
+import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
 import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import type { OnceBy } from "../../parts/once/once-by.ts";
 import type { Feature } from "../features/feature.ts";
-import type { DeliveryOptions } from "./delivery-options.ts";
 
 /** Options of `buildServer`. */
 export interface ServerOptions<Features extends readonly Feature[] = readonly Feature[]> {
   readonly features: Features;
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: OverridesOf<Features>;
-  /**
-   * App-boot overrides from SSM Parameter Store, read at startup. They take precedence over
-   * `config`. Default: none.
-   */
+  /** App-boot overrides in SSM, read at startup. They override `config`. Default: none. */
   readonly ssm?: {
     /** Path of the parameters: `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
   /**
-   * Key ring for `encrypted` keys. Default: none in production; elsewhere derived from the
+   * Key ring for `encrypted` keys. Default: none in production, elsewhere one derived from the
    * development secret.
    */
   readonly keyRing?: {
     /** Name of a SecureString in SSM: `/app/key-ring`. Must not be below `ssm.path`. */
     readonly parameter: string;
     /**
-     * Binds each encrypted value to the version of its row, so that an older value cannot be
-     * restored. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
-     * Bound and unbound values stay readable. Default `false`.
+     * Binds each encrypted value to the version of its row, so that nobody can restore an older
+     * value. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
+     * Unbound values stay readable. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
@@ -54,10 +51,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     readonly endpoint?: string;
   };
   readonly log?: LogOptions;
-  /**
-   * Metrics, see `docs/observe.md`. In Lambda, this option enables CloudWatch metrics, which incur
-   * costs. Default: none.
-   */
+  /** See `docs/observe.md`. In Lambda, enables CloudWatch metrics, which cost. Default: none. */
   readonly metrics?: MetricsOptions;
   /** Cross-origin requests from browsers. Default: none allowed. */
   readonly cors?: CorsOptions;
@@ -67,8 +61,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** Deduplication of retried writes (specification 6.6). */
   readonly once?: {
     /**
-     * Time that a concurrent duplicate waits for the first request before it fails with a 409, in
-     * milliseconds. Default 10,000.
+     * Time that a concurrent duplicate waits for the first request before a 409, in milliseconds.
+     * Default 10,000.
      */
     readonly waitMs?: number;
     /** Header that deduplicates retries, unless the write sets `once`. Default `either`. */
@@ -84,10 +78,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     readonly totalMs?: number;
   };
   readonly delivery?: DeliveryOptions;
-  /**
-   * Additional isolation of tenants by AWS, for tables with `tenant: true`. See `docs/tenants.md`.
-   * Default: none.
-   */
+  /** AWS also isolates tables with `tenant: true`, see `docs/tenants.md`. Default: not. */
   readonly isolation?: {
     /**
      * ARN of the role to assume for each tenant. Default `KEELSON_ISOLATION_ROLE`, the only source
@@ -100,8 +91,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /** `development` validates only outside production. Default `always`. */
     readonly check?: "always" | "development";
     /**
-     * Handling of a result that does not match: `refuse` answers 500 `response_mismatch` and
-     * commits nothing, `send` sends it unchanged and logs `response.mismatch`. Default `refuse`.
+     * `refuse` answers a result that does not match with 500 `response_mismatch` and commits
+     * nothing; `send` sends it unchanged and logs `response.mismatch`. Default `refuse`.
      */
     readonly mismatch?: "refuse" | "send";
   };
@@ -118,22 +109,57 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
       };
   readonly trace?: {
     /**
-     * Handling of the trace that a request names. `trust` joins that trace: same trace ID, sampled
-     * if the caller sampled it. `link` starts a new trace with a link to that trace, `ignore` a new
-     * trace without a link. Default: `trust` for an identified caller if the access rule requires
-     * one, otherwise `link`.
+     * What to do with the trace that a request names. `trust` joins it: same trace ID, sampled if
+     * the caller sampled it. `link` starts a new trace with a link to it, `ignore` one without.
+     * Default: `trust` for an identified caller if the access rule requires one, otherwise `link`.
      */
     readonly incoming?: IncomingTrace;
   };
   readonly messages?: {
     /**
-     * Proof that events, jobs and deliveries come from this server. Only `require`, which rejects
-     * messages without proof, protects. `sign` prepares for `require`: keelson signs messages and
-     * still accepts unsigned messages. `off` does neither. Default: `sign` with a key ring,
-     * otherwise `off`.
+     * Proof that events, jobs and deliveries come from this server. Only `require` protects: it
+     * rejects messages without proof. `sign` prepares for it: keelson signs messages and still
+     * accepts unsigned ones. `off` does neither. Default: `sign` with a key ring, otherwise `off`.
      */
     readonly proof?: MessageProof;
   };
   /** Default: `NODE_ENV` if it is `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
+}
+
+/** Options of the built-in channels. */
+export interface DeliveryOptions {
+  readonly webhook?: WebhookOptions;
+}
+
+/** Options of the `webhook` channel. */
+export interface WebhookOptions {
+  /**
+   * Configuration key of each tenant's signing secret, a string, preferably `encrypted`. Default:
+   * webhooks are not signed.
+   */
+  readonly secret?: ConfigKeyHandle<string | undefined>;
+  /** Allows `http:` URLs. Default `false`. */
+  readonly allowHttp?: boolean;
+  /** Allows addresses of this machine and of private networks. Default `false`. */
+  readonly allowPrivate?: boolean;
+  /** Time limit of one attempt, in milliseconds. Default 10,000. */
+  readonly timeoutMs?: number;
+}
+
+/** Options of `server.run`. */
+export interface RunOptions {
+  /** Purpose of the run, up to 500 characters, logged as `run.started`. */
+  readonly reason: string;
+  /** Tenant of the run and of everything that it causes. Default: none, a system run. */
+  readonly tenantId?: string;
+  /** ID of a user of the tenant. Default: none. */
+  readonly userId?: string;
+  /** Roles of the user. Default: none. */
+  readonly roles?: readonly string[];
+  /**
+   * For 5 minutes, a run with the same ID, tenant and user does nothing and returns the first
+   * result. 1 to 128 characters of `A-Z a-z 0-9 . _ : = + / @ -`. Default: generated.
+   */
+  readonly requestId?: string;
 }

@@ -3,7 +3,7 @@ import { runningKinds } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/** Table access: `query` reads, `check` also checks conditions in commits, `write` also writes. */
+/** Table access: `query` reads, `check` also checks conditions in commits, `write` writes. */
 export type Reach = "query" | "check" | "write";
 
 export interface Runner {

@@ -1,14 +1,12 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import type { OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
+import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
 import {
-  type Declared,
   type Feature,
   type FeatureDeclarations,
   featureDeclarations,
-  type Kind,
   kinds,
-  named,
   runningKinds,
 } from "../features/feature.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
@@ -28,7 +26,7 @@ import {
   type TableDeclaration,
 } from "../handlers/table.ts";
 import type { ScheduleDeclaration } from "../schedules/schedule.ts";
-import type { DeliveryOptions } from "./delivery-options.ts";
+import type { DeliveryOptions } from "./options.ts";
 
 /** All declarations of some features. Maps are by full name (`files.file.create`) unless stated. */
 export interface Registry {
@@ -63,18 +61,15 @@ export interface Registry {
 export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
   const declared = declaredFeatures(features, problems);
-  collected(declared, named("feature"), (feature) => [feature], problems);
-  const byName = Object.entries(kinds).map(([name, kind]) => {
-    const items = (feature: FeatureDeclarations) => feature[name as keyof typeof kinds];
-    // Safe cast: `items` returns the items of this `kind`.
-    return [name, collected(declared, kind as Kind<unknown>, items, problems)];
-  });
+  collected(declared, ["feature", "name"], (feature) => [feature], problems);
+  const maps = Object.entries(kinds).map(([kind, named]) => [
+    kind,
+    collected(declared, named, (feature) => feature[kind as keyof typeof kinds], problems),
+  ]);
   return Object.freeze({
     features: declared,
-    // Safe cast: each name has the map of its kind's items.
-    ...(Object.fromEntries(byName) as {
-      readonly [Name in keyof typeof kinds]: ReadonlyMap<string, Declared<Name>>;
-    }),
+    // Safe cast: each kind has the map of its items.
+    ...(Object.fromEntries(maps) as Pick<Registry, keyof typeof kinds>),
     hasWebhooks: delivery?.webhook !== undefined,
     hooks: Map.groupBy(
       declared.flatMap(({ hooks }) => hooks),
@@ -88,8 +83,8 @@ function declaredFeatures(
   features: readonly Feature[],
   problems: BootProblem[],
 ): FeatureDeclarations[] {
-  const problem = (key: string, rule: string, message: string, fix: string) => {
-    problems.push(serverProblem(key, rule, message, fix));
+  const problem = (...given: Parameters<typeof serverProblem>) => {
+    problems.push(serverProblem(...given));
     return [];
   };
   if (!Array.isArray(features)) {
@@ -99,8 +94,8 @@ function declaredFeatures(
   return features.flatMap((feature: unknown, index) => {
     const declarations = featureDeclarations(feature);
     if (declarations === undefined) {
-      const message = "it was not made by defineFeature";
       const fix = "pass what defineFeature returns";
+      const message = "it was not made by defineFeature";
       return problem(`features[${index}]`, "not-a-feature", message, fix);
     }
     problems.push(...declarations.problems);
@@ -108,27 +103,21 @@ function declaredFeatures(
   });
 }
 
-function collected<Item>(
+function collected(
   features: readonly FeatureDeclarations[],
-  { what, nameOf }: Kind<Item>,
-  itemsOf: (feature: FeatureDeclarations) => readonly Item[],
+  [what, name]: readonly [what: string, name: string],
+  itemsOf: (feature: FeatureDeclarations) => readonly object[],
   problems: BootProblem[],
-): ReadonlyMap<string, Item> {
-  const found = new Map<string, Item>();
+): ReadonlyMap<string, object> {
+  const found = new Map<string, object>();
+  const message = `this ${what} is declared twice`;
+  const fix = "rename one of the two, or declare it once";
   for (const feature of features) {
     for (const item of itemsOf(feature)) {
-      const key = nameOf(item);
-      if (!found.has(key)) {
-        found.set(key, item);
-        continue;
-      }
-      problems.push({
-        feature: feature.name,
-        key,
-        rule: `duplicate-${what}`,
-        message: `this ${what} is declared twice`,
-        fix: "rename one of the two, or declare it once",
-      });
+      const key: string = Reflect.get(item, name);
+      if (found.has(key))
+        problems.push({ feature: feature.name, key, rule: `duplicate-${what}`, message, fix });
+      else found.set(key, item);
     }
   }
   return found;
@@ -193,4 +182,18 @@ export function serverProblem(
   fix: string,
 ): BootProblem {
   return { feature: "", key, rule, message, fix };
+}
+
+export interface RoutedHandler<Handler = HandlerDeclaration> {
+  readonly route: ParsedRoute;
+  readonly target: Handler;
+}
+
+export function routed<Handler extends Pick<HandlerDeclaration, "route">>(
+  handlers: Iterable<Handler>,
+): RoutedHandler<Handler>[] {
+  return [...handlers].flatMap((target) => {
+    const route = target.route === undefined ? undefined : parseRoute(target.route);
+    return route === undefined || "problem" in route ? [] : [{ route, target }];
+  });
 }

@@ -1,17 +1,16 @@
 import { type FieldError, FrameworkError, ValidationError } from "../../base/errors/errors.ts";
-import { access } from "../../base/identity/access.ts";
 import type { LogLevel } from "../../base/log/logger.ts";
 import { renaming } from "../../base/log/record-names.ts";
+import type { Clock } from "../../base/process/clock.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
+import { defined } from "../../base/types/defined.ts";
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import type { Runtime } from "../runtime/runtime.ts";
-import { createRateLimit } from "./rate-limit.ts";
+import { clientLogRoute } from "./own-routes.ts";
 
 const maxRecords = 100;
-/** Rate limit of records per user: the burst, and the refill per second. */
+/** Rate limits per user, of records and of body bytes: the burst, and the refill per second. */
 const rate = { burst: 500, perSecond: 10 };
-/** Rate limit of body bytes per user. */
 const byteRate = { burst: 1_048_576, perSecond: 16_384 };
 const levels: readonly unknown[] = ["info", "warn", "error", "debug"] satisfies readonly LogLevel[];
 
@@ -26,7 +25,7 @@ interface ClientRecord {
  * records from a browser under the caller's identity. Accepts all records or none: 202 with their
  * number, 422 with the invalid fields, or 429 if a user sends too many records or too many bytes.
  */
-export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDeclaration {
+export function clientLogHandler(clock: Clock): HandlerDeclaration {
   const limit = createRateLimit(rate, clock);
   const byteLimit = createRateLimit(byteRate, clock);
   return {
@@ -37,7 +36,7 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
       const who = JSON.stringify([user.tenantId, user.id]);
       const { rawBody } = ctx.request as RequestView; // safe: only a route calls this handler
       const bytes = Math.min(byteRate.burst, rawBody.byteLength);
-      const waitSeconds = Math.max(limit.take(who, records.length), byteLimit.take(who, bytes));
+      const waitSeconds = Math.max(limit(who, records.length), byteLimit(who, bytes));
       if (waitSeconds > 0) {
         throw new FrameworkError("too_many_requests", "Too many log records; send them later", {
           headers: { "retry-after": String(waitSeconds) },
@@ -52,37 +51,20 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
   };
 }
 
-export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
-  kind: "write",
-  feature: "keelson",
-  name: "keelson.log.write",
-  input: undefined,
-  output: undefined,
-  route: "POST /log",
-  access: access.authenticated,
-  body: "json",
-  // A duplicate only writes a second line, and a claim for each request would cost more.
-  once: false,
-};
-
 /** Returns the records of a request. @throws ValidationError with the invalid fields. */
 function recordsOf(input: unknown): readonly ClientRecord[] {
   // Safe cast: the body of a route arrives as an object, and a JSON array as its `body`.
   const given = input as Readonly<Record<string, unknown>>;
-  const fields: FieldError[] = [];
   const { body } = given;
-  const isBatch = Array.isArray(body) && Object.keys(given).length === 1;
-  if (!isBatch) {
-    const record = recordOf(given, "", fields);
-    if (fields.length > 0) throw new ValidationError(fields);
-    return [record];
+  const batch = Array.isArray(body) && Object.keys(given).length === 1 ? body : undefined;
+  const fields: FieldError[] = [];
+  if (batch !== undefined && batch.length > maxRecords) {
+    const error = `has ${batch.length} records, more than ${maxRecords}`;
+    throw new ValidationError([{ field: "body", error }]);
   }
-  if (body.length > maxRecords) {
-    throw new ValidationError([
-      { field: "body", error: `has ${body.length} records, more than ${maxRecords}` },
-    ]);
-  }
-  const records = body.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields));
+  const records = batch?.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields)) ?? [
+    recordOf(given, "", fields),
+  ];
   if (fields.length > 0) throw new ValidationError(fields);
   return records;
 }
@@ -92,7 +74,7 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
   const given =
     typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
   const { level, msg, requestId, ...data } = given;
-  const added = requestId === undefined ? {} : { clientRequestId: requestId };
+  const added = defined({ clientRequestId: requestId });
   const nameOf = renaming("data", Object.keys(data), (name) => Object.hasOwn(added, name));
   if (!levels.includes(level))
     fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
@@ -105,5 +87,34 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
       ...Object.fromEntries(Object.entries(data).map(([name, value]) => [nameOf(name), value])),
       ...added,
     },
+  };
+}
+
+/** Maximum number of keys in memory. Beyond it, the key that has been idle longest is reset. */
+const maxKeys = 10_000;
+
+/**
+ * Creates a token bucket for each key with `burst` tokens, refilled at `perSecond`. The returned
+ * function takes `count` tokens and returns 0. If too few are left, it takes none and returns the
+ * seconds until enough are available.
+ */
+export function createRateLimit(
+  { burst, perSecond }: { readonly burst: number; readonly perSecond: number },
+  clock: Clock,
+): (key: string, count: number) => number {
+  const buckets = new Map<string, { readonly left: number; readonly atMs: number }>();
+  return (key, count) => {
+    const nowMs = clock.now();
+    const known = buckets.get(key) ?? { left: burst, atMs: nowMs };
+    const elapsedMs = Math.max(0, nowMs - known.atMs);
+    const left = Math.min(burst, known.left + (elapsedMs / 1000) * perSecond);
+    const isEnough = left >= count;
+    buckets.delete(key); // moves the key to the end of the eviction order
+    buckets.set(key, { left: isEnough ? left - count : left, atMs: nowMs });
+    for (const oldest of buckets.keys()) {
+      if (buckets.size <= maxKeys) break;
+      buckets.delete(oldest);
+    }
+    return isEnough ? 0 : Math.ceil((count - left) / perSecond);
   };
 }

@@ -1,7 +1,7 @@
 // own process: it fakes timers
 import { expect, test, vi } from "vitest";
 import { NotFoundError } from "../../base/errors/errors.ts";
-import { anonymous } from "../../base/identity/user.ts";
+import { anonymous } from "../../base/identity/access.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
 import type { ReadyCheck } from "../registry/declared-server.ts";
 import { createRuntime } from "../server/create-runtime.ts";

@@ -1,11 +1,10 @@
 import { describeError } from "../../base/errors/describe.ts";
-import { access } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ReadyCheck } from "../registry/declared-server.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { ownQuery } from "./own-query.ts";
+import { healthRoutes } from "./own-routes.ts";
 
 const checkTimeoutMs = 2_000;
 const cachedMs = 1_000;
@@ -17,27 +16,34 @@ type Results = Readonly<Record<string, "ok" | "failing">>;
  * answers. `/health/ready` is 503 while a check fails. While the service starts or drains, it is
  * 503 without running the checks.
  */
-export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
-  const { checks } = runtime.server;
+export function healthHandlers({
+  server: { checks },
+  clock,
+  lifecycle,
+}: Pick<Runtime, "server" | "clock" | "lifecycle">): HandlerDeclaration[] {
   const report = createReport();
   let last: { readonly at: number; readonly results: Promise<Results> } | undefined;
 
+  const runChecks = async (log: Logger): Promise<Results> => {
+    const { draining } = lifecycle;
+    const run = async ([name, check]: readonly [string, ReadyCheck]) => {
+      const failure = await runCheck(check, draining);
+      // A check that the drain aborted does not describe the resource.
+      if (!draining.aborted) report(log, name, failure);
+      return [name, failure === undefined ? "ok" : "failing"] as const;
+    };
+    return Object.fromEntries(await Promise.all([...checks].map(run)));
+  };
   const results = (log: Logger): Promise<Results> => {
-    const now = runtime.clock.now();
-    if (last === undefined || now - last.at > cachedMs || now < last.at) {
-      last = {
-        at: now,
-        results: runChecks(checks, runtime.lifecycle.draining, (name, failure) =>
-          report(log, name, failure),
-        ),
-      };
-    }
+    const now = clock.now();
+    if (last === undefined || now - last.at > cachedMs || now < last.at)
+      last = { at: now, results: runChecks(log) };
     return last.results;
   };
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
-    const found = runtime.lifecycle.state === "running" ? await results(log) : {};
+    const found = lifecycle.state === "running" ? await results(log) : {};
     // Reads the state again, because a drain that started during the checks has aborted them.
-    const { state } = runtime.lifecycle;
+    const { state } = lifecycle;
     const isReady = state === "running" && !Object.values(found).includes("failing");
     const body = {
       status: isReady ? "ready" : "unavailable",
@@ -53,28 +59,7 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   ];
 }
 
-export const healthRoutes = [
-  ownQuery("health.ready", "GET /health/ready", access.everyone),
-  ownQuery("health.live", "GET /health/live", access.everyone),
-] as const;
-
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
-
-type Told = (name: string, failure: Failure | undefined) => void;
-
-async function runChecks(
-  checks: ReadonlyMap<string, ReadyCheck>,
-  draining: AbortSignal,
-  told: Told,
-): Promise<Results> {
-  const run = async ([name, check]: readonly [string, ReadyCheck]) => {
-    const failure = await runCheck(check, draining);
-    // A check that the drain aborted does not describe the resource.
-    if (!draining.aborted) told(name, failure);
-    return [name, failure === undefined ? "ok" : "failing"] as const;
-  };
-  return Object.fromEntries(await Promise.all([...checks].map(run)));
-}
 
 async function runCheck(check: ReadyCheck, draining: AbortSignal): Promise<Failure | undefined> {
   const ended = Promise.withResolvers<typeof tooLate>();
@@ -115,10 +100,7 @@ function createReport(): (log: Logger, name: string, failure: Failure | undefine
   };
 }
 
-/**
- * Returns a key that is equal for equal failures. Numbers such as durations and ports differ with
- * every poll, so they are masked.
- */
+/** Returns a key of equal failures. Numbers, such as durations and ports, differ in each poll. */
 function sortOf({ data }: Failure): string {
   return JSON.stringify([data["error"], String(data["message"]).replaceAll(/\d+/g, "0")]);
 }

@@ -1,12 +1,11 @@
 import { hash } from "node:crypto";
+import { defined } from "../../base/types/defined.ts";
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { documentText, type OpenApiDocument, openApiDocument } from "../openapi/openapi.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { clientLogRoute } from "./client-log.ts";
-import { healthRoutes } from "./health.ts";
-import { openApiRoute } from "./own-query.ts";
+import { clientLogRoute, healthRoutes, openApiRoute } from "./own-routes.ts";
 
 /**
  * Creates the OpenAPI document of a server with all of its routes, except those that exist only in
@@ -24,7 +23,7 @@ export function serverDocument(server: DeclaredServer, from?: string): Promise<O
     ...healthRoutes,
     ...(rule === undefined ? [] : [openApiRoute(rule)]),
   ];
-  return openApiDocument(server, { own, ...(from === undefined ? {} : { from }) });
+  return openApiDocument(server, { own, ...defined({ from }) });
 }
 
 /**

@@ -1,19 +1,18 @@
 import { access } from "../../base/identity/access.ts";
-import type { Environment } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import type { DeclaredServer } from "../registry/declared-server.ts";
-import { openApiRoute } from "./own-query.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { openApiRoute } from "./own-routes.ts";
 
 /**
  * Creates `GET /openapi.json` for the callers that `openapi.access` admits. Without this rule, the
  * route exists only in development, for every caller. The first request loads the generator, which
  * runs once.
  */
-export function openApiHandlers(
-  server: DeclaredServer,
-  environment: Environment,
-): HandlerDeclaration[] {
+export function openApiHandlers({
+  server,
+  environment,
+}: Pick<Runtime, "server" | "environment">): HandlerDeclaration[] {
   const { openapi } = server.options;
   if (openapi === false) return [];
   const rule = openapi?.access ?? (environment === "development" ? access.everyone : undefined);

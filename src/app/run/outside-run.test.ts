@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type LoneRuntime, loneRuntime } from "../../../test/fixtures/lone-runtime.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";
 import { checkRunOptions, runOutside } from "./outside-run.ts";
 

@@ -1,17 +1,16 @@
 import { errorLog } from "../../base/errors/describe.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isIdentifier, parseRoles } from "../../base/identity/claims.ts";
-import type { User } from "../../base/identity/user.ts";
+import { isIdentifier, type User } from "../../base/identity/access.ts";
+import { parseRoles } from "../../base/identity/authenticator.ts";
 import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { RunOutcome } from "../../parts/once/claimed-run.ts";
+import { run } from "../ctx/run.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { RequestScope } from "../runtime/scope.ts";
-import { adoptRequestId, runInMessageScope } from "../runtime/scoped-run.ts";
-import { run } from "./run.ts";
+import { adoptRequestId, type RequestScope, runInMessageScope } from "../runtime/scope.ts";
 import { causeOf } from "./write.ts";
 
 const handler = "keelson.server.run";

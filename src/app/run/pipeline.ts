@@ -3,12 +3,12 @@ import { AccessDeniedError, FrameworkError, NotFoundError } from "../../base/err
 import {
   type AccessRule,
   allows,
+  anonymous,
   describeRule,
   needsIdentity,
+  type User,
 } from "../../base/identity/access.ts";
-import type { Credentials } from "../../base/identity/authenticator.ts";
-import type { Identification } from "../../base/identity/claims.ts";
-import { anonymous, type User } from "../../base/identity/user.ts";
+import type { Credentials, Identification } from "../../base/identity/authenticator.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { corsHeaders, preflight } from "../../parts/http/cors.ts";
 import {
@@ -17,8 +17,7 @@ import {
   readInput,
   validateInput,
 } from "../../parts/http/input.ts";
-import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import { requestView } from "../../parts/http/request-view.ts";
+import { type HttpRequest, type HttpResponse, requestView } from "../../parts/http/message.ts";
 import { isWebResponse, isWebStream, toResponse } from "../../parts/http/response.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
 import { begun } from "../../parts/http/stream.ts";
@@ -27,8 +26,7 @@ import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { RequestScope } from "../runtime/scope.ts";
-import { runInScope } from "../runtime/scoped-run.ts";
+import { type RequestScope, runInScope } from "../runtime/scope.ts";
 import { fail, refuse } from "./failed-request.ts";
 import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
 

@@ -1,15 +1,18 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
+import { asksSystem, checkPayload, type SharedEvent } from "../../parts/messages/envelope.ts";
+import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { type ReadMessage, readMessage } from "../../parts/messages/message-guard.ts";
-import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
+import {
+  backoffMs,
+  type MessageQueue,
+  type QueueMessage,
+} from "../../parts/messages/message-queue.ts";
+import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
-import type { Consumed } from "./task.ts";
-
-/** Delay before a failed message is retried, by number of receives, in milliseconds. */
-const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
-const longestBackoffMs = Math.max(...backoffMs);
+import type { TaskOutcome } from "../schedules/schedules.ts";
+import { consumeOnce, type Task } from "./task.ts";
 
 export type Processed =
   /** The caller acknowledges the message. */
@@ -25,39 +28,154 @@ export async function processMessage(
   adapters: Adapters,
   queue: MessageQueue,
   message: QueueMessage,
-  options: Pick<ConsumeOptions, "deadlineMs"> = {},
+  { deadlineMs }: Pick<ConsumeOptions, "deadlineMs"> = {},
 ): Promise<Processed> {
   let read: ReadMessage | undefined;
-  let outcome: Consumed;
+  let outcome: TaskOutcome;
   try {
     read = readMessage(message.body);
-    outcome = await consume(runtime, adapters, queue, message, read, options);
+    const redelivery = queue.redeliveryMs.value ?? queue.redeliveryMs.open();
+    const guard = runtime.messages.value ?? (await runtime.messages.open());
+    await guard.admit(read, queue, message.id);
+    const { receives: attempt, sentMs: sinceMs } = message;
+    const redeliveryMs = await redelivery;
+    const options = { deadlineMs, attempt, sinceMs, parent: read.trace, redeliveryMs };
+    outcome = await ("job" in read
+      ? runJob(runtime, adapters, read.job, options)
+      : consumeEvent(runtime, adapters, read.event, options));
   } catch (error) {
     outcome = { kind: "failed", error };
   }
   if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
-  if (outcome.kind === "handed-back") {
-    return handBack(runtime, queue, message, outcome.afterMs);
-  }
+  if (outcome.kind === "handed-back") return handBack(runtime, queue, message, outcome.afterMs);
   return fail(runtime, queue, message, outcome.error, read);
 }
 
-async function consume(
+export type ConsumeOptions = Pick<
+  Task,
+  "deadlineMs" | "attempt" | "sinceMs" | "parent" | "redeliveryMs"
+>;
+
+/**
+ * Runs every consumer of an event, each exactly once (specification 6.4): a consumer that has
+ * already handled the event is skipped.
+ *
+ * @returns the worst outcome, in this order: failed, handed back, failed permanently, processed,
+ * skipped.
+ * @throws PermanentError if the payload does not match its schema. Error if no feature of this
+ * server declares the event.
+ */
+export async function consumeEvent(
   runtime: Runtime,
   adapters: Adapters,
-  queue: MessageQueue,
-  { id, receives: attempt, sentMs: sinceMs }: QueueMessage,
-  read: ReadMessage,
-  { deadlineMs }: Pick<ConsumeOptions, "deadlineMs">,
-): Promise<Consumed> {
-  const redelivery = queue.redeliveryMs(longestBackoffMs);
-  const guard = runtime.messages.value ?? (await runtime.messages.open());
-  await guard.admit(read, queue, id);
-  const redeliveryMs = await redelivery;
-  const options = { deadlineMs, attempt, sinceMs, parent: read.trace, redeliveryMs };
-  return "job" in read
-    ? runJob(runtime, adapters, read.job, options)
-    : consumeEvent(runtime, adapters, read.event, options);
+  event: SharedEvent,
+  options: ConsumeOptions = {},
+): Promise<TaskOutcome> {
+  const { registry } = runtime.server;
+  const { type, eventId, tenantId, causedBy, origRequestId } = event;
+  const declaration = registry.events.get(type);
+  // Not permanent: during a rolling deployment the next process may declare the event.
+  if (declaration === undefined)
+    throw new Error(`the event ${type} is declared by no feature of this server`);
+  const refuse = (problems: string) =>
+    new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
+  const payload = await checkPayload(declaration.schema, event.payload, refuse);
+  const isSystem = asksSystem(event);
+  const { keptDays } = declaration;
+  const shared = { ...event, payload };
+  const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
+  const outcomes = await Promise.all(
+    consumers.map(({ name, run, projection }) =>
+      consumeOnce(runtime, adapters, {
+        claimed: keyParts("event", name, eventId, tenantId),
+        handler: name,
+        cause: event,
+        isSystem,
+        id: eventId,
+        logFields: { origRequestId, eventId, causedBy },
+        logPrefix: "event",
+        kind: "event",
+        event: type,
+        ...options,
+        run: async (ctx, scope) => {
+          if (projection === undefined) return run(ctx, shared);
+          const { projectLive } = await import("./project-event.ts");
+          // The cast is safe: boot rejects a projection of events that are not kept.
+          return projectLive(scope, adapters, ctx, {
+            projection,
+            event: shared,
+            keptDays: keptDays as number,
+          });
+        },
+      }),
+    ),
+  );
+  return outcomes.toSorted((one, other) => rank(other) - rank(one))[0] ?? { kind: "skipped" };
+}
+
+/**
+ * Runs a job, unless it is already done (specification 6.5).
+ *
+ * @throws PermanentError if the payload does not match its schema. Error if no feature of this
+ * server declares the job.
+ */
+export async function runJob(
+  runtime: Runtime,
+  adapters: Adapters,
+  job: JobMessage,
+  options: ConsumeOptions = {},
+): Promise<TaskOutcome> {
+  const { name, jobId, tenantId, causedBy, origRequestId } = job;
+  const isDelivery = name === runtime.deliveryJob.name;
+  const declaration = isDelivery ? runtime.deliveryJob : runtime.server.registry.jobs.get(name);
+  if (declaration === undefined)
+    throw new Error(`the job ${name} is declared by no feature of this server`);
+  const refuse = (problems: string) =>
+    new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
+  const payload = await checkPayload(declaration.input, job.payload, refuse);
+  // Safe cast: a job's payload is an object.
+  const { channel, key }: { readonly channel?: unknown; readonly key?: unknown } = isDelivery
+    ? (job.payload as object)
+    : {};
+  return consumeOnce(runtime, adapters, {
+    claimed: keyParts("job", name, jobId, tenantId),
+    handler: name,
+    cause: job,
+    isSystem: asksSystem(job),
+    id: jobId,
+    logFields: { origRequestId, jobId, causedBy },
+    logPrefix: "job",
+    kind: isDelivery ? "delivery" : "job",
+    // The delivery itself reports an invalid payload.
+    channel: typeof channel === "string" ? channel : undefined,
+    ...options,
+    // A later delivery may reuse a key that its sender chose.
+    hasReusableKey: typeof key === "string" && key.startsWith("="),
+    run: (ctx) => declaration.run(ctx, payload, job),
+  });
+}
+
+type ClaimedMessage = [
+  kind: "event" | "job",
+  handler: string,
+  id: string,
+  tenantId: string | undefined,
+];
+
+/** Returns the key of the claim of an event's consumer or of a job. */
+export function messageClaim(...message: ClaimedMessage): ClaimKey {
+  return claimKey(...keyParts(...message));
+}
+
+function keyParts(...[kind, handler, id, tenantId]: ClaimedMessage): Parameters<typeof claimKey> {
+  return [[kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId];
+}
+
+const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 4 } as const;
+
+/** Ranks an outcome. A permanent failure ranks below every outcome that needs a redelivery. */
+function rank(outcome: TaskOutcome): number {
+  return outcome.kind === "failed" && isPermanent(outcome.error) ? 2 : ranks[outcome.kind];
 }
 
 /**
@@ -73,28 +191,21 @@ async function fail(
 ): Promise<Processed> {
   const reason = String(errorLog(error).data["message"]);
   const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
-  const ids = idsOf(read);
-  const facts = {
-    queue: queue.name,
-    messageId: message.id,
-    receives: message.receives,
-    reason,
-    ...trace,
-    ...ids,
-  };
+  const { id: messageId, receives } = message;
+  const facts = { queue: queue.name, messageId, receives, reason, ...trace, ...idsOf(read) };
   try {
     const most = await queue.maxReceives();
-    const isLast = most !== undefined && message.receives >= most;
+    const isLast = most !== undefined && receives >= most;
     if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
       runtime.log.error("queue.dead_lettered", facts);
-      runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, ids) });
+      runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, read) });
       return { kind: "dead-lettered", reason };
     }
   } catch (failure) {
     runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
   }
   // The cast is safe: the number of receives starts at 1.
-  const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
+  const afterMs = backoffMs[Math.min(receives, backoffMs.length) - 1] as number;
   runtime.log.warn("queue.retry", { ...facts, afterMs });
   return { ...(await handBack(runtime, queue, message, afterMs)), reason };
 }
@@ -118,12 +229,10 @@ async function handBack(
   return { kind: "later", afterMs };
 }
 
-function kindOf(
-  { deliveryJob }: Runtime,
-  { event, job }: Readonly<Record<string, string>>,
-): "event" | "job" | "delivery" | undefined {
-  if (job === undefined) return event === undefined ? undefined : "event";
-  return job === deliveryJob.name ? "delivery" : "job";
+function kindOf({ deliveryJob }: Runtime, read: ReadMessage | undefined) {
+  if (read === undefined) return undefined;
+  if ("event" in read) return "event";
+  return read.job.name === deliveryJob.name ? "delivery" : "job";
 }
 
 /** Returns the IDs in a message for the log. Empty if the message could not be read. */

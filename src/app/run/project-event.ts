@@ -1,8 +1,8 @@
+import { run } from "../ctx/run.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Projecting } from "../projections/projections.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
-import { run } from "./run.ts";
 
 /**
  * Writes an event into the active and the declared version of a projection. Each version has its

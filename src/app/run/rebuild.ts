@@ -1,12 +1,10 @@
-import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { asksSystem, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
+import { asksSystem, checkPayload, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
-import { inOrder } from "../projections/ordered-events.ts";
+import { inOrder, switchTo } from "../projections/projection-rebuild.ts";
 import type { FirstEvent, RebuildState } from "../projections/projection-store.ts";
-import { switchTo } from "../projections/projection-switch.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { runInMessageScope } from "../runtime/scope.ts";
 import { projectAlone } from "./project-event.ts";
 
 export interface RebuildOptions {

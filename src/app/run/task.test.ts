@@ -92,9 +92,26 @@ describe("a task", () => {
     const { runtime, adapters, world, occupy } = start();
     occupy(key);
     // The store was asked in time, but its answer comes late.
-    const late = { ...runtime, clock: { now: () => world.nowMs + leaseMs + skewMs + 1 } };
+    const times = [world.nowMs];
+    const now = () => times.shift() ?? world.nowMs + leaseMs + skewMs + 1;
+    const late = { ...runtime, clock: { now } };
     const outcome = await consumeOnce(late, adapters, taskOf(never));
     expect(outcome).toEqual({ kind: "handed-back", afterMs: 0 });
+  });
+
+  test("takes its claim as of its start", async () => {
+    const { runtime, adapters, world, record } = start();
+    const early = { ...runtime, clock: { now: () => world.nowMs - 1 } };
+    let leaseUntilMs: number | undefined;
+    await consumeOnce(
+      early,
+      adapters,
+      taskOf(() => {
+        const held = record(key);
+        leaseUntilMs = held?.status === "INPROGRESS" ? held.leaseUntilMs : undefined;
+      }),
+    );
+    expect(leaseUntilMs).toBe(world.nowMs - 1 + leaseMs);
   });
 
   test("that another run has taken over is handed back at once", async () => {

@@ -1,20 +1,20 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import type { User } from "../../base/identity/user.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { claimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
-import type { OnceClaim } from "../../parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../parts/once/claims.ts";
+import { run } from "../ctx/run.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { RequestScope } from "../runtime/scope.ts";
-import { runInMessageScope } from "../runtime/scoped-run.ts";
-import { run } from "./run.ts";
+import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
+import type { TaskOutcome } from "../schedules/schedules.ts";
 
 /** Work with a claim: one consumer of an event, one job, or one run of a schedule. */
-export interface Task {
+export interface Task extends Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel"> {
   /** Arguments of `claimKey` for the task's claim. */
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
@@ -25,9 +25,10 @@ export interface Task {
   readonly logFields: Readonly<Record<string, string>>;
   readonly logPrefix: "event" | "job" | "schedule";
   readonly kind: Exclude<TaskEnd["kind"], "run">;
-  readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
+  /** Returns what only the run knows about itself. */
+  readonly facts?: () => Pick<TaskEnd, "attempt" | "sinceMs">;
   /** Time when the process ends, in milliseconds since the epoch. */
-  readonly deadlineMs: number | undefined;
+  readonly deadlineMs?: number | undefined;
   /** Span of the sender. Default: the task starts a new trace. */
   readonly parent?: SpanContext | undefined;
   /** Longest time in which the queue redelivers the message, in milliseconds. Default: 0. */
@@ -39,15 +40,6 @@ export interface Task {
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
-export type Consumed =
-  | { readonly kind: "processed" }
-  /** The work was already done. */
-  | { readonly kind: "skipped" }
-  /** A duplicate is running, for at most `afterMs` milliseconds. */
-  | { readonly kind: "handed-back"; readonly afterMs: number }
-  /** The work failed. The error is logged. */
-  | { readonly kind: "failed"; readonly error: unknown };
-
 /**
  * Runs a task in its scope. A duplicate in the same process waits for the first run to end, and
  * then checks the claim. Never throws.
@@ -56,7 +48,7 @@ export async function consumeOnce(
   runtime: Runtime,
   adapters: Adapters,
   task: Task,
-): Promise<Consumed> {
+): Promise<TaskOutcome> {
   const { handler, cause, isSystem, deadlineMs, logFields, parent, redeliveryMs = 0 } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
@@ -70,25 +62,13 @@ export async function consumeOnce(
   };
   const running = keyText(claim.key);
   // Ignores how the other run ends, because its claim records that.
-  for (
-    let other = runtime.inFlight.get(running);
-    other !== undefined;
-    other = runtime.inFlight.get(running)
-  ) {
+  let other = runtime.inFlight.get(running);
+  while (other !== undefined) {
     await Promise.allSettled([other.work]);
+    other = runtime.inFlight.get(running);
   }
-  const { event, channel } = task.facts();
-  const subject = { kind: task.kind, about: event ?? channel ?? handler, id: task.id };
-  const facts = {
-    requestId,
-    user,
-    handler,
-    deadlineMs,
-    isSystem,
-    logFields,
-    parent,
-    subject,
-  };
+  const subject = { kind: task.kind, about: task.event ?? task.channel ?? handler, id: task.id };
+  const facts = { requestId, user, handler, deadlineMs, isSystem, logFields, parent, subject };
   const work = runInMessageScope(runtime, facts, (scope) => observed(scope, adapters, task, claim));
   runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
@@ -103,13 +83,15 @@ async function observed(
   adapters: Adapters,
   task: Task,
   claim: OnceClaim,
-): Promise<Consumed> {
+): Promise<TaskOutcome> {
   const consumed = await claimed(scope, adapters, task, claim);
   const { observer } = scope.runtime;
   if (observer === undefined) return consumed;
   const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: both members are optional here
   const outcome = consumed.kind === "skipped" ? "processed" : consumed.kind;
-  observer.ended(scope, { kind: task.kind, outcome, ...task.facts(), afterMs, error });
+  const { kind, event, channel, attempt, sinceMs } = task;
+  const facts = { event, channel, attempt, sinceMs, ...task.facts?.() };
+  observer.ended(scope, { kind, outcome, ...facts, afterMs, error });
   return consumed;
 }
 
@@ -119,13 +101,14 @@ async function claimed(
   adapters: Adapters,
   task: Task,
   claim: OnceClaim,
-): Promise<Consumed> {
+): Promise<TaskOutcome> {
   const { logPrefix, id, cause } = task;
   const { runtime } = scope;
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
       claim,
+      nowMs: scope.startMs,
       cause: {
         causedBy: id,
         origRequestId: cause.origRequestId,

@@ -203,7 +203,7 @@ test("lines of an application's own Powertools Logger include the trace", async 
   );
   const server = buildServer({ features: [followed], log: { powertools }, environment: "test" });
   const { createRuntime } = await import("../server/create-runtime.ts");
-  const { runInScope } = await import("../runtime/scoped-run.ts");
+  const { runInScope } = await import("../runtime/scope.ts");
   const runtime = createRuntime(server, {
     variables: {},
     openAdapters: () => Promise.reject(new Error("nothing is opened")),

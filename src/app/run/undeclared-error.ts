@@ -1,4 +1,4 @@
-import { errorCodes } from "../../base/errors/codes.ts";
+import { errorCodes } from "../../base/errors/errors.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import type { RequestScope } from "../runtime/scope.ts";

@@ -12,7 +12,6 @@ import {
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
-import { deferDatabase } from "../../aws/light/deferred-database.ts";
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import type { Database } from "../../base/types/database.ts";
 import { createWall } from "../../parts/wall/wall.ts";
@@ -270,28 +269,6 @@ test("changing an object after passing it reaches no other tenant's row", async 
   change();
   await Promise.allSettled(sending);
   expect(JSON.stringify(sent)).not.toContain("globex");
-});
-
-test("a deferred client has the wall from its first command", async () => {
-  for (const isMade of [false, true]) {
-    const { client, sent } = recordedClient();
-    const { database, load } = deferDatabase({
-      later: async () => () => client,
-      now: () => client,
-    });
-    if (isMade) await load();
-    const { db } = walled(database);
-    await expect(db.send(foreign())).rejects.toBeInstanceOf(AccessDeniedError);
-    await expect(new Promise((_, reject) => db.send(foreign(), reject))).rejects.toBeInstanceOf(
-      AccessDeniedError,
-    );
-    await expect(DynamoDBDocument.from(db as never).get(foreign().input)).rejects.toBeInstanceOf(
-      AccessDeniedError,
-    );
-    expect(sent).toEqual([]);
-    await db.send(own);
-    expect(sent).toHaveLength(1);
-  }
 });
 
 test("a run without a tenant reaches no rows of tables with tenants, but those of other tables", async () => {

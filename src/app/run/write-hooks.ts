@@ -1,7 +1,7 @@
 import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { bodyOf } from "../../parts/http/response.ts";
-import { checkPayload } from "../../parts/messages/check-payload.ts";
+import { checkPayload } from "../../parts/messages/envelope.ts";
 import type { RunHooks } from "../ctx/work.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";

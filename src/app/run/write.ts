@@ -9,15 +9,16 @@ import type { Cause } from "../../parts/messages/envelope.ts";
 import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import { answerCipher } from "../../parts/once/answer-cipher.ts";
 import { claimKey } from "../../parts/once/claim.ts";
-import type { OnceClaim, RunOutcome } from "../../parts/once/claimed-run.ts";
+import type { RunOutcome } from "../../parts/once/claimed-run.ts";
+import type { OnceClaim } from "../../parts/once/claims.ts";
 import { fingerprintOf } from "../../parts/once/fingerprint.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
 import { reader, receiveResult } from "../ctx/check-output.ts";
+import { run } from "../ctx/run.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { onceTable } from "../handlers/table.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
-import { run } from "./run.ts";
 
 const hooking = lazy(() => import("./write-hooks.ts"));
 

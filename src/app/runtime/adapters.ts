@@ -3,8 +3,7 @@ import type { SSMClient } from "@aws-sdk/client-ssm";
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
-import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
-import type { OperatorSession } from "../../parts/config/operate/operator-session.ts";
+import type { ConfigStore, OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { KeptEventStore } from "../../parts/messages/kept-events.ts";
@@ -15,7 +14,7 @@ import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import type { StepStore } from "../../parts/once/step-store.ts";
 import type { Wall, WallCaller } from "../../parts/wall/wall.ts";
 import type { ProjectionStore } from "../projections/projection-store.ts";
-import type { ScheduleStore } from "../schedules/schedule-store.ts";
+import type { ScheduleStore } from "../schedules/schedule-step.ts";
 
 /** External resources of a server. A host opens them at first use. */
 export interface Adapters {

@@ -1,6 +1,5 @@
-import { access, allows } from "../../base/identity/access.ts";
-import type { User } from "../../base/identity/user.ts";
-import type { ConfigReads, ReadSource } from "../../parts/config/read/config-reads.ts";
+import { access, allows, type User } from "../../base/identity/access.ts";
+import type { ConfigReads, ReadSource } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 
 /** Records the configuration reads of a request that asks for them. */

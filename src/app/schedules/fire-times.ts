@@ -1,17 +1,13 @@
 import { Cron } from "croner";
 
-export type FireTimes = ReturnType<typeof fireTimes>;
-
 /**
- * Creates functions that return the times of a schedule, in milliseconds since the epoch. The hour
- * field determines the effect of a daylight saving change:
+ * Times of a schedule, in milliseconds since the epoch. The hour field determines the effect of a
+ * daylight saving change:
  *
  * | hours | examples | the clock skips a time | the clock repeats a time |
  * |---|---|---|---|
  * | every, or every `n`th | `*`, `0-23`, `*`+`/2` | no run in the skipped time | runs in each pass |
  * | any others | `2`, `8-18`, `2,14` | runs right after the skipped time | runs in the first pass |
- *
- * @param cron - an expression that passes `cronProblem`.
  */
 export function fireTimes(cron: string, timeZone: string) {
   const times = new Cron(forCroner(cron), {
@@ -21,20 +17,17 @@ export function fireTimes(cron: string, timeZone: string) {
     fixedTimeRule: "no-wildcard",
   });
   return {
-    // `previousRuns` excludes a time equal to its argument, but not others in the same second. So
-    // the argument is 1 ms later.
-    /** Returns the last time up to and including `atMs`. */
+    /** The last time up to and including `atMs`, which `previousRuns` would exclude. */
     last: (atMs: number) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
     next: (atMs: number) => times.nextRun(new Date(atMs))?.getTime(),
   };
 }
 
 /**
- * Rewrites an expression so that croner handles daylight saving changes as in {@link fireTimes}. By
- * itself, croner follows elapsed time if the minute or hour field has a step, but not for a list of
- * all hours.
+ * Adapts an expression to {@link fireTimes}: croner follows elapsed time if the minute or hour
+ * field has a step, but not for a list of all hours.
  */
-export function forCroner(cron: string): string {
+export function forCroner(cron: string) {
   const [minutes = "", hours = "", ...days] = cron.split(" ");
   const listed = numbersOf(hours, 24);
   if (listed.length === 24) return [minutes, "*", ...days].join(" ");
@@ -42,7 +35,7 @@ export function forCroner(cron: string): string {
   return [numbersOf(minutes, 60).join(","), listed.join(","), ...days].join(" ");
 }
 
-function numbersOf(field: string, end: number): readonly number[] {
+function numbersOf(field: string, end: number) {
   const numbers = new Set<number>();
   for (const part of field.split(",")) {
     const [range = "", step = "1"] = part.split("/");

@@ -1,7 +1,10 @@
+import type { ClaimKey } from "../../parts/once/claim.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
+
 export interface ScheduleRecord {
-  /** Time of the last run that was done or skipped, in milliseconds since the epoch. */
+  /** Last run that was done or skipped, in milliseconds since the epoch. */
   readonly lastMs: number;
-  /** Run that is not done yet, and blocks all others. */
+  /** Run that is not done yet, which blocks all others. */
   readonly begun?: BegunFire | undefined;
 }
 
@@ -12,27 +15,40 @@ export interface BegunFire {
   readonly retryMs: number;
 }
 
+/** Stores the last run of each schedule. Every method is atomic. */
+export interface ScheduleStore {
+  read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
+  add(key: ClaimKey, lastMs: number): Promise<void>;
+  /**
+   * Records an attempt and returns the number of attempts of this run. `undefined` if this or a
+   * later run is done, or another run has begun.
+   */
+  begin(key: ClaimKey, atMs: number): Promise<number | undefined>;
+  /** Saves the time of the next attempt, unless the record has changed since. */
+  postpone(key: ClaimKey, fire: BegunFire): Promise<void>;
+  /** Gives up a run. Returns `false` if the record has changed since. */
+  giveUp(key: ClaimKey, fire: Omit<BegunFire, "retryMs">): Promise<boolean>;
+  /** Skips runs due up to `atMs`. Returns `false` if the record has changed since `lastMs`. */
+  pass(key: ClaimKey, lastMs: number, atMs: number): Promise<boolean>;
+  /** Marks another process's run as done, unless a later run is done, or another has begun. */
+  skip(key: ClaimKey, atMs: number): Promise<void>;
+  done(key: ClaimKey, atMs: number): TransactionItem;
+}
+
 export type ScheduleStep =
   | { readonly kind: "none" }
-  /** Waits for the next attempt of the run that is not done. */
   | { readonly kind: "wait"; readonly untilMs: number }
   | { readonly kind: "fire"; readonly atMs: number }
   /** Skips a missed run. */
   | { readonly kind: "pass"; readonly atMs: number };
 
-/**
- * Lateness after which a run is missed, in milliseconds: more than a minute, because a rule invokes
- * a function only once a minute.
- */
+/** Lateness, in milliseconds, that is no miss: a rule invokes a function only once a minute. */
 export const graceMs = 120_000;
 /** Delays before each retry of a failed run, in milliseconds. */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];
 export const maxAttempts = retriesMs.length + 1;
 
-/**
- * Returns the next step of a schedule. If several runs are due, only the last one happens.
- * @param lastFire - returns the last scheduled time up to now.
- */
+/** If several runs are due, only the last one, at `lastFire`, happens. */
 export function scheduleStep(
   { lastMs, begun }: ScheduleRecord,
   {
@@ -50,8 +66,8 @@ export function scheduleStep(
   return { kind: missed === "skip" && nowMs - atMs > graceMs ? "pass" : "fire", atMs };
 }
 
-/** Start of the next attempt, in milliseconds since the epoch; `undefined` if none is left. */
-export function retryOf(attempts: number, nowMs: number): number | undefined {
+/** Time of the next attempt; `undefined` if none is left. */
+export function retryOf(attempts: number, nowMs: number) {
   const afterMs = retriesMs[attempts - 1];
   return afterMs === undefined ? undefined : nowMs + afterMs;
 }

@@ -1,5 +1,5 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { Report } from "../../base/errors/declared.ts";
+import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
@@ -55,7 +55,7 @@ export interface ScheduleDeclaration {
 
 const timeZoneFix = 'use an IANA name, for example "Europe/Berlin"';
 
-const scheduleRequirements = {
+const requirements = {
   cron: required({
     accepts: (cron) => cronProblem(cron) === undefined,
     rule: "schedule-cron",
@@ -64,8 +64,7 @@ const scheduleRequirements = {
   }),
   timeZone: {
     // Rejects offsets such as +02:00, which ignore daylight saving time.
-    accepts: (zone: unknown) =>
-      typeof zone === "string" && /^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/.test(zone),
+    accepts: (zone: unknown) => typeof zone === "string" && /^[A-Z][A-Z0-9_+/-]{0,99}$/i.test(zone),
     rule: "schedule-time-zone",
     wrong: (zone: unknown) => `is ${quoted(zone)}, which is no name of a time zone`,
     fix: timeZoneFix,
@@ -86,18 +85,15 @@ export function schedule(
 ): ScheduleDeclaration {
   const key = `${feature}.${named(name)}`;
   const problem = problemsOf(key, report);
-  const given = knownOptions(key, options, Object.keys(scheduleRequirements), report);
+  const given = knownOptions(key, options, Object.keys(requirements), report);
   requireValue("name", name, twoWords("schedule-name", "operation", "report.nightly"), problem);
-  requireOptions(given, scheduleRequirements, problem);
+  requireOptions(given, requirements, problem);
   // Safe cast: wrong types are reported, and a server with problems is never built.
   const { cron, timeZone = "UTC", missed = "once", handler } = given as unknown as ScheduleOptions;
   return { feature, name: key, cron, timeZone: String(timeZone), missed, run: handler };
 }
 
-/**
- * Reports time zones that Node does not know. Too slow for a cold start, because `Intl` takes tens
- * of milliseconds.
- */
+/** Too slow for a cold start: `Intl` takes tens of milliseconds. */
 export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): BootProblem[] {
   return [...schedules]
     .filter(({ timeZone }) => timeZone !== "UTC" && !isTimeZone(timeZone))
@@ -110,7 +106,7 @@ export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): Boot
     }));
 }
 
-function isTimeZone(timeZone: string): boolean {
+function isTimeZone(timeZone: string) {
   try {
     return new Intl.DateTimeFormat("en", { timeZone }) !== undefined;
   } catch {

@@ -1,7 +1,7 @@
 import { QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { openChecked } from "../../hosts/container/adapters.ts";
@@ -11,7 +11,7 @@ import { consumeOnce } from "../run/task.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
 import type { ScheduleOptions } from "./schedule.ts";
-import type { ScheduleStore } from "./schedule-store.ts";
+import type { ScheduleStore } from "./schedule-step.ts";
 import { createSchedules } from "./schedules.ts";
 
 declare module "../../base/types/names.ts" {

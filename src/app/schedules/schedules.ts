@@ -1,16 +1,16 @@
-import { ConflictError } from "../../base/errors/errors.ts";
-import { isPermanent } from "../../base/errors/permanent-error.ts";
+import { ConflictError, isPermanent } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
-import type { Clock } from "../../base/process/clock.ts";
+import { type Clock, pause } from "../../base/process/clock.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { FireOutcome, FireTask } from "./fire-task.ts";
-import { type FireTimes, fireTimes } from "./fire-times.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import { fireTimes } from "./fire-times.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
-import { maxAttempts, retryOf, scheduleStep } from "./schedule-step.ts";
-import type { ScheduleStore } from "./schedule-store.ts";
+import { maxAttempts, retryOf, type ScheduleStore, scheduleStep } from "./schedule-step.ts";
 
 export interface Schedule {
   readonly name: string;
@@ -25,7 +25,7 @@ interface LookOptions {
   readonly sinceMs?: number;
 }
 
-export interface Looked {
+interface Looked {
   readonly kind:
     | "idle"
     /** An earlier attempt failed, and the next is not due yet. */
@@ -41,8 +41,30 @@ export interface Looked {
   readonly reason?: string;
 }
 
-/** Delay of the next check after a failure, in milliseconds. */
-const failureMs = 1_000;
+/** One scheduled run, under the claim of its time. */
+interface FireTask {
+  readonly claimed: Parameters<typeof claimKey>;
+  readonly handler: string;
+  readonly cause: Cause;
+  readonly isSystem: true;
+  readonly id: string;
+  readonly logFields: Readonly<Record<string, string>>;
+  readonly logPrefix: "schedule";
+  readonly kind: "schedule";
+  readonly facts: () => { readonly attempt?: number | undefined; readonly sinceMs: number };
+  readonly deadlineMs: number | undefined;
+  readonly run: (ctx: PipelineContext) => unknown;
+  /** Returns items that record the run, for the transaction that completes its claim. */
+  readonly own: () => readonly TransactionItem[];
+}
+
+/** Outcome of one task: a consumer's run, a job, or a run of a schedule. */
+export type TaskOutcome =
+  | { readonly kind: "processed" }
+  | { readonly kind: "skipped" }
+  /** A duplicate is running, for at most `afterMs` milliseconds. */
+  | { readonly kind: "handed-back"; readonly afterMs: number }
+  | { readonly kind: "failed"; readonly error: unknown };
 
 interface ScheduleRuntime {
   readonly server: {
@@ -63,49 +85,47 @@ export async function createSchedules<
 >(
   runtime: Runtime,
   adapters: Adapters,
-  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<FireOutcome>,
+  consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<TaskOutcome>,
 ): Promise<readonly Schedule[]> {
-  const parts: Parts = {
-    runtime,
-    store: await adapters.schedules.open(),
-    consume: (task) => consume(runtime, adapters, task),
-  };
+  const store = await adapters.schedules.open();
   return [...runtime.server.registry.schedules.values()].map(
-    (declaration) => new OneSchedule(parts, declaration),
+    (declaration) =>
+      new OneSchedule(runtime, store, declaration, (task) => consume(runtime, adapters, task)),
   );
 }
 
-interface Parts {
-  readonly runtime: ScheduleRuntime;
-  readonly store: ScheduleStore;
-  readonly consume: (task: FireTask) => Promise<FireOutcome>;
-}
+/** Delay of the next check after a failure, in milliseconds. */
+const failureMs = 1_000;
 
 class OneSchedule implements Schedule {
   readonly name: string;
-  readonly #parts: Parts;
+  readonly #runtime: ScheduleRuntime;
+  readonly #store: ScheduleStore;
   readonly #declaration: ScheduleDeclaration;
-  readonly #times: FireTimes;
-  /**
-   * Key of the schedule's record. It contains `cron` and `timeZone`: if these change, a schedule
-   * starts a new record, and no run of the old record counts as missed.
-   */
+  readonly #consume: (task: FireTask) => Promise<TaskOutcome>;
+  readonly #times: ReturnType<typeof fireTimes>;
+  /** If `cron` or `timeZone` changes, so does the key, and no run of the old record is missed. */
   readonly #key: ClaimKey;
 
-  constructor(parts: Parts, declaration: ScheduleDeclaration) {
+  constructor(
+    runtime: ScheduleRuntime,
+    store: ScheduleStore,
+    declaration: ScheduleDeclaration,
+    consume: (task: FireTask) => Promise<TaskOutcome>,
+  ) {
     const { name, cron, timeZone } = declaration;
     this.name = name;
-    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#store = store;
     this.#declaration = declaration;
+    this.#consume = consume;
     this.#times = fireTimes(cron, timeZone);
-    this.#key = {
-      partition: claimKey(["schedule", name, cron, timeZone], "").partition,
-      sort: "fires",
-    };
+    const { partition } = claimKey(["schedule", name, cron, timeZone], "");
+    this.#key = { partition, sort: "fires" };
   }
 
   async look(options: LookOptions = {}): Promise<Looked> {
-    const { clock, log } = this.#parts.runtime;
+    const { clock, log } = this.#runtime;
     try {
       return await this.#look(options);
     } catch (error) {
@@ -115,36 +135,28 @@ class OneSchedule implements Schedule {
   }
 
   async #look(options: LookOptions): Promise<Looked> {
-    const { runtime, store } = this.#parts;
-    const nowMs = runtime.clock.now();
-    let record = await store.read(this.#key);
+    const { clock, log } = this.#runtime;
+    const nowMs = clock.now();
+    let record = await this.#store.read(this.#key);
     if (record === undefined) {
       record = { lastMs: options.sinceMs ?? nowMs };
-      await store.add(this.#key, record.lastMs);
+      await this.#store.add(this.#key, record.lastMs);
     }
-    const { lastMs } = record;
     const { missed } = this.#declaration;
     const step = scheduleStep(record, { nowMs, missed, lastFire: () => this.#times.last(nowMs) });
-    switch (step.kind) {
-      case "fire":
-        return this.#fire(step.atMs, options);
-      case "wait":
-        return { kind: "waiting", nextMs: step.untilMs };
-      case "pass":
-        if (await store.pass(this.#key, lastMs, step.atMs))
-          runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(step.atMs) });
-        break;
-      case "none":
-    }
+    if (step.kind === "fire") return this.#fire(step.atMs, options.deadlineMs);
+    if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
+    if (step.kind === "pass" && (await this.#store.pass(this.#key, record.lastMs, step.atMs)))
+      log.warn("schedule.missed", { handler: this.name, firesAt: text(step.atMs) });
     return { kind: "idle", nextMs: this.#times.next(nowMs) ?? Number.POSITIVE_INFINITY };
   }
 
-  async #fire(atMs: number, { deadlineMs }: LookOptions): Promise<Looked> {
-    const { runtime, store, consume } = this.#parts;
+  async #fire(atMs: number, deadlineMs: number | undefined): Promise<Looked> {
     const { name } = this;
+    const [store, key] = [this.#store, this.#key];
     const id = derivedId("schedule", name, atMs);
     let attempts: number | undefined;
-    const outcome = await consume({
+    const outcome = await this.#consume({
       claimed: [["schedule", name], text(atMs)],
       handler: name,
       cause: { causedBy: id, origRequestId: id, originator: "system" },
@@ -156,7 +168,7 @@ class OneSchedule implements Schedule {
       facts: () => ({ attempt: attempts, sinceMs: atMs }),
       deadlineMs,
       run: async (ctx) => {
-        attempts = await store.begin(this.#key, atMs);
+        attempts = await store.begin(key, atMs);
         // Throws, so that the claim is not completed.
         if (attempts === undefined)
           throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
@@ -166,9 +178,9 @@ class OneSchedule implements Schedule {
           this.#countGivenUp();
         } else await this.#declaration.run(ctx, { at: new Date(atMs) });
       },
-      own: () => [store.done(this.#key, atMs)],
+      own: () => [store.done(key, atMs)],
     });
-    const nowMs = runtime.clock.now();
+    const nowMs = this.#runtime.clock.now();
     switch (outcome.kind) {
       case "processed":
         return { kind: "fired", nextMs: nowMs };
@@ -176,7 +188,7 @@ class OneSchedule implements Schedule {
         if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
         return this.#failed(atMs, attempts, outcome.error);
       case "skipped":
-        await store.skip(this.#key, atMs); // done by a process with another `cron` or `timeZone`
+        await store.skip(key, atMs); // done by a process with another `cron` or `timeZone`
         return { kind: "elsewhere", nextMs: nowMs };
       case "handed-back":
         return { kind: "elsewhere", nextMs: nowMs + Math.max(outcome.afterMs, failureMs) };
@@ -184,25 +196,45 @@ class OneSchedule implements Schedule {
   }
 
   async #failed(atMs: number, attempts: number, error: unknown): Promise<Looked> {
-    const { runtime, store } = this.#parts;
-    const nowMs = runtime.clock.now();
+    const { clock, log } = this.#runtime;
+    const nowMs = clock.now();
     const retryMs = isPermanent(error) ? undefined : retryOf(attempts, nowMs);
     if (retryMs !== undefined) {
-      await store.postpone(this.#key, { atMs, attempts, retryMs });
+      await this.#store.postpone(this.#key, { atMs, attempts, retryMs });
       return { kind: "failed", nextMs: retryMs };
     }
-    if (await store.giveUp(this.#key, { atMs, attempts })) {
-      runtime.log.error("schedule.gave_up", { handler: this.name, firesAt: text(atMs), attempts });
+    if (await this.#store.giveUp(this.#key, { atMs, attempts })) {
+      log.error("schedule.gave_up", { handler: this.name, firesAt: text(atMs), attempts });
       this.#countGivenUp();
     }
     return { kind: "gave-up", nextMs: nowMs, reason: String(error) };
   }
 
-  #countGivenUp(): void {
-    this.#parts.runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
+  #countGivenUp() {
+    this.#runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
   }
 }
 
-function text(atMs: number): string {
+function text(atMs: number) {
   return new Date(atMs).toISOString();
+}
+
+/** Minimum and maximum delay until the next check, in milliseconds. */
+const [leastMs, mostMs] = [20, 60_000];
+
+/** Runs schedules when they are due. Resolves once `stop` has aborted and no run is left. */
+export async function keepSchedules(
+  schedules: readonly Schedule[],
+  clock: Clock,
+  stop: AbortSignal,
+) {
+  // Checks at least once a minute, because another process may have left a run unfinished.
+  const keep = async (schedule: Schedule) => {
+    while (!stop.aborted) {
+      const { nextMs } = await schedule.look();
+      const latestMs = mostMs * (0.75 + Math.random() / 4); // staggers processes
+      await pause(Math.min(Math.max(nextMs - clock.now(), leastMs), latestMs), stop);
+    }
+  };
+  await Promise.all(schedules.map(keep));
 }

@@ -1,3 +1,4 @@
+import type { Awaitable } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 /**
@@ -7,7 +8,10 @@ import type { Runtime } from "../runtime/runtime.ts";
  *
  * @returns whether all were closed.
  */
-export async function closeResources(runtime: Runtime, limitMs: number): Promise<boolean> {
+export async function closeResources(
+  runtime: Pick<Runtime, "server" | "log" | "close">,
+  limitMs: number,
+): Promise<boolean> {
   const resources = [
     ...[...runtime.server.closers].reverse(),
     ["adapters", () => runtime.close()] as const,
@@ -15,13 +19,8 @@ export async function closeResources(runtime: Runtime, limitMs: number): Promise
   const endMs = Date.now() + limitMs;
   let isClean = true;
   for (const [index, [name, close]] of resources.entries()) {
-    const shareMs = Math.max(0, endMs - Date.now()) / (resources.length - index);
     try {
-      const isClosed = await within(
-        shareMs,
-        Promise.resolve(close()).then(() => true as const),
-      );
-      if (!isClosed) throw new Error(`it took longer than ${Math.round(shareMs)} ms`);
+      await within(Math.max(0, endMs - Date.now()) / (resources.length - index), close());
     } catch (error) {
       isClean = false;
       runtime.log.error("shutdown.close_failed", {
@@ -33,10 +32,9 @@ export async function closeResources(runtime: Runtime, limitMs: number): Promise
   return isClean;
 }
 
-function within(limitMs: number, work: Promise<true>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, limitMs, false);
-  });
-  return Promise.race([work, tooLate]).finally(() => clearTimeout(timer));
+function within(limitMs: number, work: Awaitable<void>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const message = `it took longer than ${Math.round(limitMs)} ms`;
+  const timer = setTimeout(() => late.reject(new Error(message)), limitMs);
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }

@@ -3,45 +3,43 @@ import { describeError } from "../../base/errors/describe.ts";
 import { type AuthOptions, authProblems } from "../../base/identity/auth-options.ts";
 import { createAuthenticator } from "../../base/identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../../base/log/server-logger.ts";
-import { type Clock, systemClock } from "../../base/process/clock.ts";
+import { systemClock } from "../../base/process/clock.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import { createProcessState } from "../../base/process/lifecycle.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
+import { defined } from "../../base/types/defined.ts";
 import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
-import { type CachedRows, createCachedRows } from "../../parts/config/cache/cached-rows.ts";
-import { groupKeys } from "../../parts/config/cache/key-groups.ts";
+import {
+  type CachedRows,
+  createCachedRows,
+  groupKeys,
+} from "../../parts/config/cache/cached-rows.ts";
 import { createConfigResolver } from "../../parts/config/read/resolver.ts";
 import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";
 import { bodyLimit } from "../../parts/http/limits.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
-import { builtInChannels } from "../delivery/built-in-channels.ts";
-import { createDeliveryJob } from "../delivery/delivery-job.ts";
+import { builtInChannels, createDeliveryJob } from "../delivery/channels.ts";
 import { configTable } from "../handlers/table.ts";
 import { tableNames } from "../handlers/table-handle.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
 import { createRunLines } from "../observe/run-lines.ts";
-import { observers } from "../observe/run-observer.ts";
-import { isTracerRegistered, spanEnds } from "../observe/traced-runs.ts";
+import { isTracerRegistered, observers, spanEnds } from "../observe/run-observer.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
-import { configReaders } from "../registry/config-readers.ts";
-import { usesMessages } from "../registry/registry.ts";
-import { routed } from "../registry/routes.ts";
+import { configReaders } from "../registry/declared-server.ts";
+import { routed, usesMessages } from "../registry/registry.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
 import { openApiHandlers } from "../routes/openapi.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { createRequestIds } from "../runtime/scoped-run.ts";
+import { createRequestIds } from "../runtime/scope.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
-
-/** Default time that a concurrent duplicate waits for the first request, in milliseconds. */
-const defaultWaitMs = 10_000;
 
 type MutableRuntime = { -readonly [Name in keyof Runtime]: Runtime[Name] };
 
@@ -50,7 +48,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const state = serverInternals(server);
   const { variables, clock = systemClock, environment = state.environment } = options;
   const { auth, developmentSecret } = authentication(state, options);
-  const { metrics } = options.measuring ?? {};
   const log = createLog(state, options);
   const tracing = isTracerRegistered()
     ? lazy(async () => (await import("../observe/tracing.ts")).createTracing())
@@ -64,30 +61,38 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     configReaders(state),
   );
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
-  const secrets = createRuntimeSecrets(state, clock, () => runtime, developmentSecret);
-  let routes: Runtime["routes"] | undefined;
-  const runtime: MutableRuntime = {
+  const tableName = tableNames(prefix, variables);
+  const parts: Parts = {
     server: state,
     environment,
-    variables,
     clock,
     log,
+    metrics: options.measuring?.metrics,
+    tracing,
+    lifecycle: createProcessState(),
+    adapters,
+  };
+  const secrets = createRuntimeSecrets(parts, developmentSecret);
+  let routes: Runtime["routes"] | undefined;
+  const runtime: MutableRuntime = {
+    ...parts,
+    variables,
     // Created at first access, because a function for a single handler never uses the routes.
     get routes() {
-      routes ??= createRouteTable(routed(handlersOf(runtime)));
+      routes ??= createRouteTable(routed(handlersOf(parts)));
       return routes;
     },
     resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
-    configRows: createRuntimeRows({ state, options, adapters, tracing, clock }),
+    configRows: createRuntimeRows(parts, options.isFrozenBetweenEvents),
     secrets,
-    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), {
+    cipher: createRowCipher(secrets, () => tableName(configTable.name), {
       bindVersion: state.options.keyRing?.bindVersion,
     }),
     authenticator: createAuthenticator({ auth, clock: options.clock }),
     verifiesTokens: auth !== undefined,
     refusalOfHeaders: createHeaderCheck(),
     bodyLimitBytes: bodyLimit(state.options.limits),
-    tableName: tableNames(prefix, variables),
+    tableName,
     newRequestId: createRequestIds(clock),
     // `spanEnds` comes last, because the log line of a run is written before its span ends.
     observer: observers(
@@ -101,9 +106,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       ),
       tracing && spanEnds,
     ),
-    metrics,
     newTraceDigits: createRandomDigits(),
-    tracing,
     messages: lazy(async () =>
       (await import("../../parts/messages/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,
@@ -124,13 +127,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     reportedErrors: new Set(),
     channels,
     deliveryJob: createDeliveryJob(channels),
-    lifecycle: createProcessState(),
-    adapters,
-    runs: lazyRuns(() => runtime, options),
+    runs: lazyRuns(parts, options.schedule),
     close: async () => {
       if (state.bound === bound) state.bound = undefined;
-      metrics?.close?.();
-      runtime.runs = lazyRuns(() => runtime, options);
+      parts.metrics?.close?.();
+      runtime.runs = lazyRuns(parts, options.schedule);
       await adapters.close();
     },
   };
@@ -138,6 +139,15 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   state.bound = bound;
   state.ready = async () => void (await adapters.open());
   return runtime;
+}
+
+/** What other parts of the runtime are made of. */
+interface Parts
+  extends Pick<
+    Runtime,
+    "server" | "environment" | "clock" | "log" | "metrics" | "tracing" | "lifecycle"
+  > {
+  readonly adapters: RuntimeAdapters;
 }
 
 /**
@@ -152,7 +162,12 @@ function authentication(
   const { environment = state.environment } = options;
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
   const auth = given ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
-  if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
+  if (auth?.secret !== undefined && auth.secret === secret) {
+    // `buildServer` has already checked its own `auth`. The message never contains the secret.
+    const [problem] = authProblems(auth);
+    if (problem !== undefined)
+      throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
+  }
   if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
     throw new Error(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
@@ -165,7 +180,7 @@ function authentication(
 }
 
 function createLog(state: ServerInternals, options: RuntimeOptions): ServerLogger {
-  const { variables, clock, environment = state.environment } = options;
+  const { variables, clock, environment = state.environment, write } = options;
   const log = createServerLogger({
     ...state.options.log,
     environment,
@@ -173,31 +188,20 @@ function createLog(state: ServerInternals, options: RuntimeOptions): ServerLogge
     clock,
     powertoolsThreshold: options.powertools,
     keep: options.keepRecord,
-    ...(options.write === undefined ? {} : { write: options.write }),
+    ...defined({ write }),
   });
   const missing = options.measuring?.missing;
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
   return log;
 }
 
-/**
- * Creates the cache of configuration rows, which needs only the first step of opening the adapters.
- */
-function createRuntimeRows({
-  state,
-  options,
-  adapters,
-  tracing,
-  clock,
-}: {
-  readonly state: ServerInternals;
-  readonly options: RuntimeOptions;
-  readonly adapters: RuntimeAdapters;
-  readonly tracing: Runtime["tracing"];
-  readonly clock: Clock;
-}): CachedRows {
+/** The cache of rows needs only the first step of opening the adapters. */
+function createRuntimeRows(
+  { server: { options, registry }, adapters, tracing, clock, metrics }: Parts,
+  isFrozenBetweenEvents = false,
+): CachedRows {
   return createCachedRows({
-    ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
+    ...cacheSettings(options.cache, isFrozenBetweenEvents),
     reader: {
       read: async (...parameters) => {
         const { configRows } = await adapters.openForReads();
@@ -205,42 +209,39 @@ function createRuntimeRows({
         return (await tracing.open()).around("config fetch", () => configRows.read(...parameters));
       },
     },
-    keyGroups: groupKeys(state.registry.configKeys.values()),
+    keyGroups: groupKeys(registry.configKeys.values()),
     clock,
-    metrics: options.measuring?.metrics,
+    metrics,
   });
 }
 
 function createRuntimeSecrets(
-  { options }: ServerInternals,
-  clock: Clock,
-  runtimeOf: () => Runtime,
+  { server, adapters, environment, clock, log }: Parts,
   developmentSecret: string | undefined,
 ): Secrets {
   const load = async (parameter: string) => {
-    const { parameters } = await runtimeOf().adapters.open();
+    const { parameters } = await adapters.open();
     // The cast is safe: a server that names a key ring has a parameter reader.
     const read = await readKeyRing(parameters as ParameterReader, parameter, developmentSecret);
     if ("problem" in read) throw new BootError([read.problem]);
     return read.keyRing;
   };
-  const { keyRing } = options;
+  const { keyRing } = server.options;
   return createSecrets({
-    load: keyRing === undefined ? undefined : () => load(keyRing.parameter),
+    load: keyRing && (() => load(keyRing.parameter)),
     clock,
     onFailure: (error) => {
-      const { log, environment } = runtimeOf();
-      log.error(
-        "config.key_ring_failed",
-        describeError(error, { requestId: "", environment }).log.data,
-      );
+      const { data } = describeError(error, { requestId: "", environment }).log;
+      log.error("config.key_ring_failed", data);
     },
   });
 }
 
-function lazyRuns(runtimeOf: () => Runtime, { schedule }: RuntimeOptions): Lazy<RunServices> {
+function lazyRuns(
+  { server, adapters, lifecycle, log, clock, metrics, tracing }: Parts,
+  schedule: RuntimeOptions["schedule"],
+): Lazy<RunServices> {
   return lazy(async () => {
-    const { server, adapters, log, clock, metrics, tracing, lifecycle } = runtimeOf();
     const { createRunServices } = await import("../runtime/run-services.ts");
     return createRunServices({
       adapters: await adapters.open(),
@@ -249,32 +250,21 @@ function lazyRuns(runtimeOf: () => Runtime, { schedule }: RuntimeOptions): Lazy<
       clock,
       metrics,
       tracing,
-      waitMs: server.options.once?.waitMs ?? defaultWaitMs,
+      waitMs: server.options.once?.waitMs ?? 10_000,
       draining: lifecycle.draining,
-      ...(schedule && { schedule }),
+      ...defined({ schedule }),
     });
   });
 }
 
-function handlersOf(runtime: Runtime) {
-  const { server, environment } = runtime;
+function handlersOf(parts: Parts) {
+  const { registry } = parts.server;
   return [
-    ...server.registry.handlers.values(),
-    ...healthHandlers(runtime),
-    ...metricsPage(runtime),
-    clientLogHandler(runtime),
-    ...configHandlers(server.registry),
-    ...openApiHandlers(server, environment),
+    ...registry.handlers.values(),
+    ...healthHandlers(parts),
+    ...metricsPage(parts),
+    clientLogHandler(parts.clock),
+    ...configHandlers(registry),
+    ...openApiHandlers(parts),
   ];
-}
-
-/**
- * Checks a secret from the environment. `buildServer` has already checked its own `auth`.
- *
- * @throws Error with the name of the variable, never with the secret.
- */
-function requireSoundSecret(auth: AuthOptions): void {
-  const [problem] = authProblems(auth);
-  if (problem !== undefined)
-    throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
 }

@@ -9,8 +9,8 @@ import type { BootParameterLoader } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
 /**
- * Adapters of one runtime, opened in two steps: the first reads configuration, the second loads the
- * SDK. After a failure, the next caller tries the step again.
+ * Adapters of one runtime, opened in two steps: the first is enough to read configuration, the
+ * second loads the SDK. After a failure, the next caller tries the step again.
  */
 export class RuntimeAdapters implements OpeningAdapters {
   readonly #open: () => Promise<Adapters>;
@@ -29,7 +29,6 @@ export class RuntimeAdapters implements OpeningAdapters {
     return this.all.open();
   }
 
-  /** Does only the first step, after which configuration rows can be read. */
   openForReads(): Promise<Adapters> {
     return this.#first.open();
   }
@@ -65,27 +64,24 @@ export async function openWithParameters(
   bootParameters: BootParameterLoader,
   open: () => Promise<Adapters>,
 ): Promise<Adapters> {
+  const { clock, log, secrets } = runtime;
   bootParameters.assertDue();
   const adapters = await open();
   try {
-    const askedMs = runtime.clock.now();
+    const askedMs = clock.now();
     const { overrides, keyRing } = await bootParameters.load(adapters.parameters);
     runtime.resolver = createConfigResolver({ appOverrides: overrides });
     state.resolver = runtime.resolver;
     const problems = proofProblems(state.options, keyRing !== undefined);
     if (problems.length > 0) throw new BootError(problems);
-    runtime.secrets.begin(keyRing, askedMs);
-    if (keyRing === undefined) warnOfSecrets(runtime, state);
+    secrets.begin(keyRing, askedMs);
+    const keys = [...state.registry.configKeys.values()]
+      .filter(({ definition }) => definition.encrypted)
+      .map(({ id }) => id);
+    if (keyRing === undefined && keys.length > 0) log.warn("config.no_key_ring", { keys });
   } catch (error) {
     await adapters.close();
     throw error;
   }
   return adapters;
-}
-
-function warnOfSecrets({ log }: Pick<Runtime, "log">, { registry }: ServerInternals): void {
-  const keys = [...registry.configKeys.values()].flatMap(({ id, definition }) =>
-    definition.encrypted ? [id] : [],
-  );
-  if (keys.length > 0) log.warn("config.no_key_ring", { keys });
 }

@@ -1,10 +1,10 @@
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
-import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
+import type { PowertoolsThreshold } from "../../base/log/log-threshold.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { ClaimSchedule } from "../../parts/once/held-claim.ts";
-import type { Measuring } from "../metrics/measuring.ts";
-import type { WebhookOptions } from "../registry/delivery-options.ts";
+import type { Measuring } from "../metrics/run-metrics.ts";
+import type { WebhookOptions } from "../registry/options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
@@ -13,25 +13,19 @@ export interface RuntimeOptions {
   readonly variables: Variables;
   readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
   readonly clock?: Clock;
-  /**
-   * Timers that renew the leases of claims, for tests with a fake clock. Default: the process's
-   * timers.
-   */
+  /** Timers that renew the leases of claims, for tests. Default: the process's timers. */
   readonly schedule?: ClaimSchedule;
   /** Writes a log line. Default: to stdout. */
   readonly write?: (line: string) => void;
   /** Receives each log record as JSON, in addition to `write`. */
   readonly keepRecord?: ((record: string) => void) | undefined;
-  /**
-   * Log threshold that `loadPowertools` read from the variables. Without it, Powertools' variables
-   * are ignored.
-   */
+  /** From `loadPowertools`. Default: Powertools' variables are ignored. */
   readonly powertools?: PowertoolsThreshold | undefined;
   /** Metrics and their observer. Default: no measurements. */
   readonly measuring?: Measuring | undefined;
   /**
-   * Development secret, used if `KEELSON_AUTH_SECRET` is not set: signs and verifies tokens without
-   * `auth`, and replaces a missing key ring.
+   * Used without `KEELSON_AUTH_SECRET`: signs and verifies tokens if there is no `auth`, and
+   * replaces a missing key ring.
    */
   readonly developmentSecret?: string;
   /** Replaces the server's `auth`, for tests. */
@@ -40,9 +34,6 @@ export interface RuntimeOptions {
   readonly environment?: Environment;
   /** Replaces the server's `delivery.webhook`, for tests. */
   readonly webhook?: WebhookOptions;
-  /**
-   * Whether the process is frozen between events, like in Lambda, and cannot do background work.
-   * Default `false`.
-   */
+  /** Whether the process cannot work in the background, like in Lambda. Default `false`. */
   readonly isFrozenBetweenEvents?: boolean;
 }

@@ -3,12 +3,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { z } from "zod";
 import { ConflictError } from "../../base/errors/errors.ts";
 import { currentContext } from "../../base/request/ambient.ts";
-import { bindAlone } from "../../hosts/container/alone.ts";
+import { bindAlone } from "../../hosts/container/adapters.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { buildServer, serverInternals } from "./server.ts";
 import { createServerRuns } from "./server-runs.ts";

@@ -1,34 +1,27 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { defaultTimes, type ShutdownTimes } from "../../base/process/times.ts";
+import { defaultTimes, type ShutdownTimes } from "../../base/process/lifecycle.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { RunOptions } from "../registry/run-options.ts";
+import type { RunOptions } from "../registry/options.ts";
 import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { closeResources } from "./close-resources.ts";
 
-export interface ServerRunsOptions {
+/** Creates `run` and `close` of a server, whose hosts may have bound it. */
+export function createServerRuns({
+  shutdown,
+  bound,
+  bindAlone,
+}: {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
   bound(): Promise<Runtime> | undefined;
   bindAlone(): Promise<Runtime>;
-}
-
-export interface ServerRuns {
-  run<Result>(
-    options: RunOptions,
-    work: (ctx: PipelineContext) => Awaitable<Result>,
-  ): Promise<Result>;
-  close(): Promise<void>;
-}
-
-interface RunUnderWay {
-  readonly reason: string;
-  readonly controller: AbortController;
-  readonly ended: Promise<unknown>;
-}
-
-export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptions): ServerRuns {
-  const underWay = new Set<RunUnderWay>();
+}) {
+  const underWay = new Set<{
+    readonly reason: string;
+    readonly controller: AbortController;
+    readonly ended: Promise<unknown>;
+  }>();
   let own: Promise<Runtime> | undefined;
   let closing: Promise<void> | undefined;
   let count = 0;
@@ -70,19 +63,17 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
 
   const drain = async (): Promise<void> => {
     const { drainMs } = { ...defaultTimes, ...shutdown };
+    const abort = () => {
+      for (const { controller } of underWay)
+        controller.abort(new FrameworkError("timeout", "The server is closing"));
+    };
+    const late = Promise.withResolvers<void>();
     const timers = [
-      setTimeout(
-        () => {
-          for (const { controller } of underWay)
-            controller.abort(new FrameworkError("timeout", "The server is closing"));
-        },
-        drainMs - Math.min(1_000, drainMs / 10),
-      ),
+      setTimeout(abort, drainMs - Math.min(1_000, drainMs / 10)),
+      setTimeout(late.resolve, drainMs),
     ];
-    const late = new Promise<void>((resolve) => {
-      timers.push(setTimeout(resolve, drainMs));
-    });
-    await Promise.race([Promise.allSettled([...underWay].map(({ ended }) => ended)), late]);
+    const ended = Promise.allSettled([...underWay].map((run) => run.ended));
+    await Promise.race([ended, late.promise]);
     for (const timer of timers) clearTimeout(timer);
     const runtime = await own;
     if (underWay.size > 0) {
@@ -94,14 +85,17 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   };
 
   return {
-    run: async (options, work) => {
+    run: async <Result>(
+      options: RunOptions,
+      work: (ctx: PipelineContext) => Awaitable<Result>,
+    ): Promise<Result> => {
       checkRunOptions(options);
       if (typeof work !== "function")
         throw new TypeError("server.run: the second argument is no function; pass (ctx) => ...");
       if (closing !== undefined) throw closed();
       const controller = new AbortController();
       const ended = begin(options, work, controller.signal);
-      const entry: RunUnderWay = { reason: options.reason, controller, ended };
+      const entry = { reason: options.reason, controller, ended };
       underWay.add(entry);
       try {
         return await ended;
@@ -109,7 +103,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
         underWay.delete(entry);
       }
     },
-    close: () => {
+    close: (): Promise<void> => {
       closing ??= drain().finally(() => {
         closing = undefined;
       });

@@ -4,44 +4,42 @@ import { lazy } from "../../base/process/lazy.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
-import type { CorsOptions } from "../../parts/http/cors.ts";
 import { conflicts } from "../../parts/http/route.ts";
 import type { Feature } from "../features/feature.ts";
 import { useProblems } from "../features/uses.ts";
-import { hookProblems } from "../handlers/declare-hook.ts";
 import type { Awaitable } from "../handlers/handler.ts";
+import { hookProblems } from "../handlers/hooks.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../registry/declared-server.ts";
 import { optionProblems, proofProblems } from "../registry/option-problems.ts";
-import type { ServerOptions } from "../registry/options.ts";
+import type { RunOptions, ServerOptions } from "../registry/options.ts";
 import {
   createRegistry,
   messageProblems,
   type Registry,
+  type RoutedHandler,
+  routed,
   serverProblem,
 } from "../registry/registry.ts";
-import { type RoutedHandler, routed } from "../registry/routes.ts";
-import type { RunOptions } from "../registry/run-options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { timeZoneProblems } from "../schedules/schedule.ts";
 
 const internals = Symbol.for("keelson.server");
 
-/** Server with validated features and options. It has no connections, because hosts open them. */
+/** A server with validated features and options. Hosts open its connections. */
 export interface Server {
   /** Declarations of the features. */
   readonly registry: Registry;
   /**
-   * Resolves once the server can handle requests: the adapters are open, and the overrides from SSM
-   * and the key ring are loaded. Hosts await it. Tests and Lambda modules may await it after
-   * creating a host.
+   * Resolves once the adapters are open, and the overrides from SSM and the key ring are loaded.
+   * Hosts await it. Tests and Lambda modules may await it after creating a host.
    *
    * @throws FrameworkError `config_unavailable` (503) if SSM cannot be read or has invalid
    * parameters. Error if the server uses SSM and no host was created for it.
    */
   ready(): Promise<void>;
   /**
-   * Resolver with the app-boot overrides in force, including those from SSM (specification 2.2).
+   * Resolver with the app-boot overrides, including those from SSM (specification 2.2), while
    * `createConfigResolver` knows only the overrides that it receives.
    *
    * @throws Error, from its functions, before `ready()` has loaded the overrides.
@@ -63,8 +61,8 @@ export interface Server {
   onReadyCheck(name: string, check: ReadyCheck): void;
   /**
    * Runs `work` without a request: for scripts, boot tasks and a REPL. The `ctx` has all members,
-   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. The
-   * run uses the resources of this process's host. Without a host, it connects like a container.
+   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. It
+   * uses the resources of this process's host, or else connects like a container.
    *
    * @returns the return value of `work`, or the result passed to `ctx.commit`. With `requestId`,
    * its JSON round trip.
@@ -80,9 +78,9 @@ export interface Server {
     work: (ctx: PipelineContext) => Awaitable<Result>,
   ): Promise<Result>;
   /**
-   * Waits for the runs that `run` started, for at most `shutdown.drainMs`, and closes the resources
-   * that `run` opened, including those registered with `onClose`. `ctx.signal` aborts up to a
-   * second before the limit. A host closes the resources that it opened.
+   * Waits at most `shutdown.drainMs` for the runs that `run` started, and closes the resources that
+   * `run` opened, including those registered with `onClose`. `ctx.signal` aborts up to a second
+   * before the limit. A host closes the resources that it opened.
    */
   close(): Promise<void>;
   /** @internal */
@@ -91,7 +89,7 @@ export interface Server {
 
 export interface ServerInternals extends DeclaredServer {
   started: boolean;
-  /** Runtime bound from the environment. The Lambda handlers of one process share it. */
+  /** Runtime that the Lambda handlers of one process share. */
   runtime: Runtime | undefined;
   /** Returns the runtime that a host bound last. Absent once that runtime is closed. */
   bound: (() => Promise<Runtime>) | undefined;
@@ -105,10 +103,10 @@ export interface ServerInternals extends DeclaredServer {
 export type BindAlone = (server: Server) => Promise<Runtime>;
 
 /**
- * Builds a server from features and options.
+ * Builds a server.
  *
  * @param bindAlone - for `server.run` in a process without a host. Default: such a run fails.
- * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
+ * @throws BootError with every problem.
  */
 export function buildServer<const Features extends readonly Feature[]>(
   options: ServerOptions<Features>,
@@ -134,14 +132,8 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...routeConflicts(routed(registry.handlers.values())),
   ];
   if (registry.features.some(({ name }) => name === "keelson")) {
-    problems.push(
-      serverProblem(
-        "keelson",
-        "feature-reserved",
-        "a feature is called keelson",
-        "choose another name",
-      ),
-    );
+    const message = "a feature is called keelson";
+    problems.push(serverProblem("keelson", "feature-reserved", message, "choose another name"));
   }
   if (problems.length > 0) throw new BootError(problems);
 
@@ -151,8 +143,8 @@ export function buildServer<const Features extends readonly Feature[]>(
     // Frozen, because a host may bind much later, when changed options would not be validated.
     options: Object.freeze({
       ...options,
-      ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
-      ...(options.cors === undefined ? {} : { cors: frozenCors(options.cors) }),
+      ...(options.config && { config: frozen(options.config) }),
+      ...(options.cors && { cors: frozen(options.cors) }),
     }),
     environment,
     registry,
@@ -170,14 +162,15 @@ export function buildServer<const Features extends readonly Feature[]>(
       "server.resolver: the overrides are not loaded; make a host, and await server.ready() or use it in a handler",
     );
   };
-  const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
-    if (state.started)
-      throw new Error(
-        `${what}("${name}"): a host has started already; register before runContainer or the first event`,
-      );
-    if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
-    items.set(name, item);
-  };
+  const register =
+    <Item>(what: string, items: Map<string, Item>) =>
+    (name: string, item: Item) => {
+      const wrong = state.started
+        ? "a host has started already; register before runContainer or the first event"
+        : items.has(name) && "the name is taken; choose another";
+      if (wrong) throw new Error(`${what}("${name}"): ${wrong}`);
+      items.set(name, item);
+    };
   const runs = lazy(async () =>
     (await import("./server-runs.ts")).createServerRuns({
       shutdown: options.shutdown,
@@ -201,15 +194,13 @@ export function buildServer<const Features extends readonly Feature[]>(
       getWithSource: async (...given) => resolver().getWithSource(...given),
       override: (id) => resolver().override(id),
     }),
-    onClose: (name: string, close: Closer) => register("onClose", closers, name, close),
-    onReadyCheck: (name: string, check: ReadyCheck) =>
-      register("onReadyCheck", checks, name, check),
+    onClose: register("onClose", closers),
+    onReadyCheck: register("onReadyCheck", checks),
     [internals]: state,
   } satisfies Server);
   return server;
 }
 
-/** Creates the error of `server.run` without a host or a module that could bind the server. */
 export function noHost(cause?: unknown): Error {
   return new Error(
     "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
@@ -217,11 +208,7 @@ export function noHost(cause?: unknown): Error {
   );
 }
 
-/**
- * Returns the internals of a server, for hosts.
- *
- * @throws TypeError if `buildServer` did not create the server.
- */
+/** @throws TypeError if `buildServer` did not create the server. */
 export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
   if (state === undefined)
@@ -233,28 +220,18 @@ function secretProblems({ configKeys }: Registry, options: ServerOptions) {
   const id = options?.delivery?.webhook?.secret?.id;
   if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
   const message = `${JSON.stringify(id)} is not a text key of this server`;
-  return [
-    serverProblem(
-      "delivery.webhook.secret",
-      "secret-key",
-      message,
-      "pass the handle of a text key of one of its features",
-    ),
-  ];
+  const fix = "pass the handle of a text key of one of its features";
+  return [serverProblem("delivery.webhook.secret", "secret-key", message, fix)];
 }
 
-function frozenCors(cors: CorsOptions): CorsOptions {
-  const { origins, allowedHeaders, exposedHeaders, ...rest } = cors;
-  return Object.freeze({
-    ...rest,
-    origins: frozenNames(origins),
-    ...(allowedHeaders === undefined ? {} : { allowedHeaders: frozenNames(allowedHeaders) }),
-    ...(exposedHeaders === undefined ? {} : { exposedHeaders: frozenNames(exposedHeaders) }),
-  });
-}
-
-function frozenNames(names: readonly string[] | "*"): readonly string[] | "*" {
-  return names === "*" ? names : Object.freeze([...names]);
+/** Copies options with their lists, and freezes all of them. */
+function frozen<Options extends object>(options: Options): Options {
+  const members = Object.entries(options).map(([name, value]: [string, unknown]) => [
+    name,
+    Array.isArray(value) ? Object.freeze([...value]) : value,
+  ]);
+  // Safe cast: the members are copies of the given ones.
+  return Object.freeze(Object.fromEntries(members)) as Options;
 }
 
 function routeConflicts(routes: readonly RoutedHandler[]) {

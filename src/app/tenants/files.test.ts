@@ -14,8 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openExportFile } from "./export-file.ts";
-import { stateFile, type WalkIdentity } from "./state-file.ts";
+import { openExportFile, stateFile, type WalkIdentity } from "./files.ts";
 import type { WalkState } from "./walk.ts";
 
 let folder: string;

@@ -1,8 +1,8 @@
 import { createSecretKey } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { asideItem, outboxAttributes } from "../../aws/stores/aside-item.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
+import { asideItem, outboxAttributes } from "../../aws/stores/aside-store.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import {
   historyPartition,
@@ -16,8 +16,8 @@ import { proofOf } from "../../parts/messages/proof.ts";
 import { tenantKey, tenantValue } from "../../parts/wall/tenant-keys.ts";
 import { defineFeature } from "../features/feature.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
-import { dynamoJson, type StoredItem } from "./stored-item.ts";
-import { type TenantSource, tenantSources } from "./tenant-source.ts";
+import { type StoredItem, type TenantSource, tenantSources } from "./tenant-source.ts";
+import { dynamoJson } from "./walk.ts";
 
 const shelves = defineFeature("shelves", (r) => {
   r.config({

@@ -1,4 +1,6 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Variables } from "../../base/process/environment.ts";
+import { successorOf } from "../../parts/config/declare/key.ts";
 import { historyPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import { objectOf } from "../../parts/messages/envelope.ts";
 import { tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
@@ -11,11 +13,11 @@ import {
   type TableDeclaration,
 } from "../handlers/table.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
-import { allTables } from "../registry/registry.ts";
-import { withoutSecrets } from "./secret-values.ts";
-import { type StoredItem, textOf } from "./stored-item.ts";
+import { allTables, type Registry } from "../registry/registry.ts";
 
-/** Table that is searched for the rows of a tenant. */
+/** Item in DynamoDB's format, in which numbers are strings and keep every digit. */
+export type StoredItem = Readonly<Record<string, AttributeValue>>;
+
 export interface TenantSource {
   /** Declared name: `files`. */
   readonly table: string;
@@ -29,19 +31,14 @@ export interface TenantSource {
   };
   /** Attributes that `verdict` reads besides the key. */
   readonly looksAt: readonly string[];
-  /**
-   * Returns the owner of a row: this tenant, another tenant, or `untold` if the row does not show
-   * it.
-   */
-  readonly verdict: (item: StoredItem) => Verdict;
+  /** Returns the owner of a row; `untold` if the row does not show it. */
+  readonly verdict: (item: StoredItem) => "own" | "other" | "untold";
   /** Returns a row as it is exported, without secrets and proofs. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
-export type Verdict = "own" | "other" | "untold";
-
-/** Tables to search for the rows of a tenant, in the order of erasure. */
 export interface TenantSources {
+  /** Tables to search, in the order of erasure. */
   readonly sources: readonly TenantSource[];
   /** Data that is not searched, as lines of the receipt. */
   readonly notCovered: readonly string[];
@@ -68,14 +65,14 @@ export function tenantSources(
     ...rows,
   });
   const inWall = (table: TableDeclaration) =>
-    sourceOf(table, byPartition(table, [{ begins: tenantPrefix(tenantId) }]));
-  const has = new Set(allTables(registry));
+    sourceOf(table, byPartition(table, [{ text: tenantPrefix(tenantId), isPrefix: true }]));
+  const tables = allTables(registry);
   const own = [...registry.tables.values()];
   return {
     sources: [
       ...own.filter(({ tenant }) => tenant === true).map(inWall),
-      ...(has.has(keptEventsTable) ? [inWall(keptEventsTable)] : []),
-      ...(has.has(outboxTable) ? [sourceOf(outboxTable, byEnvelope(tenantId))] : []),
+      ...(tables.includes(keptEventsTable) ? [inWall(keptEventsTable)] : []),
+      ...(tables.includes(outboxTable) ? [sourceOf(outboxTable, byEnvelope(tenantId))] : []),
       sourceOf(onceTable, byTenantId(tenantId)),
       {
         ...sourceOf(configTable, byPartition(configTable, configPartitions(tenantId))),
@@ -99,21 +96,22 @@ const outOfReach: readonly string[] = [
   "everything outside of these tables: buckets, caches, other services",
 ];
 
-/** Parts of a source that depend on how its rows name their tenant. */
 type TenantRowsIn = Pick<TenantSource, "filter" | "verdict"> &
   Partial<Pick<TenantSource, "looksAt" | "exported">>;
 
-type Partition = { readonly is: string } | { readonly begins: string };
+interface Partition {
+  readonly text: string;
+  readonly isPrefix: boolean;
+}
 
 function configPartitions(tenantId: string): readonly Partition[] {
-  // IDs are escaped and never empty, so every partition with this prefix belongs to a user of this
-  // tenant.
+  // IDs are escaped and never empty, so only partitions of this tenant's users have this prefix.
   const [tenant, users] = [tenantPartition(tenantId), userPartition(tenantId, "")];
   return [
-    { is: tenant },
-    { begins: users },
-    { is: historyPartition(tenant) },
-    { begins: historyPartition(users) },
+    { text: tenant, isPrefix: false },
+    { text: users, isPrefix: true },
+    { text: historyPartition(tenant), isPrefix: false },
+    { text: historyPartition(users), isPrefix: true },
   ];
 }
 
@@ -121,23 +119,19 @@ function byPartition(
   { partitionKey }: TableDeclaration,
   partitions: readonly Partition[],
 ): TenantRowsIn {
-  const comparisons = partitions.map((partition, index) =>
-    "is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`,
+  const comparisons = partitions.map(({ isPrefix }, index) =>
+    isPrefix ? `begins_with(#key, :v${index})` : `#key = :v${index}`,
   );
-  const values = partitions.map((partition, index) => [
-    `:v${index}`,
-    { S: "is" in partition ? partition.is : partition.begins },
-  ]);
   return {
     filter: {
       expression: comparisons.join(" OR "),
       names: { "#key": partitionKey },
-      values: Object.fromEntries(values),
+      values: Object.fromEntries(partitions.map(({ text }, index) => [`:v${index}`, { S: text }])),
     },
     verdict: (item) => {
       const key = textOf(item, partitionKey) ?? "";
-      const isOwn = partitions.some((partition) =>
-        "is" in partition ? key === partition.is : key.startsWith(partition.begins),
+      const isOwn = partitions.some(({ text, isPrefix }) =>
+        isPrefix ? key.startsWith(text) : key === text,
       );
       return isOwn ? "own" : "other";
     },
@@ -159,7 +153,6 @@ function byTenantId(tenantId: string): TenantRowsIn {
   };
 }
 
-/** Finds rows by their `tenantId`, or else by the tenant in their envelope. */
 function byEnvelope(tenantId: string): TenantRowsIn {
   const rows = byTenantId(tenantId);
   return {
@@ -178,9 +171,8 @@ function byEnvelope(tenantId: string): TenantRowsIn {
 }
 
 /**
- * Removes the proof from an event or a delayed job, because a reader of the export could resend the
- * message with it. A job's JSON follows its group and deduplication ID. In text that cannot be
- * parsed, empties everything that looks like a proof.
+ * Removes the proof, with which a reader of the export could resend an event or a delayed job. A
+ * job's JSON follows its group and deduplication ID.
  */
 function withoutProof(text: string): string {
   const start = Math.max(0, text.indexOf("{"));
@@ -198,4 +190,33 @@ function envelopeOf(item: StoredItem): Readonly<Record<string, unknown>> | undef
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Replaces a secret value of a configuration row with `{ secret: true }`: an encrypted value, or
+ * one whose key is declared as `encrypted`, even if the value is readable.
+ */
+function withoutSecrets(registry: Pick<Registry, "configKeys">): (item: StoredItem) => StoredItem {
+  return (item) => {
+    const { value } = item;
+    if (value === undefined) return item;
+    // In the history, the sort key is the configuration key, `#` and the version.
+    const id = String(textOf(item, "sk")).replace(/#.*/s, "");
+    const key = registry.configKeys.get(id) ?? successorOf(id, registry);
+    const isSecret = isSealedValue(value) || key?.definition.encrypted === true;
+    return isSecret ? { ...item, value: { M: { secret: { BOOL: true } } } } : item;
+  };
+}
+
+/** Whether a value is encrypted, even in a format that only a later version can decrypt. */
+function isSealedValue({ M: value }: NonNullable<StoredItem[string]>): boolean {
+  return (
+    value?.["sealed"]?.N !== undefined &&
+    value["key"]?.S !== undefined &&
+    value["data"]?.B !== undefined
+  );
+}
+
+export function textOf(item: StoredItem, attribute: string): string | undefined {
+  return item[attribute]?.S;
 }

@@ -1,11 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eraseTenant } from "./erase-tenant.ts";
-import { exportTenant } from "./export-tenant.ts";
 import { receiptLines, receiptOf } from "./receipt.ts";
-import { type StoredItem, textOf } from "./stored-item.ts";
-import type { TenantSource } from "./tenant-source.ts";
-import { firstState, maxDeletes, type TenantRows, type WalkState } from "./walk.ts";
+import { type StoredItem, type TenantSource, textOf } from "./tenant-source.ts";
+import {
+  eraseTenant,
+  exportTenant,
+  firstState,
+  maxDeletes,
+  type TenantRows,
+  type WalkState,
+} from "./walk.ts";
 
 // A model: tables are lists, keys are numbers, each row says whose it is. Every call may be the last of its process.
 

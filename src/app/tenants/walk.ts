@@ -1,12 +1,9 @@
-import type { StoredItem } from "./stored-item.ts";
-import type { TenantSource } from "./tenant-source.ts";
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { StoredItem, TenantSource } from "./tenant-source.ts";
 
-/** Access to the rows of all tenants, with the operator's permissions instead of the server's. */
+/** Access to the rows of all tenants, with the operator's permissions. */
 export interface TenantRows {
-  /**
-   * Reads a page of a table, and returns its rows that match the source's filter.
-   * @param keysOnly - whether to read only the attributes that `verdict` needs.
-   */
+  /** Reads a page. @param keysOnly - whether to read only what `verdict` needs. */
   page(source: TenantSource, from: StoredItem | undefined, keysOnly: boolean): Promise<RowPage>;
   /** Deletes up to {@link maxDeletes} rows, which may no longer exist. */
   remove(source: TenantSource, rows: readonly StoredItem[]): Promise<void>;
@@ -15,7 +12,7 @@ export interface TenantRows {
 /** DynamoDB's limit for one call of `remove`. */
 export const maxDeletes = 25;
 
-export interface RowPage {
+interface RowPage {
   readonly items: readonly StoredItem[];
   readonly scanned: number;
   /** Start of the next page. Absent on the last page. */
@@ -24,7 +21,7 @@ export interface RowPage {
 
 /** Position and counts of a traversal of all tables, from which it can resume. */
 export interface WalkState {
-  /** Number of the pass over all tables, from 1. */
+  /** Number of the pass, from 1. */
   readonly pass: number;
   readonly at: number;
   /** Start of the next page. Absent at the start of a table. */
@@ -72,35 +69,131 @@ export async function walkTables(
   begun: WalkState,
 ): Promise<WalkState> {
   let state = begun;
-  const count = (change: (count: TableCount) => TableCount) =>
-    state.counts.map((counts, index) => (index === state.at ? change(counts) : counts));
   for (const source of sources.slice(begun.at)) {
     do {
-      const { items, scanned, next } = await rows.page(source, state.from, keysOnly);
-      const told = items.map((item) => source.verdict(item));
-      const own = items.filter((_, index) => told[index] === "own");
+      const { at, from } = state;
+      const { items, scanned, next } = await rows.page(source, from, keysOnly);
+      const { own = [], untold = [] } = Object.groupBy(items, (item) => source.verdict(item));
+      const count = (change: (count: TableCount) => Partial<TableCount>) =>
+        state.counts.map((known, index) => (index === at ? { ...known, ...change(known) } : known));
       await visit(source, own, (done) => {
         state = {
           ...state,
           found: state.found + done,
-          counts: count((counts) => ({ ...counts, rows: counts.rows + done })),
+          counts: count(({ rows }) => ({ rows: rows + done })),
         };
         return state;
       });
-      const isFirst = state.from === undefined;
-      const untold = told.filter((verdict) => verdict === "untold").length;
       state = {
         ...state,
+        at: next === undefined ? at + 1 : at,
         from: next,
-        counts: count((counts) => ({
-          ...counts,
-          scanned: counts.scanned + scanned,
-          untold: (isFirst ? 0 : counts.untold) + untold,
+        counts: count((known) => ({
+          scanned: known.scanned + scanned,
+          untold: (from === undefined ? 0 : known.untold) + untold.length,
         })),
       };
-      if (next === undefined) state = { ...state, at: state.at + 1 };
       await keep(state);
     } while (state.from !== undefined);
   }
   return state;
+}
+
+/** Walk over the tables of a tenant. */
+interface TenantWalk extends Pick<Walk, "sources" | "rows" | "keep"> {
+  /** State of an interrupted walk to resume. */
+  readonly begun?: WalkState | undefined;
+}
+
+interface Export extends TenantWalk {
+  readonly write: (lines: string) => Promise<void>;
+}
+
+interface ExportHeader {
+  readonly tenant: string;
+  /** Start of the export, in ISO 8601. */
+  readonly exportedAt: string;
+  readonly tables: readonly string[];
+  readonly notCovered: readonly string[];
+}
+
+export function headerLine(header: ExportHeader): string {
+  return `${JSON.stringify({ keelson: "tenant-export", format: 1, ...header })}\n`;
+}
+
+/**
+ * Writes the rows of a tenant, one per line: `{ "table": "files", "item": { … } }`, with the item
+ * in DynamoDB's JSON.
+ *
+ * @throws any error of the store or of `write`.
+ */
+export function exportTenant({ sources, rows, keep, begun, write }: Export): Promise<WalkState> {
+  const visit: Walk["visit"] = async ({ table, exported }, own, counted) => {
+    const lines = own.map((item) => JSON.stringify({ table, item: dynamoJson(exported(item)) }));
+    await write(lines.map((line) => `${line}\n`).join(""));
+    counted(own.length);
+  };
+  return walkTables({ sources, rows, keysOnly: false, visit, keep }, begun ?? firstState(sources));
+}
+
+export function dynamoJson(item: StoredItem): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, jsonOf(value)]));
+}
+
+function jsonOf(value: AttributeValue): unknown {
+  if (value.B !== undefined) return { B: base64(value.B) };
+  if (value.BS !== undefined) return { BS: value.BS.map(base64) };
+  if (value.L !== undefined) return { L: value.L.map(jsonOf) };
+  if (value.M !== undefined) return { M: dynamoJson(value.M) };
+  return value;
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}
+
+interface Erasure extends TenantWalk {
+  readonly isDryRun: boolean;
+}
+
+interface Erased {
+  readonly state: WalkState;
+  /** Whether the last pass found no rows. `true` if rows are only counted. */
+  readonly isDone: boolean;
+}
+
+/** If even the last pass finds rows, some process keeps writing them. */
+const maxPasses = 5;
+const concurrentCalls = 4;
+
+/**
+ * Deletes the rows of a tenant, pass by pass, until a pass finds none, because rows may be written
+ * to pages that a pass has already read. A later call can resume an interrupted erasure.
+ * @throws any error of the store.
+ */
+export async function eraseTenant(erasure: Erasure): Promise<Erased> {
+  const { sources, rows, keep, begun, isDryRun } = erasure;
+  const visit: Walk["visit"] = async (source, own, counted) => {
+    // A resumed traversal reads an interrupted page again. A dry run leaves the page's rows in
+    // place, so it saves their count only with the complete page.
+    if (isDryRun) return void counted(own.length);
+    for (const group of chunks(own, maxDeletes * concurrentCalls)) {
+      await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));
+      await keep(counted(group.length));
+    }
+  };
+  let state = begun ?? firstState(sources);
+  for (;;) {
+    state = await walkTables({ sources, rows, keysOnly: true, visit, keep }, state);
+    const isDone = isDryRun || state.found === 0;
+    if (isDone || state.pass === maxPasses) return { state, isDone };
+    state = { ...state, pass: state.pass + 1, at: 0, found: 0 };
+    await keep(state);
+  }
+}
+
+function chunks(items: readonly StoredItem[], size: number): (readonly StoredItem[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  );
 }

@@ -10,7 +10,7 @@ import { accessDatabase } from "../light/light-database.ts";
 import { dynamoClaimStore } from "../stores/claim-store.ts";
 import { dynamoConfigRows } from "../stores/config-rows.ts";
 import { dynamoConfigStore } from "../stores/config-store.ts";
-import { dynamoOutbox } from "../stores/outbox-store.ts";
+import { dynamoDueJobs, dynamoOutbox } from "../stores/outbox-store.ts";
 
 /**
  * Opens the adapters of an AWS account, or of the emulator that the environment names. The mode
@@ -147,9 +147,7 @@ function lazyStores({ tableName, clock }: Runtime, database: Database) {
       (await import("../stores/schedule-store.ts")).dynamoSchedules(database, once),
     ),
     steps: lazy(async () => (await import("../stores/step-store.ts")).dynamoSteps(database, once)),
-    dueJobs: lazy(async () =>
-      (await import("../stores/due-store.ts")).dynamoDueJobs(database, outbox),
-    ),
+    dueJobs: lazy(async () => dynamoDueJobs(database, outbox)),
     keptEvents: lazy(async () =>
       (await import("../stores/kept-event-store.ts")).dynamoKeptEvents(database, kept, clock),
     ),

@@ -2,7 +2,9 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { GetItemCommand } from "@aws-sdk/client-dynamodb";
+import { SQSClient } from "@aws-sdk/client-sqs";
 import { expect, test } from "vitest";
+import { isInstrumented } from "./client-options.ts";
 import { openDatabase } from "./dynamodb.ts";
 
 const body = JSON.stringify({ Item: { id: { S: "ä".repeat(10) } } });
@@ -55,4 +57,11 @@ test("fails after the SDK's retries when the connection ends within the response
   });
   expect(error).toMatchObject({ code: "ECONNRESET" });
   expect(calls).toBeGreaterThan(1);
+});
+
+test("recognizes an instrumented client by the marks that OpenTelemetry puts on the functions it wraps", () => {
+  const client = new SQSClient({ region: "us-east-1" });
+  expect(isInstrumented(client)).toBe(false);
+  expect(isInstrumented({ send: Object.assign(() => undefined, { __wrapped: true }) })).toBe(true);
+  client.destroy();
 });

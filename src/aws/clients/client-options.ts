@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { defined } from "../../base/types/defined.ts";
 
 /** Endpoint, region and credentials of an AWS service, if they differ from the environment's. */
 export interface ClientOptions {
@@ -12,26 +13,27 @@ export interface ClientOptions {
   readonly measure?: ((client: Pick<DynamoDBClient, "middlewareStack">) => void) | undefined;
 }
 
+export type MessagingSdk = typeof import("./messaging-sdk.ts");
+
+/** Returns the options of an SDK client. The SDK determines absent options itself. */
+export function clientOptions({ endpoint, region, credentials }: ClientOptions) {
+  return { streamCollector, ...defined({ endpoint, region, credentials }) };
+}
+
 /**
  * Collects a response body. The SDK's collector costs 1.4 ms of a cold start, because it loads the
  * classes of web streams and blobs to check for them, and then pipes into a second stream.
  */
-function collectBytes(stream: Readable): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    stream.on("end", () => resolve(Buffer.concat(chunks)));
-    stream.on("error", reject);
-  });
+function streamCollector(stream: Readable): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  const chunks: Buffer[] = [];
+  stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+  stream.on("end", () => resolve(Buffer.concat(chunks)));
+  stream.on("error", reject);
+  return promise;
 }
 
-/** Returns the options of an SDK client. The SDK determines absent options itself. */
-export function clientOptions({ endpoint, region, credentials }: ClientOptions) {
-  return {
-    // Safe: the SDK's handler for Node returns a Node stream.
-    streamCollector: (stream: unknown) => collectBytes(stream as Readable),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(credentials === undefined ? {} : { credentials }),
-  };
+/** Whether an OpenTelemetry instrumentation has wrapped and marked the `send` of an AWS client. */
+export function isInstrumented({ send }: { readonly send: object }): boolean {
+  return "__wrapped" in send;
 }

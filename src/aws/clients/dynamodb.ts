@@ -1,6 +1,7 @@
 import type { Database } from "../../base/types/database.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
-import type { DynamoDbSdk } from "./sdk-now.ts";
+
+type DynamoDbSdk = typeof import("./dynamodb-sdk.ts");
 
 export async function openDatabase(options: ClientOptions): Promise<Database> {
   return createDatabase(await import("./dynamodb-sdk.ts"), options);
@@ -13,4 +14,24 @@ export function createDatabase(
   const client = new DynamoDBClient(clientOptions(options));
   options.measure?.(client);
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+}
+
+/**
+ * Finds the module that `import("./dynamodb-sdk.ts")` loads, to load it synchronously. Searches the
+ * folder of `here` for the file name that a bundler gives the module, with or without a hash.
+ * Returns `undefined` unless there is exactly one such file.
+ */
+export function findSdk(here = String(import.meta.url)): (() => DynamoDbSdk) | undefined {
+  // A CommonJS bundle has no `import.meta.url`.
+  const extension = /^file:.*\.([mt]?[jt]s)$/.exec(here)?.[1];
+  if (extension === undefined) return undefined;
+  const name = new RegExp(`^dynamodb-sdk(?:[-.][\\w-]{6,12})?\\.${extension}$`);
+  const found = process
+    .getBuiltinModule("node:fs")
+    .readdirSync(new URL(".", here))
+    .filter((file) => name.test(file));
+  if (found.length !== 1) return undefined;
+  // Safe: only the module `dynamodb-sdk` has such a file name.
+  return () =>
+    process.getBuiltinModule("node:module").createRequire(here)(`./${found[0]}`) as DynamoDbSdk;
 }

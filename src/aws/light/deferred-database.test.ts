@@ -7,6 +7,8 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import { requestDatabases } from "../../app/ctx/request-database.ts";
+import { AccessDeniedError } from "../../base/errors/errors.ts";
+import { createWall } from "../../parts/wall/wall.ts";
 import { deferDatabase } from "./deferred-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { id: "1" } });
@@ -129,4 +131,39 @@ test("keeps a client that was created synchronously while the asynchronous creat
   expect(database.config).toBe(client.config);
   await loading;
   expect(made).toEqual(["now"]);
+});
+
+test("a deferred client has the wall from its first command", async () => {
+  const table = { name: "files", tableName: "t", partitionKey: "pk", indexes: [] };
+  const wall = createWall([table]);
+  const get = (pk: string) => new GetCommand({ TableName: "t", Key: { pk } });
+  const foreign = get("globex/files");
+  for (const isMade of [false, true]) {
+    const body = new TextEncoder().encode("{}");
+    const handle = vi.fn(async () => ({ response: { statusCode: 200, headers: {}, body } }));
+    const client = DynamoDBDocumentClient.from(
+      new DynamoDBClient({
+        region: "us-east-1",
+        credentials: { accessKeyId: "a", secretAccessKey: "s" },
+        requestHandler: { handle } as never, // all that the SDK asks of one
+      }),
+    );
+    const { database, load } = deferDatabase({
+      later: async () => () => client,
+      now: () => client,
+    });
+    if (isMade) await load();
+    const request = { signal: undefined, tenantId: "acme", log: { error: vi.fn() } };
+    const db = requestDatabases(database, wall)({ ...request, sessionFor: vi.fn() });
+    await expect(db.send(foreign)).rejects.toBeInstanceOf(AccessDeniedError);
+    await expect(new Promise((_, reject) => db.send(foreign, reject))).rejects.toBeInstanceOf(
+      AccessDeniedError,
+    );
+    await expect(DynamoDBDocument.from(db as never).get(foreign.input)).rejects.toBeInstanceOf(
+      AccessDeniedError,
+    );
+    expect(handle).not.toHaveBeenCalled();
+    await db.send(get("acme/files"));
+    expect(handle).toHaveBeenCalledOnce();
+  }
 });

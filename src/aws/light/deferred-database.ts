@@ -2,8 +2,7 @@ import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
 
 /**
- * Creates a database whose document client does not exist before its first use: `send` waits for
- * `later`, any other member calls `now`.
+ * Database whose client is made with its first use: `send` waits for `later`, others call `now`.
  */
 export function deferDatabase({
   later,
@@ -23,8 +22,8 @@ export function deferDatabase({
     return client;
   };
 
-  // Like the SDK's `send`, returns a promise, or nothing if given a callback. An object that inherits
-  // from the database sends with its own middlewares.
+  // Like the SDK's, returns a promise, or nothing if given a callback. An object that inherits from
+  // the database sends with its own middlewares.
   const send = function (
     this: unknown,
     ...given: [command: unknown, first?: unknown, second?: unknown]

@@ -1,7 +1,5 @@
 import type { IncomingMessage } from "node:http";
 import type { RowAddress } from "../../parts/config/read/rows.ts";
-import { type AttributeValue, readItem } from "./attribute-value.ts";
-import { crc32 } from "./crc32.ts";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
@@ -9,10 +7,7 @@ export type LeanRows = ReturnType<typeof createLeanRows>;
 
 export function createLeanRows(
   settings: LeanSettings,
-  {
-    timeoutMs = 500,
-    now = Date.now,
-  }: { readonly timeoutMs?: number; readonly now?: () => number } = {},
+  { timeoutMs = 500, now = Date.now }: { timeoutMs?: number; now?: () => number } = {},
 ) {
   const { endpoint, region, credentials } = settings;
   const http = process.getBuiltinModule(
@@ -44,31 +39,28 @@ export function createLeanRows(
     });
 
   return {
-    /** Returns `undefined` if a response was not plain, complete and in time, and ever after. */
+    /** Returns `undefined` once a response was not plain, complete and in time, and ever after. */
     read: async (
       tableName: string,
       addresses: readonly RowAddress[],
       consistent: boolean,
-    ): Promise<Record<string, unknown>[] | undefined> => {
+    ): Promise<Item[] | undefined> => {
       if (isOver) return undefined;
       const Keys = addresses.map(({ partition, key }) => ({
         pk: { S: partition },
         sk: { S: key },
       }));
-      const body = JSON.stringify({
-        RequestItems: { [tableName]: { Keys, ConsistentRead: consistent } },
-      });
+      const RequestItems = { [tableName]: { Keys, ConsistentRead: consistent } };
+      const body = JSON.stringify({ RequestItems });
       const headers = {
-        ...asked,
+        "content-type": "application/x-amz-json-1.0",
+        "x-amz-target": "DynamoDB_20120810.BatchGetItem",
         host: endpoint.host,
         "content-length": String(Buffer.byteLength(body)),
       };
+      const request = { headers, body, region, service: "dynamodb" };
       try {
-        const signed = signedHeaders(
-          { headers, body, region, service: "dynamodb" },
-          credentials,
-          now(),
-        );
+        const signed = signedHeaders(request, credentials, now());
         return itemsOf(await post(signed, body), tableName);
       } catch {
         // The SDK repeats the read and reports the problem if it persists.
@@ -79,10 +71,6 @@ export function createLeanRows(
     close: () => agent.destroy(),
   };
 }
-const asked = {
-  "content-type": "application/x-amz-json-1.0",
-  "x-amz-target": "DynamoDB_20120810.BatchGetItem",
-};
 
 function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boolean {
   const sum = headers["x-amz-crc32"];
@@ -93,15 +81,70 @@ function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boole
   );
 }
 
-function itemsOf(bytes: Buffer, tableName: string): Record<string, unknown>[] {
+function itemsOf(bytes: Buffer, tableName: string): Item[] {
   // Safe: any other form throws, here or in `readItem`.
   const { Responses, UnprocessedKeys } = JSON.parse(bytes.toString()) as {
-    readonly Responses: Readonly<
-      Record<string, readonly Readonly<Record<string, AttributeValue>>[]>
-    >;
+    readonly Responses: Readonly<Record<string, readonly Record<string, AttributeValue>[]>>;
     readonly UnprocessedKeys?: object;
   };
   if (Object.keys(UnprocessedKeys ?? {}).length > 0)
     throw new Error("DynamoDB left keys unprocessed");
   return (Responses[tableName] ?? []).map(readItem);
 }
+
+type AttributeValue = Readonly<Record<string, unknown>>;
+type Item = Record<string, unknown>;
+
+/** Returns what the SDK's `unmarshall` does. @throws Error if the item is invalid. */
+export function readItem(item: Readonly<Record<string, AttributeValue>>): Item {
+  // `fromEntries` creates own properties, so `__proto__` cannot change the prototype.
+  return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, readValue(value)]));
+}
+
+function readValue(value: AttributeValue): unknown {
+  for (const [type, given] of Object.entries(value)) {
+    const read = readers[type];
+    if (read !== undefined) return read(given as never); // safe: readers throw for other forms
+  }
+  throw new Error(`no attribute value: ${Object.keys(value)}`);
+}
+
+const readers: Readonly<Record<string, (given: never) => unknown>> = {
+  S: (text: string) => text,
+  N: readNumber,
+  BOOL: (truth: boolean) => truth,
+  NULL: () => null,
+  M: readItem,
+  L: (values: readonly AttributeValue[]) => values.map(readValue),
+  B: readBytes,
+  SS: (texts: readonly string[]) => new Set(texts),
+  NS: (numbers: readonly string[]) => new Set(numbers.map(readNumber)),
+  BS: (values: readonly string[]) => new Set(values.map(readBytes)),
+};
+
+/** A bigint for a whole number that a `number` cannot represent. */
+function readNumber(text: string): number | bigint {
+  const number = Number(text);
+  return Math.abs(number) > Number.MAX_SAFE_INTEGER && Number.isFinite(number)
+    ? BigInt(text)
+    : number;
+}
+
+function readBytes(text: string): Uint8Array {
+  const { buffer, byteOffset, byteLength } = Buffer.from(text, "base64");
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** CRC-32 of DynamoDB's responses. Loading `node:zlib` would take 5 ms of a cold start. */
+export function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  // Safe: the table has an entry for every byte.
+  for (const byte of bytes) crc = (crc >>> 8) ^ (table[(crc ^ byte) & 0xff] as number);
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  return crc;
+});

@@ -29,8 +29,8 @@ export const onlyForSdk: readonly string[] = [
 const plainRegion = /^(?:us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-\d+$/;
 
 /**
- * Reads the settings of a Lambda function. Returns `undefined` if the SDK might use other settings:
- * because of {@link onlyForSdk}, configuration files, another partition or other credentials.
+ * Settings of a Lambda function; `undefined` if the SDK might use others: because of
+ * {@link onlyForSdk}, configuration files, another partition or other credentials.
  */
 export function leanSettings(variables: Variables, hasFile = fileExists): LeanSettings | undefined {
   const {

@@ -1,16 +1,15 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
-import { createDatabase, openDatabase } from "../clients/dynamodb.ts";
-import { findSdk } from "../clients/sdk-now.ts";
+import { createDatabase, findSdk, openDatabase } from "../clients/dynamodb.ts";
 import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/** Reads rows of configuration, or resolves to `undefined` if the SDK must read them. */
+/** Reads rows of configuration; `undefined` if the SDK must read them. */
 export type EarlyRows = Pick<LeanRows, "read">;
 
-export interface DatabaseAccess {
+interface DatabaseAccess {
   readonly database: Database;
   readonly rows?: EarlyRows;
   /** Loads the SDK. Absent if it is already loaded. */
@@ -25,8 +24,8 @@ export function readsWithoutSdk(variables: Variables): boolean {
 }
 
 /**
- * Opens the database. With `isEarly`, the SDK is loaded only when a call needs it, unless only the
- * SDK knows how to reach DynamoDB or the SDK cannot be loaded synchronously.
+ * With `isEarly`, the SDK is loaded only when a call needs it, unless only the SDK knows how to
+ * reach DynamoDB or it cannot be loaded synchronously.
  */
 export async function accessDatabase(
   variables: Variables,

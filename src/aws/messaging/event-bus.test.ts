@@ -1,7 +1,8 @@
-import type {
-  EventBridgeClient,
-  PutEventsCommandInput,
-  PutEventsCommandOutput,
+import {
+  type EventBridgeClient,
+  PutEventsCommand,
+  type PutEventsCommandInput,
+  type PutEventsCommandOutput,
 } from "@aws-sdk/client-eventbridge";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -24,7 +25,7 @@ function busOf(said: Said) {
       return { Entries: said(entries, calls.length) };
     },
   } as unknown as EventBridgeClient; // nothing else is asked of it
-  const bus = eventBridgeBus(client, {
+  const bus = eventBridgeBus({ PutEventsCommand }, client, {
     busName: "main",
     source: "keelson.test",
     pause: async (attempt) => void pauses.push(attempt),

@@ -1,7 +1,7 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import type { EventBus, Refusal } from "../../parts/messages/outbox.ts";
-import { isInstrumented } from "../clients/instrumented.ts";
-import { callFailure, entryRefusal } from "./put-events-failure.ts";
+import { isInstrumented, type MessagingSdk } from "../clients/client-options.ts";
+import { callFailure, entryRefusal } from "./refusal.ts";
 
 const [maxEntries, maxBytes] = [10, 262_144];
 const entryBytes = 512;
@@ -11,34 +11,33 @@ const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
 
-interface EventBusOptions {
-  readonly busName: string;
-  /** `source` of every event, which rules match. */
-  readonly source: string;
-  /** Waits before a retry. The first has number 1. */
-  readonly pause: (attempt: number) => Promise<void>;
-}
-
 /**
- * Creates a bus that sends up to ten events per call and retries failed entries. If a whole call
- * fails and one entry may be the cause, the bus sends the entries one by one.
+ * Sends up to ten events per call and retries failed entries. If a whole call fails and one entry
+ * may be the cause, sends the entries one by one.
  */
 export function eventBridgeBus(
+  { PutEventsCommand }: Pick<MessagingSdk, "PutEventsCommand">,
   client: EventBridgeClient,
-  { busName, source, pause }: EventBusOptions,
+  {
+    busName,
+    source,
+    pause,
+  }: {
+    readonly busName: string;
+    /** `source` of every event, which rules match. */
+    readonly source: string;
+    /** Waits before a retry. The first has number 1. */
+    readonly pause: (attempt: number) => Promise<void>;
+  },
 ): EventBus {
   const send = async (batch: readonly Entry[]): Promise<readonly (Refusal | undefined)[]> => {
-    const { PutEventsCommand } = await import("../clients/eventbridge-sdk.ts");
-    const { Entries = [] } = await client.send(
-      new PutEventsCommand({
-        Entries: batch.map(({ type, text }) => ({
-          EventBusName: busName,
-          Source: source,
-          DetailType: type,
-          Detail: text,
-        })),
-      }),
-    );
+    const asked = batch.map(({ type: DetailType, text: Detail }) => ({
+      EventBusName: busName,
+      Source: source,
+      DetailType,
+      Detail,
+    }));
+    const { Entries = [] } = await client.send(new PutEventsCommand({ Entries: asked }));
     return batch.map((_, index) => entryRefusal(Entries[index]));
   };
   return {
@@ -66,11 +65,8 @@ export function eventBridgeBus(
         }
       };
       let left = events.map((_, index) => index);
-      for (
-        let attempt = 0;
-        left.length > 0 && down === undefined && attempt < maxAttempts;
-        attempt += 1
-      ) {
+      for (let attempt = 0; left.length > 0 && attempt < maxAttempts; attempt += 1) {
+        if (down !== undefined) break;
         if (attempt > 0) await pause(attempt);
         for (const batch of batches(events, left)) await putThem(batch);
         left = left.filter((index) => refusals[index]?.isFinal === false);

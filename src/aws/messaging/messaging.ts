@@ -4,7 +4,8 @@ import type { Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import type { Database } from "../../base/types/database.ts";
-import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
+import { isOrdered } from "../../parts/messages/message-queue.ts";
+import { type ClientOptions, clientOptions, type MessagingSdk } from "../clients/client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
 import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
 
@@ -17,8 +18,8 @@ export interface MessagingNames {
 }
 
 /**
- * Returns the names from `KEELSON_EVENT_BUS`, `KEELSON_EVENT_QUEUE` and `KEELSON_JOB_QUEUE`.
- * Defaults are derived from the prefix of the tables.
+ * Names from `KEELSON_EVENT_BUS`, `KEELSON_EVENT_QUEUE` and `KEELSON_JOB_QUEUE`, by default derived
+ * from the prefix of the tables.
  */
 export function messagingNames(prefix: string, variables: Variables): MessagingNames {
   const base = prefix.replaceAll(".", "-");
@@ -41,7 +42,7 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
 /** Receives of a message before it moves to the dead-letter queue, in queues keelson creates. */
 export const maxReceives = 5;
 
-/** Returns the rule that routes a server's events from the bus to their queue. */
+/** Rule that routes a server's events from the bus to their queue. */
 export function eventRule(source: string) {
   return {
     name: `${source.replaceAll(".", "-")}-events`,
@@ -55,12 +56,9 @@ export async function openMessaging(
   options: MessagingOptions,
 ): Promise<Messaging> {
   const { sqsEndpoint, eventBridgeEndpoint, names, mode, ...account } = options;
-  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([
-    import("../clients/sqs-sdk.ts"),
-    import("../clients/eventbridge-sdk.ts"),
-  ]);
-  const sqs = new SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
-  const eventBridge = new EventBridgeClient(
+  const sdk = await import("../clients/messaging-sdk.ts");
+  const sqs = new sdk.SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
+  const eventBridge = new sdk.EventBridgeClient(
     clientOptions({ ...account, endpoint: eventBridgeEndpoint }),
   );
   const close = () => {
@@ -70,7 +68,7 @@ export async function openMessaging(
   const pause = async (attempt: number) => (await runtime.runs.open()).once.pause(attempt);
   if (mode === "create") {
     try {
-      await create(sqs, eventBridge, names, pause);
+      await create(sdk, sqs, eventBridge, names, pause);
     } catch (error) {
       close();
       throw error;
@@ -79,10 +77,10 @@ export async function openMessaging(
   // A shared queue holds both events and jobs.
   const isOne = queueName(names.events) === queueName(names.jobs);
   return {
-    bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause }),
-    events: sqsQueue(sqs, names.events, isOne ? undefined : "events"),
-    jobs: sqsQueue(sqs, names.jobs, isOne ? undefined : "jobs"),
-    queue: (name) => sqsQueue(sqs, name),
+    bus: eventBridgeBus(sdk, eventBridge, { busName: names.bus, source: names.source, pause }),
+    events: sqsQueue(sdk, sqs, names.events, isOne ? undefined : "events"),
+    jobs: sqsQueue(sdk, sqs, names.jobs, isOne ? undefined : "jobs"),
+    queue: (name) => sqsQueue(sdk, sqs, name),
     sqs,
     // Safe: a command passes through the middlewares unchanged, regardless of the client.
     clients: [sqs, eventBridge] as unknown as readonly Pick<Database, "middlewareStack">[],
@@ -93,29 +91,27 @@ export async function openMessaging(
 type Pause = (attempt: number) => Promise<void>;
 
 async function create(
+  sdk: MessagingSdk,
   sqs: SQSClient,
   eventBridge: EventBridgeClient,
   names: MessagingNames,
   pause: Pause,
 ): Promise<void> {
-  const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import(
-    "../clients/eventbridge-sdk.ts"
-  );
   const [events] = await Promise.all([
-    createQueue(sqs, names.events),
-    createQueue(sqs, names.jobs),
+    createQueue(sdk, sqs, names.events),
+    createQueue(sdk, sqs, names.jobs),
   ]);
   try {
-    await alone(() => eventBridge.send(new CreateEventBusCommand({ Name: names.bus })), pause);
+    await alone(() => eventBridge.send(new sdk.CreateEventBusCommand({ Name: names.bus })), pause);
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "ResourceAlreadyExistsException") throw error;
   }
   const { name, pattern, targetId } = eventRule(names.source);
   const rule = { EventBusName: names.bus, Name: name, EventPattern: JSON.stringify(pattern) };
-  await alone(() => eventBridge.send(new PutRuleCommand(rule)), pause);
+  await alone(() => eventBridge.send(new sdk.PutRuleCommand(rule)), pause);
   const targets = { EventBusName: names.bus, Rule: name, Targets: [{ Id: targetId, Arn: events }] };
   const { FailedEntries = [] } = await alone(
-    () => eventBridge.send(new PutTargetsCommand(targets)),
+    () => eventBridge.send(new sdk.PutTargetsCommand(targets)),
     pause,
   );
   const [failed] = FailedEntries;
@@ -125,9 +121,9 @@ async function create(
     );
 }
 
-/** Attempts of a change that EventBridge refuses because of a concurrent change. */
 const mostChanges = 10;
 
+/** Repeats a change that EventBridge refuses because of a concurrent change. */
 async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promise<Answer> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -141,11 +137,11 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
   }
 }
 
-async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
+async function createQueue(sdk: MessagingSdk, sqs: SQSClient, nameOrUrl: string): Promise<string> {
   const name = queueName(nameOrUrl);
-  const ordered: Record<string, string> = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};
-  const dead = await createOne(sqs, deadQueueName(name), ordered);
-  return createOne(sqs, name, {
+  const ordered: Record<string, string> = isOrdered(name) ? { FifoQueue: "true" } : {};
+  const dead = await createOne(sdk, sqs, deadQueueName(name), ordered);
+  return createOne(sdk, sqs, name, {
     ...ordered,
     VisibilityTimeout: String(visibilitySeconds),
     RedrivePolicy: JSON.stringify({ deadLetterTargetArn: dead, maxReceiveCount: maxReceives }),
@@ -154,13 +150,11 @@ async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
 
 /** Creates a queue and returns its ARN. An existing queue with other attributes stays unchanged. */
 async function createOne(
+  { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand }: MessagingSdk,
   sqs: SQSClient,
   name: string,
   attributes: Record<string, string>,
 ): Promise<string> {
-  const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import(
-    "../clients/sqs-sdk.ts"
-  );
   let url: string | undefined;
   try {
     ({ QueueUrl: url } = await sqs.send(

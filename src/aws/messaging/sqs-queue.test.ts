@@ -12,6 +12,7 @@ import type { Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
+import * as sdk from "../clients/messaging-sdk.ts";
 import { type MessagingOptions, messagingNames, openMessaging } from "./messaging.ts";
 import { queueMessage, sqsQueue } from "./sqs-queue.ts";
 
@@ -69,7 +70,7 @@ async function createWithDead(name: string, maxReceiveCount: number | string = 4
   const url = await create(name, {
     RedrivePolicy: JSON.stringify({ deadLetterTargetArn, maxReceiveCount }),
   });
-  return { url, queue: sqsQueue(client, name), dead: sqsQueue(client, deadName) };
+  return { url, queue: sqsQueue(sdk, client, name), dead: sqsQueue(sdk, client, deadName) };
 }
 
 const put = (QueueUrl: string, MessageBody: string) =>
@@ -87,7 +88,7 @@ describe("an SQS queue", () => {
     async (ending) => {
       const name = `${fresh()}${ending}`;
       const url = await create(name);
-      const queue = sqsQueue(client, name);
+      const queue = sqsQueue(sdk, client, name);
       asked = [];
       expect(queue.name).toBe(name);
       expect(await Promise.all([queue.url(), queue.url()])).toEqual([url, url]);
@@ -99,7 +100,7 @@ describe("an SQS queue", () => {
   test("is found by its address without a call", async () => {
     const name = fresh();
     const url = await create(name);
-    const queue = sqsQueue(client, url);
+    const queue = sqsQueue(sdk, client, url);
     asked = [];
     expect(queue.name).toBe(name);
     expect(await queue.url()).toBe(url);
@@ -109,7 +110,7 @@ describe("an SQS queue", () => {
 
   test("that does not exist fails with an error that names it and the variables, and is looked up again next time", async () => {
     const name = fresh();
-    const queue = sqsQueue(client, name);
+    const queue = sqsQueue(sdk, client, name);
     const error = await queue.receive().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       message: `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`,
@@ -132,7 +133,7 @@ describe("an SQS queue", () => {
           : next(parameters),
       { step: "initialize" },
     );
-    const queue = sqsQueue(flaky, name);
+    const queue = sqsQueue(sdk, flaky, name);
     await expect(queue.url()).rejects.toMatchObject({
       name: "ServiceUnavailable",
       message: "down",
@@ -147,7 +148,7 @@ describe("an SQS queue", () => {
   test("returns each message once, with its receive count, until it is handed back or its visibility ends", async () => {
     const name = fresh();
     const url = await create(name);
-    const queue = sqsQueue(client, name);
+    const queue = sqsQueue(sdk, client, name);
     await put(url, "one");
     const first = await receiveOne(queue);
     expect(first).toMatchObject({ body: "one", group: undefined, receives: 1 });
@@ -169,7 +170,7 @@ describe("an SQS queue", () => {
   test("hides a message for SQS's maximum if more is requested", async () => {
     const name = fresh();
     const url = await create(name);
-    const queue = sqsQueue(client, name);
+    const queue = sqsQueue(sdk, client, name);
     await put(url, "long");
     await queue.changeVisibility((await receiveOne(queue)).receipt, 7 * 24 * 60 * 60 * 1_000);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
@@ -178,7 +179,7 @@ describe("an SQS queue", () => {
   test("returns at most ten messages at a time", async () => {
     const name = fresh();
     const url = await create(name);
-    const queue = sqsQueue(client, name);
+    const queue = sqsQueue(sdk, client, name);
     for (let count = 0; count < 12; count += 1) await put(url, `m${count}`);
     const batches = [await queue.receive(), await queue.receive()];
     expect(batches.map(({ length }) => length)).toEqual([10, 2]);
@@ -187,7 +188,7 @@ describe("an SQS queue", () => {
   test("that is ordered returns a group in order, and treats a repeated ID within five minutes as the same message", async () => {
     const name = `${fresh()}.fifo`;
     await create(name);
-    const queue = sqsQueue(client, name);
+    const queue = sqsQueue(sdk, client, name);
     const ids = [
       await queue.send("1", { group: "a", deduplicationId: "one" }),
       await queue.send("2", { group: "a", deduplicationId: "two" }),
@@ -217,29 +218,29 @@ describe("an SQS queue", () => {
       client.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes }));
     const { url } = await createWithDead(fresh(), 4);
     await set(url, { VisibilityTimeout: "300" });
-    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(4 * 300_000);
-    expect(await sqsQueue(client, url).redeliveryMs(400_000)).toBe(4 * 400_000);
+    expect(await sqsQueue(sdk, client, url).redeliveryMs.open()).toBe(4 * 300_000);
     await set(url, { VisibilityTimeout: "1" });
-    expect(await sqsQueue(client, url).redeliveryMs(0)).toBe(4 * 30_000); // this process hides them for longer
+    expect(await sqsQueue(sdk, client, url).redeliveryMs.open()).toBe(4 * 120_000); // a failed message waits for longer
     await set(url, { VisibilityTimeout: "43200", MessageRetentionPeriod: "86400" });
-    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(86_400_000);
+    expect(await sqsQueue(sdk, client, url).redeliveryMs.open()).toBe(86_400_000);
     const endless = await create(fresh());
     await set(endless, { MessageRetentionPeriod: "600000" });
-    expect(await sqsQueue(client, endless).redeliveryMs(120_000)).toBe(600_000_000);
+    expect(await sqsQueue(sdk, client, endless).redeliveryMs.open()).toBe(600_000_000);
   });
 
-  test("assumes the longest time and its own visibility if another SQS implementation gives no value", async () => {
+  test("assumes the longest time and the longest pause if another SQS implementation gives no value", async () => {
     const saying = (Attributes: Record<string, string>) =>
       sqsQueue(
+        sdk,
         { send: async () => ({ Attributes }) } as unknown as SQSClient,
         "https://sqs.invalid/1/q",
       ); // nothing else is asked
-    expect(await saying({}).redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    expect(await saying({}).redeliveryMs.open()).toBe(14 * 86_400_000);
     const RedrivePolicy = JSON.stringify({
       deadLetterTargetArn: "arn:aws:sqs:::dead",
       maxReceiveCount: 3,
     });
-    expect(await saying({ RedrivePolicy }).redeliveryMs(0)).toBe(3 * 30_000);
+    expect(await saying({ RedrivePolicy }).redeliveryMs.open()).toBe(3 * 120_000);
   });
 
   test("assumes SQS's longest retention if it may not ask, and asks once", async () => {
@@ -247,7 +248,7 @@ describe("an SQS queue", () => {
     refused = "GetQueueAttributesCommand";
     asked = [];
     for (let times = 0; times < 2; times += 1)
-      expect(await queue.redeliveryMs(120_000)).toBe(14 * 86_400_000);
+      expect(await queue.redeliveryMs.open()).toBe(14 * 86_400_000);
     refused = undefined;
     expect(asked.filter((name) => name === "GetQueueAttributesCommand")).toHaveLength(1);
   });
@@ -293,7 +294,7 @@ describe("an SQS queue", () => {
   test("without a redrive policy dead-letters nothing, says so, and keeps the message", async () => {
     const name = fresh();
     await put(await create(name), "poison");
-    const queue = sqsQueue(client, name);
+    const queue = sqsQueue(sdk, client, name);
     const message = await receiveOne(queue);
     expect(await queue.maxReceives()).toBeUndefined();
     expect(await queue.deadLetter(message)).toBe(false);

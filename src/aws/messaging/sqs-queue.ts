@@ -1,135 +1,121 @@
-import type { Message, SQSClient } from "@aws-sdk/client-sqs";
+import type { Message, QueueAttributeName, SQSClient } from "@aws-sdk/client-sqs";
+import { lazy } from "../../base/process/lazy.ts";
 import {
+  backoffMs,
   isOrdered,
   type MessageQueue,
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
 import { longestMessageMs } from "../../parts/once/claim.ts";
-import { isInstrumented } from "../clients/instrumented.ts";
-import { isFinalSendError } from "./send-message-failure.ts";
+import { isInstrumented, type MessagingSdk } from "../clients/client-options.ts";
+import { isFinalSendError } from "./refusal.ts";
 
 /** Visibility timeout of received messages, in seconds. */
 export const visibilitySeconds = 30;
 const longestVisibilitySeconds = 43_200;
 
-/** Creates an SQS queue from its name or URL. Reads its URL and attributes once. */
+/** Opens an SQS queue by its name or URL. Reads its URL and attributes once. */
 export function sqsQueue(
+  sdk: MessagingSdk,
   client: SQSClient,
   nameOrUrl: string,
   holds?: MessageQueue["holds"],
 ): MessageQueue {
   const name = queueName(nameOrUrl);
-  const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
-  const { redrive, redeliveryMs } = redelivery(client, url);
-  const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
+  const { open: url } = lazy(async () =>
+    nameOrUrl.includes("://") ? nameOrUrl : urlOf(sdk, client, name),
+  );
+  const attributes = async (...AttributeNames: QueueAttributeName[]) => {
+    const QueueUrl = await url();
+    const command = new sdk.GetQueueAttributesCommand({ QueueUrl, AttributeNames });
+    return (await client.send(command)).Attributes ?? {};
+  };
+  const { redrive, redeliveryMs } = redelivery(attributes);
+  const { open: deadLetters } = lazy(async () => {
+    const arn = (await redrive())?.arn;
+    return arn === undefined
+      ? undefined
+      : { arn, url: await urlOf(sdk, client, arn.slice(arn.lastIndexOf(":") + 1)) };
+  });
   const queue: MessageQueue = {
     name,
     isTraced: isInstrumented(client),
     holds,
     url,
     send: async (body, { group, deduplicationId }) => {
-      const { SendMessageCommand } = await sdk();
-      const { MessageId } = await client.send(
-        new SendMessageCommand({
-          QueueUrl: await url(),
-          MessageBody: body,
-          MessageGroupId: group,
-          MessageDeduplicationId: deduplicationId,
-        }),
-      );
-      return String(MessageId);
+      const command = new sdk.SendMessageCommand({
+        QueueUrl: await url(),
+        MessageBody: body,
+        MessageGroupId: group,
+        MessageDeduplicationId: deduplicationId,
+      });
+      return String((await client.send(command)).MessageId);
     },
     isFinal: isFinalSendError,
     receive: async () => {
-      const { ReceiveMessageCommand } = await sdk();
-      const { Messages = [] } = await client.send(
-        new ReceiveMessageCommand({
-          QueueUrl: await url(),
-          MaxNumberOfMessages: 10,
-          WaitTimeSeconds: 0,
-          VisibilityTimeout: visibilitySeconds,
-          MessageSystemAttributeNames: [...systemAttributes],
-        }),
-      );
-      return Messages.map(queueMessage);
+      const command = new sdk.ReceiveMessageCommand({
+        QueueUrl: await url(),
+        MaxNumberOfMessages: 10,
+        WaitTimeSeconds: 0,
+        VisibilityTimeout: visibilitySeconds,
+        MessageSystemAttributeNames: [...systemAttributes],
+      });
+      return ((await client.send(command)).Messages ?? []).map(queueMessage);
     },
-    remove: async (receipt) => {
-      const { DeleteMessageCommand } = await sdk();
-      await client.send(
-        new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }),
-      );
+    remove: async (ReceiptHandle) => {
+      await client.send(new sdk.DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle }));
     },
-    changeVisibility: async (receipt, forMs) => {
-      const { ChangeMessageVisibilityCommand } = await sdk();
+    changeVisibility: async (ReceiptHandle, forMs) => {
       const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(forMs / 1000));
-      await client.send(
-        new ChangeMessageVisibilityCommand({
-          QueueUrl: await url(),
-          ReceiptHandle: receipt,
-          VisibilityTimeout,
-        }),
-      );
+      const change = { QueueUrl: await url(), ReceiptHandle, VisibilityTimeout };
+      await client.send(new sdk.ChangeMessageVisibilityCommand(change));
     },
     maxReceives: async () => (await redrive())?.maxReceives,
     redeliveryMs,
     deadLetter: async ({ id, body, receipt, group }) => {
-      const dead = await redrive();
+      const dead = await deadLetters();
       if (dead === undefined) return false;
-      const { SendMessageCommand } = await sdk();
-      const input = { QueueUrl: await deadUrl(dead.arn), MessageBody: body, MessageGroupId: group };
+      const input = { QueueUrl: dead.url, MessageBody: body, MessageGroupId: group };
       const ordered = isOrdered(dead.arn) ? { MessageDeduplicationId: `dead-${id}` } : {};
-      await client.send(new SendMessageCommand({ ...input, ...ordered }));
+      await client.send(new sdk.SendMessageCommand({ ...input, ...ordered }));
       await queue.remove(receipt);
       return true;
     },
     size: async () => {
-      const { GetQueueAttributesCommand } = await sdk();
-      const { Attributes = {} } = await client.send(
-        new GetQueueAttributesCommand({
-          QueueUrl: await url(),
-          AttributeNames: ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
-        }),
-      );
+      const { ApproximateNumberOfMessages, ApproximateNumberOfMessagesNotVisible } =
+        await attributes("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible");
       return {
-        visible: Number(Attributes["ApproximateNumberOfMessages"]),
-        hidden: Number(Attributes["ApproximateNumberOfMessagesNotVisible"]),
+        visible: Number(ApproximateNumberOfMessages),
+        hidden: Number(ApproximateNumberOfMessagesNotVisible),
       };
     },
   };
   return queue;
 }
 
-function redelivery(client: SQSClient, url: MessageQueue["url"]) {
-  const settings = once(async () => {
-    const { GetQueueAttributesCommand } = await sdk();
-    const { Attributes = {} } = await client.send(
-      new GetQueueAttributesCommand({
-        QueueUrl: await url(),
-        AttributeNames: ["RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"],
-      }),
-    );
-    return Attributes;
-  });
+type Attributes = Partial<Record<QueueAttributeName, string>>;
+
+function redelivery(attributes: (...names: QueueAttributeName[]) => Promise<Attributes>) {
+  const { open: settings } = lazy(() =>
+    attributes("RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"),
+  );
   const redrive = async () => {
-    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(
-      (await settings())["RedrivePolicy"] ?? "{}",
-    ) as {
+    const { RedrivePolicy = "{}" } = await settings();
+    const { deadLetterTargetArn: arn, maxReceiveCount } = JSON.parse(RedrivePolicy) as {
       readonly deadLetterTargetArn?: string;
       readonly maxReceiveCount?: number | string;
     };
-    return deadLetterTargetArn === undefined
-      ? undefined
-      : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
+    return arn === undefined ? undefined : { arn, maxReceives: Number(maxReceiveCount) };
   };
-  const redeliveryMs = once(async (pauseMs: number) => {
+  const redeliveryMs = lazy(async () => {
     try {
       const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
       const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
       const attempts = (await redrive())?.maxReceives;
       if (attempts === undefined) return keptMs;
-      // Both timeouts may apply, because this process sets its own for each receive.
-      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
-      return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
+      // A retry waits for one of these; the timeout that `receive` sets is shorter.
+      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0) * 1_000, ...backoffMs);
+      return Math.min(keptMs, attempts * hiddenMs);
     } catch {
       return longestMessageMs; // a role may lack the permission
     }
@@ -149,14 +135,14 @@ export function queueMessage({
   ReceiptHandle,
   Attributes = {},
 }: Message): QueueMessage {
+  const { MessageGroupId, ApproximateReceiveCount = 1, SentTimestamp } = Attributes;
   return {
     id: String(MessageId),
     body: String(Body),
     receipt: String(ReceiptHandle),
-    group: Attributes["MessageGroupId"],
-    receives: Number(Attributes["ApproximateReceiveCount"] ?? 1),
-    sentMs:
-      Attributes["SentTimestamp"] === undefined ? undefined : Number(Attributes["SentTimestamp"]),
+    group: MessageGroupId,
+    receives: Number(ApproximateReceiveCount),
+    sentMs: SentTimestamp === undefined ? undefined : Number(SentTimestamp),
   };
 }
 
@@ -170,35 +156,16 @@ export function deadQueueName(name: string): string {
 }
 
 /** @throws Error that names the queue if it does not exist. */
-async function urlOf(client: SQSClient, name: string): Promise<string> {
-  const { GetQueueUrlCommand } = await sdk();
+async function urlOf(
+  { GetQueueUrlCommand }: MessagingSdk,
+  client: SQSClient,
+  name: string,
+): Promise<string> {
   try {
     return String((await client.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
-  } catch (error) {
-    if (!(error instanceof Error) || error.name !== "QueueDoesNotExist") throw error;
-    throw new Error(
-      `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`,
-      {
-        cause: error,
-      },
-    );
+  } catch (cause) {
+    if (!(cause instanceof Error) || cause.name !== "QueueDoesNotExist") throw cause;
+    const fix = "deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE";
+    throw new Error(`the queue ${name} does not exist; ${fix}`, { cause });
   }
-}
-
-/** Caches the result of the first call. After a failure, the next call tries again. */
-function once<Parameters extends unknown[], Result>(
-  ask: (...parameters: Parameters) => Promise<Result>,
-): (...parameters: Parameters) => Promise<Result> {
-  let asked: Promise<Result> | undefined;
-  return (...parameters) => {
-    asked ??= ask(...parameters).catch((error: unknown) => {
-      asked = undefined;
-      throw error;
-    });
-    return asked;
-  };
-}
-
-function sdk() {
-  return import("../clients/sqs-sdk.ts");
 }

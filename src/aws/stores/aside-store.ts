@@ -1,6 +1,11 @@
 import type { Database } from "../../base/types/database.ts";
-import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
+import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { tableOf, transact } from "./table.ts";
+
+/** Partition of the events that were set aside, which no version of the sweep reads. */
+export const asidePartition = "aside";
+
+export type AsideItem = Readonly<Record<string, unknown>>;
 
 export type AsideStore = ReturnType<typeof dynamoAsideStore>;
 
@@ -21,10 +26,9 @@ export function dynamoAsideStore(database: Database, TableName: string) {
         throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
       // The condition lets only one of several processes put the event back.
       const Key = { pk: asidePartition, sk: item["sk"] };
-      const away = { TableName, Key, ConditionExpression: "attribute_exists(pk)" };
       const failed = await transact(database, [
         { Put: { TableName, Item: before } },
-        { Delete: away },
+        { Delete: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
       ]);
       if (failed !== undefined) throw failed.error;
     },
@@ -32,4 +36,31 @@ export function dynamoAsideStore(database: Database, TableName: string) {
       await table.remove({ pk: asidePartition, sk: String(item["sk"]) });
     },
   };
+}
+
+/** Sort key in that partition: `<time>#<event ID>#shard#<n>`, or `…#due#<n>` for a job. */
+const asideSort = /^(.*)#((?:shard|due)#\d+)$/s;
+
+export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideItem {
+  return {
+    ...(row.unreadable ?? outboxAttributes(row)),
+    pk: asidePartition,
+    sk: `${row.sort}#${row.shard}`,
+    asideReason: reason,
+    asideAt: new Date(nowMs).toISOString(),
+  };
+}
+
+export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): AsideItem {
+  return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), envelope: text };
+}
+
+/** Restores the item that was set aside. Returns `undefined` if it does not name its shard. */
+export function itemBefore({
+  asideReason: _reason,
+  asideAt: _at,
+  ...item
+}: AsideItem): AsideItem | undefined {
+  const [, sort, shard] = asideSort.exec(String(item["sk"])) ?? [];
+  return shard === undefined ? undefined : { ...item, pk: shard, sk: sort };
 }

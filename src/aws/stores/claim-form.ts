@@ -1,13 +1,13 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import { defined } from "../../base/types/defined.ts";
 import type { ClaimKey, ClaimRecord } from "../../parts/once/claim.ts";
 import type { ClaimCommit } from "../../parts/once/claim-store.ts";
 
-/** Item in DynamoDB's wire form. */
 export type Item = Record<string, AttributeValue>;
 
 /**
- * Returns the attributes of a claim under Powertools' names for records: `status`, `expiration` in
- * seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
+ * Attributes under Powertools' names for records: `status`, `expiration` in seconds,
+ * `in_progress_expiration` in milliseconds, `data`, `validation`.
  */
 export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
   const { status, owner, expiresAt, fingerprint, generation } = claim;
@@ -50,7 +50,7 @@ export const ownForm: ClaimForm = {
   }),
 };
 
-/** Converts strings, numbers and bytes to DynamoDB's form. A claim has no other values. */
+/** A claim has no other values than strings, numbers and bytes. */
 export function marshalled(
   attributes: Readonly<Record<string, string | number | Uint8Array>>,
 ): Item {
@@ -62,39 +62,28 @@ export function marshalled(
   );
 }
 
-/**
- * Reads a claim from its item. Missing or invalid attributes of another writer's item read as a
- * claim that expired long ago.
- */
+/** Missing or invalid attributes of another writer's item read as a claim that expired long ago. */
 export function claimOf(item: Item): ClaimRecord {
-  const owner = item["owner"]?.S ?? "";
-  const fingerprint = item["validation"]?.S;
-  const generation = item["generation"]?.S;
   const common = {
-    owner,
+    owner: item["owner"]?.S ?? "",
     expiresAt: Number(item["expiration"]?.N ?? 0),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(generation === undefined ? {} : { generation }),
+    ...defined({ fingerprint: item["validation"]?.S, generation: item["generation"]?.S }),
   };
   if (item["status"]?.S !== "COMPLETED") {
     const leaseUntilMs = Number(item["in_progress_expiration"]?.N ?? common.expiresAt * 1000);
     return { status: "INPROGRESS", ...common, leaseUntilMs };
   }
-  const data = item["data"]?.B;
   const parts = item["parts"]?.N;
-  const result = {
-    ...(data === undefined ? {} : { data }),
-    ...(parts === undefined ? {} : { parts: Number(parts) }),
-  };
-  return {
-    status: "COMPLETED",
-    ...common,
-    ...(Object.keys(result).length === 0 ? {} : { result }),
-  };
+  const result = defined({
+    data: item["data"]?.B,
+    parts: parts === undefined ? undefined : Number(parts),
+  });
+  const isEmpty = Object.keys(result).length === 0;
+  return { status: "COMPLETED", ...common, ...(isEmpty ? {} : { result }) };
 }
 
-export function holding(tableName: string, key: Readonly<Record<string, unknown>>, owner: string) {
-  return { TableName: tableName, Key: key, ...heldBy(owner) };
+export function holding(TableName: string, Key: Readonly<Record<string, unknown>>, owner: string) {
+  return { TableName, Key, ...heldBy(owner) };
 }
 
 export function heldBy(owner: string) {
@@ -123,15 +112,12 @@ const leaseIsOver = [
 ].join(" OR ");
 
 export function completion(
-  tableName: string,
+  TableName: string,
   itemKey: ClaimForm["key"],
   { key, claim }: NonNullable<ClaimCommit["completed"]>,
 ) {
-  return {
-    TableName: tableName,
-    Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },
-    ...heldBy(claim.owner),
-  };
+  const Item = { ...ownedKey(itemKey, key), ...claimAttributes(claim) };
+  return { TableName, Item, ...heldBy(claim.owner) };
 }
 
 export function ownedKey(

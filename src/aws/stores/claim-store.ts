@@ -1,3 +1,4 @@
+import type { PutItemCommandInput } from "@aws-sdk/client-dynamodb";
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import { type ClaimInProgress, type ClaimKey, skewMs } from "../../parts/once/claim.ts";
@@ -14,65 +15,67 @@ import {
   ownedNames,
   ownForm,
 } from "./claim-form.ts";
+import { held, isNamed, tableOf } from "./table.ts";
 
 /** Parts read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
-
-const names = { "#status": "status" };
 
 export interface DynamoClaimStore extends ClaimStore {
   /** Replaces the claim that `from` holds in progress. Resolves to `false` if it no longer does. */
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
-export interface DynamoClaimOptions {
-  /** Storage format. Default: the format of keelson's own table. */
-  readonly form?: ClaimForm | undefined;
-  /** Returns the client that commits a tenant's run. Default: the client for all other calls. */
-  readonly committing?: ((tenantId: string) => Database) | undefined;
-}
-
 /**
- * Creates a claim store in DynamoDB. Its conditions match `judge` in claim.ts. TTL deletes items
- * days late, so every condition checks the expiry.
+ * The conditions match `judge` in claim.ts. TTL deletes items days late, so every condition checks
+ * the expiry.
  */
 export function dynamoClaimStore(
   database: Database,
   tableName: string,
-  { form = ownForm, committing = () => database }: DynamoClaimOptions = {},
+  {
+    form = ownForm,
+    committing = () => database,
+  }: {
+    /** Default: the form of keelson's own table. */
+    readonly form?: ClaimForm | undefined;
+    /** Returns the client that commits a tenant's run. Default: `database`. */
+    readonly committing?: ((tenantId: string) => Database) | undefined;
+  } = {},
 ): DynamoClaimStore {
   const itemKey = form.key;
-  const read: ClaimStore["read"] = async (key) => {
+  const get = async (key: ClaimKey) => {
     const { GetItemCommand } = await sdk();
-    const command = new GetItemCommand({
-      TableName: tableName,
-      Key: marshalled(itemKey(key)),
-      ConsistentRead: true,
-    });
-    const { Item } = await database.send(command);
-    return Item === undefined ? undefined : form.read(Item);
+    const Key = marshalled(itemKey(key));
+    const command = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
+    return (await database.send(command)).Item;
+  };
+  const put = async (key: ClaimKey, item: Item, condition: Partial<PutItemCommandInput> = {}) => {
+    const { PutItemCommand } = await sdk();
+    const Item = { ...marshalled(ownedKey(itemKey, key)), ...item };
+    await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
+    return true;
+  };
+  const read: ClaimStore["read"] = async (key) => {
+    const item = await get(key);
+    return item && form.read(item);
   };
   return {
     read,
     take: async (key, claim, nowMs) => {
-      const { PutItemCommand } = await sdk();
-      const command = new PutItemCommand({
-        TableName: tableName,
-        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
-        ConditionExpression: isFree(claim.generation),
-        ExpressionAttributeNames: names,
-        ExpressionAttributeValues: marshalled({
-          ...(claim.generation === undefined ? {} : { ":generation": claim.generation }),
-          ":completed": "COMPLETED",
-          ":inProgress": "INPROGRESS",
-          ":nowSeconds": Math.floor(nowMs / 1000),
-          ":leasedUntil": nowMs - skewMs,
-          ":leasedUntilSeconds": (nowMs - skewMs) / 1000,
-        }),
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      });
       try {
-        await database.send(command);
+        await put(key, form.write(claim), {
+          ConditionExpression: isFree(claim.generation),
+          ExpressionAttributeNames: { "#status": "status" },
+          ExpressionAttributeValues: marshalled({
+            ...(claim.generation === undefined ? {} : { ":generation": claim.generation }),
+            ":completed": "COMPLETED",
+            ":inProgress": "INPROGRESS",
+            ":nowSeconds": Math.floor(nowMs / 1000),
+            ":leasedUntil": nowMs - skewMs,
+            ":leasedUntilSeconds": (nowMs - skewMs) / 1000,
+          }),
+          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+        });
         return undefined;
       } catch (error) {
         // While a duplicate commits, the record cannot be written but can be read.
@@ -82,33 +85,39 @@ export function dynamoClaimStore(
         return Item === undefined ? read(key) : form.read(Item);
       }
     },
-    complete: async (key, claim) => {
-      const { PutItemCommand } = await sdk();
-      const command = new PutItemCommand({
-        TableName: tableName,
-        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
-        ...form.completable(claim.owner),
-      });
-      return holds(() => database.send(command));
-    },
+    complete: async (key, claim) =>
+      (await held(put(key, form.write(claim), form.completable(claim.owner)))) === true,
     adopt: async (key, claim, from) => {
-      const { PutItemCommand } = await sdk();
-      const isOwned = from !== "";
-      const command = new PutItemCommand({
-        TableName: tableName,
-        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
-        ConditionExpression: `${isOwned ? "#owner = :from" : "attribute_not_exists(#owner)"} AND #status = :inProgress`,
+      const [isOwned, values] =
+        from === "" ? ["attribute_not_exists(#owner)", {}] : ["#owner = :from", { ":from": from }];
+      const condition = {
+        ConditionExpression: `${isOwned} AND #status = :inProgress`,
         ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({
-          ":inProgress": "INPROGRESS",
-          ...(isOwned ? { ":from": from } : {}),
-        }),
-      });
-      return holds(() => database.send(command));
+        ExpressionAttributeValues: marshalled({ ":inProgress": "INPROGRESS", ...values }),
+      };
+      return (await held(put(key, form.write(claim), condition))) === true;
     },
     ...ownedChanges(database, tableName, itemKey),
     commit: commitOf(database, tableName, itemKey, committing),
-    ...resultParts(database, tableName, itemKey),
+    // Results that are too large for their claims are stored in parts.
+    putParts: async (key, owner, parts, expiration) => {
+      for (const [index, data] of parts.entries())
+        await put(partKey(key, owner, index), marshalled({ data, expiration }));
+    },
+    readParts: async (key, owner, count) => {
+      const parts: Uint8Array[] = [];
+      for (let start = 0; start < count; start += partsPerRead) {
+        const length = Math.min(partsPerRead, count - start);
+        const items = await Promise.all(
+          Array.from({ length }, (_, offset) => get(partKey(key, owner, start + offset))),
+        );
+        for (const item of items) {
+          if (item?.["data"]?.B === undefined) return undefined;
+          parts.push(item["data"].B);
+        }
+      }
+      return parts;
+    },
   };
 }
 
@@ -117,64 +126,48 @@ function ownedChanges(
   tableName: string,
   itemKey: ClaimForm["key"],
 ): Pick<ClaimStore, "renew" | "release" | "vacate" | "extend"> {
-  const update = async (
-    key: ClaimKey,
-    UpdateExpression: string,
-    ConditionExpression: string,
-    values: Parameters<typeof marshalled>[0],
-  ) => {
-    const { UpdateItemCommand } = await sdk();
-    const command = new UpdateItemCommand({
-      TableName: tableName,
-      Key: marshalled(itemKey(key)),
-      UpdateExpression,
-      ConditionExpression,
-      ExpressionAttributeNames: ownedNames,
-      ExpressionAttributeValues: marshalled(values),
-    });
-    return holds(() => database.send(command));
-  };
+  const table = tableOf(database, tableName);
+  const inProgress = (owner: string, values: Parameters<typeof marshalled>[0] = {}) => ({
+    ConditionExpression: ownedInProgress,
+    ExpressionAttributeNames: ownedNames,
+    ExpressionAttributeValues: marshalled({
+      ":owner": owner,
+      ":inProgress": "INPROGRESS",
+      ...values,
+    }),
+  });
   return {
-    renew: (key, owner, leaseUntilMs, expiresAt) =>
-      update(
-        key,
-        "SET in_progress_expiration = :lease, expiration = :expiration",
-        ownedInProgress,
-        {
-          ":lease": leaseUntilMs,
-          ":expiration": expiresAt,
-          ":owner": owner,
-          ":inProgress": "INPROGRESS",
-        },
-      ),
-    release: async (key, owner) => {
-      const { DeleteItemCommand } = await sdk();
-      const command = new DeleteItemCommand({
-        TableName: tableName,
-        Key: marshalled(itemKey(key)),
-        ConditionExpression: ownedInProgress,
-        ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
+    renew: async (key, owner, leaseUntilMs, expiresAt) => {
+      const renewed = await table.update(itemKey(key), {
+        UpdateExpression: "SET in_progress_expiration = :lease, expiration = :expiration",
+        ...inProgress(owner, { ":lease": leaseUntilMs, ":expiration": expiresAt }),
       });
+      return renewed !== undefined;
+    },
+    release: async (key, owner) => {
       // If the condition fails, the claim is deleted or has another owner, and so is released.
-      await holds(() => database.send(command));
+      await table.remove(itemKey(key), inProgress(owner));
     },
     vacate: async (key, owner, expiresAt) => {
-      await update(
-        key,
+      await table.update(itemKey(key), {
         // Older versions of keelson also treat this value as an expired lease.
-        "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
-        ownedInProgress,
-        { ":over": 0, ":expiration": expiresAt, ":owner": owner, ":inProgress": "INPROGRESS" },
-      );
+        UpdateExpression:
+          "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
+        ...inProgress(owner, { ":over": 0, ":expiration": expiresAt }),
+      });
     },
     extend: async (key, owner, expiresAt) => {
-      await update(
-        key,
-        "SET expiration = :expiration",
-        "#owner = :owner AND #status = :completed AND expiration < :expiration",
-        { ":expiration": expiresAt, ":owner": owner, ":completed": "COMPLETED" },
-      );
+      await table.update(itemKey(key), {
+        UpdateExpression: "SET expiration = :expiration",
+        ConditionExpression:
+          "#owner = :owner AND #status = :completed AND expiration < :expiration",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":completed": "COMPLETED",
+        }),
+      });
     },
   };
 }
@@ -194,67 +187,18 @@ function commitOf(
         : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
     ];
     // Safe: invalid items were refused earlier, and DynamoDB refuses invalid actions.
-    const TransactItems = [...items, ...own] as NonNullable<
-      TransactWriteCommandInput["TransactItems"]
-    >;
+    const TransactItems = [...items, ...own] as TransactWriteCommandInput["TransactItems"];
     try {
       const committer = tenantId === undefined ? database : committing(tenantId);
       await committer.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
       return undefined;
     } catch (error) {
       if (!isNamed(error, "TransactionCanceledException")) throw error;
-      const { CancellationReasons = [] } = error as {
+      const { CancellationReasons: reasons = [] } = error as {
         readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
       };
-      return CancellationReasons.map(({ Code = "None", Message = "" }) => ({
-        code: Code,
-        message: Message,
-      }));
+      return reasons.map(({ Code: code = "None", Message: message = "" }) => ({ code, message }));
     }
-  };
-}
-
-/** Stores the parts of results that are too large for their claims. */
-function resultParts(
-  database: Database,
-  tableName: string,
-  itemKey: ClaimForm["key"],
-): Pick<ClaimStore, "putParts" | "readParts"> {
-  return {
-    putParts: async (key, owner, parts, expiresAt) => {
-      const { PutItemCommand } = await sdk();
-      for (const [index, data] of parts.entries()) {
-        const item = {
-          ...ownedKey(itemKey, partKey(key, owner, index)),
-          data,
-          expiration: expiresAt,
-        };
-        await database.send(new PutItemCommand({ TableName: tableName, Item: marshalled(item) }));
-      }
-    },
-    readParts: async (key, owner, count) => {
-      const { GetItemCommand } = await sdk();
-      const parts: Uint8Array[] = [];
-      for (let start = 0; start < count; start += partsPerRead) {
-        const indexes = Array.from(
-          { length: Math.min(partsPerRead, count - start) },
-          (_, offset) => start + offset,
-        );
-        const items = await Promise.all(
-          indexes.map((index) => {
-            const Key = marshalled(itemKey(partKey(key, owner, index)));
-            return database.send(
-              new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }),
-            );
-          }),
-        );
-        for (const { Item } of items) {
-          if (Item?.["data"]?.B === undefined) return undefined;
-          parts.push(Item["data"].B);
-        }
-      }
-      return parts;
-    },
   };
 }
 
@@ -264,19 +208,4 @@ function sdk() {
 
 function partKey({ partition, sort, tenantId }: ClaimKey, owner: string, index: number): ClaimKey {
   return { partition, sort: `${sort}#${owner}#${index}`, tenantId };
-}
-
-/** Runs a conditional write. Resolves to `false` if the condition failed. */
-async function holds(write: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await write();
-    return true;
-  } catch (error) {
-    if (isNamed(error, "ConditionalCheckFailedException")) return false;
-    throw error;
-  }
-}
-
-export function isNamed(error: unknown, name: string): boolean {
-  return error instanceof Error && error.name === name;
 }

@@ -1,6 +1,6 @@
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { expect, test } from "vitest";
-import { dynamoConfigRows } from "./config-rows.ts";
+import { allConfigRows, dynamoConfigRows } from "./config-rows.ts";
 
 const address = (key: string) => ({ partition: "config#system", key });
 const item = (key: string) => marshall({ pk: "config#system", sk: key, value: key, version: 1 });
@@ -93,4 +93,36 @@ test("reads consistently unless requested otherwise", async () => {
   await reader.read([address("a")], { consistent: false });
 
   expect(asked).toEqual([true, true, false]);
+});
+
+test("reads pages until there is no next one, and treats a response without items as an empty page", async () => {
+  const asked: unknown[] = [];
+  const answers = [
+    {
+      Items: [{ pk: "config#system", sk: "app:config:a", value: 5, version: 1 }],
+      ScannedCount: 3,
+      LastEvaluatedKey: { pk: "p", sk: "s" },
+    },
+    {},
+  ];
+  const send = async ({ input }: { readonly input: { readonly ExclusiveStartKey?: unknown } }) => {
+    asked.push(input.ExclusiveStartKey);
+    return answers[asked.length - 1];
+  };
+
+  const pages: unknown[] = [];
+  for await (const page of allConfigRows({ send } as never, "config")) pages.push(page);
+  expect(pages).toEqual([
+    {
+      rows: [
+        {
+          address: { partition: "config#system", key: "app:config:a" },
+          row: { value: 5, version: 1 },
+        },
+      ],
+      scanned: 3,
+    },
+    { rows: [], scanned: 0 },
+  ]);
+  expect(asked).toEqual([undefined, { pk: "p", sk: "s" }]);
 });

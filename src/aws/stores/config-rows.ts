@@ -2,11 +2,12 @@ import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../../parts/config/read/rows.ts";
 import type { EarlyRows } from "../light/light-database.ts";
+import { tableOf } from "./table.ts";
 
 const maxKeysPerCall = 100;
 const maxAttempts = 8;
 
-/** Reads configuration rows. `early` reads without the SDK and is tried first. */
+/** `early` reads without the SDK and is tried first. */
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
@@ -32,7 +33,7 @@ interface Source {
   readonly consistent: boolean;
 }
 
-/** Reads rows. Requests keys again that DynamoDB left unprocessed: their rows may exist. */
+/** Requests keys again that DynamoDB left unprocessed: their rows may exist. */
 async function readChunk(
   { database, tableName, wait, early, consistent }: Source,
   addresses: readonly RowAddress[],
@@ -52,16 +53,12 @@ async function readChunk(
       );
     }
     if (attempt > 0) await wait(attempt);
+    const RequestItems = { [tableName]: { Keys: keys, ConsistentRead: consistent } };
     const { Responses = {}, UnprocessedKeys = {} } = await database.send(
-      new BatchGetItemCommand({
-        RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } },
-      }),
+      new BatchGetItemCommand({ RequestItems }),
     );
-    const found = Responses[tableName] ?? [];
-    keep(
-      found.map((stored) => unmarshall(stored)),
-      rows,
-    );
+    const found = (Responses[tableName] ?? []).map((stored) => unmarshall(stored));
+    keep(found, rows);
     keys = UnprocessedKeys[tableName]?.Keys ?? [];
   }
 }
@@ -80,4 +77,31 @@ function identity(partition: string, key: string): string {
 function backOff(attempt: number): Promise<void> {
   const limitMs = Math.min(1_000, 25 * 2 ** attempt);
   return new Promise((resolve) => setTimeout(resolve, Math.random() * limitMs));
+}
+
+/**
+ * Reads every configuration row of the table. A concurrent write may appear or not.
+ * @throws Error that names the table.
+ */
+export async function* allConfigRows(
+  database: Database,
+  tableName: string,
+): AsyncGenerator<{ readonly rows: ReturnType<typeof rowOf>[]; readonly scanned: number }> {
+  const pages = tableOf(database, tableName).scanAll({
+    ConsistentRead: false,
+    FilterExpression: "begins_with(pk, :rows)",
+    ExpressionAttributeValues: { ":rows": "config#" },
+  });
+  try {
+    for await (const { Items = [], ScannedCount = 0 } of pages)
+      yield { rows: Items.map(rowOf), scanned: ScannedCount };
+  } catch (cause) {
+    const { name, message } = cause as Error; // safe: the SDK throws only errors
+    throw new Error(`${tableName}: ${name}: ${message}`, { cause });
+  }
+}
+
+function rowOf({ pk, sk, ...row }: Record<string, unknown>) {
+  const address: RowAddress = { partition: String(pk), key: String(sk) };
+  return { address, row: row as unknown as ConfigRow }; // safe: readers check value and version
 }

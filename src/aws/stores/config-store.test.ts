@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { configTable } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
-import type { WriteAction } from "../../parts/config/operate/config-store.ts";
+import type { WriteAction } from "../../parts/config/operate/operator-session.ts";
 import { type ConfigRow, type RowAddress, userPartition } from "../../parts/config/read/rows.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { ensureTables } from "../tables/tables.ts";

@@ -1,28 +1,38 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
+import { ValidationError } from "../../base/errors/errors.ts";
+import { isSealed } from "../../base/secrets/sealed.ts";
 import type { Database } from "../../base/types/database.ts";
 import type {
   ConfigStore,
   HistoryEntry,
   RowWrite,
-} from "../../parts/config/operate/config-store.ts";
+} from "../../parts/config/operate/operator-session.ts";
+import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
 import { formerPlace, historyPartition, type RowAddress } from "../../parts/config/read/rows.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import type { FormerRows } from "./former-rows.ts";
-import { dynamoSealedRows } from "./sealed-rows.ts";
-import { pagesOf, tableOf, transact } from "./table.ts";
+import { isNamed, pagesOf, tableOf, transact } from "./table.ts";
 
 /** Digits of the largest version, so that versions sort as strings. */
 const versionDigits = 16;
 const maxVersion = Number.MAX_SAFE_INTEGER;
 
 /**
- * Stores configuration rows, and their history under `<key>#<version>` in the separate partition
- * `history#<partition of the row>`, where a key's entries are ordered by version.
+ * Rows have their history under `<key>#<version>` in the partition `history#<partition of the
+ * row>`, where a key's entries are ordered by version.
  */
 export function dynamoConfigStore(
   database: Database,
   tableName: string,
-  { wait = jitter, former }: ConfigStoreOptions = {},
+  {
+    wait = jitter,
+    former,
+  }: {
+    /** Waits after a write that conflicted with another. */
+    readonly wait?: () => Promise<void>;
+    /** Rows of renamed keys. Absent if no key has a former name. */
+    readonly former?: FormerRows | undefined;
+  } = {},
 ): ConfigStore {
   const rows = dynamoConfigRows(database, tableName);
   const history = historyOf(database, tableName);
@@ -32,7 +42,7 @@ export function dynamoConfigStore(
   ];
   return {
     read: (former?.reader(rows) ?? rows).read,
-    ...dynamoSealedRows(database, tableName),
+    ...sealedRowsOf(database, tableName),
     itemsOf,
     write: async (write) => {
       const failed = await transact(database, itemsOf(write));
@@ -47,19 +57,12 @@ export function dynamoConfigStore(
   };
 }
 
-export interface ConfigStoreOptions {
-  /** Waits after a write that conflicted with another. */
-  readonly wait?: () => Promise<void>;
-  /** Rows of renamed keys. Absent if no key has a former name. */
-  readonly former?: FormerRows | undefined;
-}
-
 function historyOf(database: Database, tableName: string): ConfigStore["history"] {
   const table = tableOf(database, tableName);
   return async (address, { before, limit }) => {
     const newest = before === undefined ? maxVersion : before - 1;
     if (newest < 0) return [];
-    const entries: Record<string, unknown>[] = [];
+    const entries: HistoryEntry[] = [];
     const read = (start: object) =>
       table.query({
         KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
@@ -74,11 +77,10 @@ function historyOf(database: Database, tableName: string): ConfigStore["history"
       });
     // A response is limited to 1 MB, which sixty of the largest values fill.
     for await (const { Items = [] } of pagesOf(read)) {
-      entries.push(...Items);
+      entries.push(...(Items as HistoryEntry[])); // safe: only `write` puts items there
       if (entries.length >= limit) break;
     }
-    // Safe: only `write` puts items into the history.
-    return entries as unknown as HistoryEntry[];
+    return entries;
   };
 }
 
@@ -109,4 +111,79 @@ function historyKey({ key }: RowAddress, version: number): string {
 
 function jitter(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.random() * 50));
+}
+
+/** Items per scan, and so the most that an interrupted rotation repeats. */
+const pageSize = 100;
+
+function sealedRowsOf(
+  database: Database,
+  tableName: string,
+): Pick<ConfigStore, "sealedRows" | "reseal"> {
+  const table = tableOf(database, tableName);
+  return {
+    sealedRows: async (from) => {
+      const page = await table.scan({
+        Limit: pageSize,
+        FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
+        ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
+        ExpressionAttributeValues: { ":rows": "config#" },
+        ExclusiveStartKey: from === undefined ? undefined : startKey(from),
+      });
+      const { Items = [], ScannedCount = 0, LastEvaluatedKey: last } = page;
+      const next = last && { next: cursorOf(last) };
+      return { rows: Items.flatMap(sealedRow), scanned: ScannedCount, ...next };
+    },
+    reseal: async ({ address, version, value: { key, data } }, value) => {
+      const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
+      // No two encrypted values have the same bytes, so `data` identifies the value that was read. A
+      // row without a version must still lack one: its value does not decrypt under a version that
+      // was added by hand.
+      const isSameVersion =
+        version === undefined ? "NOT attribute_type(version, :number)" : "version = :version";
+      const seen = `#value.#key = :key AND #value.#data = :data AND ${isSameVersion}`;
+      try {
+        await database.send(
+          new UpdateCommand({
+            TableName: tableName,
+            Key: { pk: address.partition, sk: address.key },
+            UpdateExpression: "SET #value = :value",
+            ConditionExpression: seen,
+            ExpressionAttributeNames: { "#value": "value", "#key": "key", "#data": "data" },
+            ExpressionAttributeValues: {
+              ":value": value,
+              ":key": key,
+              ":data": data,
+              ...(version === undefined ? { ":number": "N" } : { ":version": version }),
+            },
+          }),
+        );
+        return true;
+      } catch (error) {
+        if (isNamed(error, "ConditionalCheckFailedException", "TransactionConflictException"))
+          return false;
+        throw error;
+      }
+    },
+  };
+}
+
+function sealedRow({ pk, sk, version, value }: Record<string, unknown>): SealedRow[] {
+  if (!isSealed(value)) return [];
+  const address = { partition: String(pk), key: String(sk) };
+  return [{ address, version: typeof version === "number" ? version : undefined, value }];
+}
+
+function cursorOf({ pk, sk }: Record<string, unknown>): string {
+  return Buffer.from(JSON.stringify([pk, sk])).toString("base64url");
+}
+
+function startKey(cursor: string): Record<string, unknown> {
+  try {
+    const [pk, sk] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
+    if (typeof pk === "string" && typeof sk === "string") return { pk, sk };
+  } catch {
+    // Falls through to the error below.
+  }
+  throw new ValidationError([{ field: "from", error: "is not the `next` of an earlier progress" }]);
 }

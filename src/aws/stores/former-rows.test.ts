@@ -13,9 +13,9 @@ import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { undoConfig } from "../../parts/config/operate/change.ts";
 import { configHistory } from "../../parts/config/operate/config-history.ts";
-import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
 import { explainConfig } from "../../parts/config/operate/explain-config.ts";
 import {
+  type ConfigStore,
   type OperatorContext,
   type OperatorSession,
   operatorSession,

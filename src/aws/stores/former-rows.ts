@@ -1,13 +1,13 @@
 import { isSealed } from "../../base/secrets/sealed.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { ConfigKeyRegistry } from "../../parts/config/declare/key.ts";
-import type { ConfigStore, RowWrite } from "../../parts/config/operate/config-store.ts";
+import type { ConfigStore, RowWrite } from "../../parts/config/operate/operator-session.ts";
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace } from "../../parts/config/read/rows.ts";
 
 export type FormerRows = ReturnType<typeof dynamoFormerRows>;
 
-/** Reads and writes rows of renamed keys. Loaded only if a key has a former name. */
+/** Rows of renamed keys. Loaded only if a key has a former name. */
 export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry) {
   return {
     reader: (reader: ConfigRowReader): ConfigRowReader => withFormerRows(reader, registry),
@@ -17,10 +17,8 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
         const entries = [...(await history(address, { before, limit }))];
         for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
           if (entries.length >= limit) break;
-          const range = {
-            before: entries.at(-1)?.version ?? before,
-            limit: limit - entries.length,
-          };
+          const earlier = entries.at(-1)?.version ?? before;
+          const range = { before: earlier, limit: limit - entries.length };
           entries.push(...(await history({ ...address, key }, range)));
         }
         return entries;
@@ -41,10 +39,7 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
   };
 }
 
-interface FormerItem {
-  readonly TableName: string;
-  readonly Key: { readonly pk: string; readonly sk: string };
-}
+type FormerItem = { readonly TableName: string; readonly Key: Readonly<Record<string, string>> };
 
 function nothing(former: FormerItem): CommitItem {
   return {
@@ -57,8 +52,8 @@ function nothing(former: FormerItem): CommitItem {
 }
 
 /**
- * Marks a row as renamed. The value stays for processes that know only the former key, unless it is
- * a secret: a secret is removed, because it may be revoked.
+ * The value stays for processes that know only the former key, unless it is a secret, which may be
+ * revoked.
  */
 function superseded(
   former: FormerItem,

@@ -3,10 +3,8 @@ import { startEmbeddedStack } from "../../embedded/stack/index.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { ensureTables } from "../tables/tables.ts";
-import { itemBefore } from "./aside-item.ts";
-import { dynamoAsideStore } from "./aside-store.ts";
-import { dynamoDueJobs } from "./due-store.ts";
-import { dynamoOutbox } from "./outbox-store.ts";
+import { dynamoAsideStore, itemBefore } from "./aside-store.ts";
+import { dynamoDueJobs, dynamoOutbox } from "./outbox-store.ts";
 
 const row = (number: number): OutboxRow => ({
   shard: "shard#1",

@@ -1,6 +1,7 @@
 import type { Database } from "../../base/types/database.ts";
+import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
-import { asideItem, outboxAttributes } from "./aside-item.ts";
+import { asideItem, outboxAttributes } from "./aside-store.ts";
 import { tableOf, transact } from "./table.ts";
 
 /** A row's partition is its shard; its sort key starts with the time. Sending deletes the row. */
@@ -48,4 +49,26 @@ function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
   }
   const id = sort.slice(sort.indexOf("#") + 1);
   return { shard, sort, eventId: id, type: "unknown", text: "", unreadable: item };
+}
+
+/** Jobs that are due later have partitions of their own. */
+export function dynamoDueJobs(database: Database, tableName: string): DueStore {
+  const table = tableOf(database, tableName);
+  return {
+    begin: async ({ shard, sort }) => {
+      const change = {
+        UpdateExpression: "SET isSending = :yes",
+        ConditionExpression: "attribute_exists(pk)",
+        ExpressionAttributeValues: { ":yes": { BOOL: true } },
+      };
+      return (await table.update({ pk: shard, sk: sort }, change)) !== undefined;
+    },
+    takeBack: ({ shard, sort }, tenantId) => {
+      const isOurs =
+        tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
+      const tenant = tenantId && { ExpressionAttributeValues: { ":tenant": { S: tenantId } } };
+      const ConditionExpression = `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`;
+      return table.remove({ pk: shard, sk: sort }, { ConditionExpression, ...tenant });
+    },
+  };
 }

@@ -7,11 +7,14 @@ import type {
 } from "../../app/projections/projection-store.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
+import { defined } from "../../base/types/defined.ts";
 import { marshalled } from "./claim-form.ts";
-import { daysPartition, expiry, firstSort, prefixOf } from "./kept-days.ts";
+import { daysPartition, expiry, firstSort, prefixOf } from "./kept-event-store.ts";
 import { tableOf } from "./table.ts";
 
-/** Days by which a mark outlives its event: SQS keeps dead letters this long and may redrive them. */
+/**
+ * Days by which a mark outlives its event: SQS keeps dead letters this long and may redrive them.
+ */
 const moreDays = 14;
 
 export function dynamoProjections(
@@ -27,11 +30,8 @@ export function dynamoProjections(
     const item = await table.get({ pk: partitionOf(name, tenantId), sk: activeSort });
     if (item === undefined) return undefined;
     const { version, revision, over } = item;
-    return {
-      version: Number(version),
-      revision: String(revision),
-      ...(over === undefined ? {} : { over: String(over) }),
-    };
+    const more = over === undefined ? {} : { over: String(over) };
+    return { version: Number(version), revision: String(revision), ...more };
   };
   return {
     active: async (name, tenantId) => {
@@ -39,12 +39,12 @@ export function dynamoProjections(
         readActive(name, undefined),
         tenantId === undefined ? undefined : readActive(name, tenantId),
       ]);
-      return { ...(all === undefined ? {} : { all }), ...(own === undefined ? {} : { own }) };
+      return defined({ all, own });
     },
     activate: (name, tenantId, { version, revision, over }, before) => {
-      const facts = { version, revision, ...(over === undefined ? {} : { over }) };
+      const facts = { version, revision, ...defined({ over, tenantId }) };
       return table.put(
-        { pk: partitionOf(name, tenantId), sk: activeSort, ...facts, ...whose(tenantId) },
+        { pk: partitionOf(name, tenantId), sk: activeSort, ...facts },
         before === undefined
           ? { ConditionExpression: "attribute_not_exists(pk)" }
           : {
@@ -59,9 +59,8 @@ export function dynamoProjections(
       const expiration = expiry(clock.now(), keptDays + moreDays);
       const { tenantId } = event;
       const Item = { ...markKey(name, version, event), tenantId, expiration };
-      return {
-        Put: { TableName: tableName, Item, ConditionExpression: "attribute_not_exists(pk)" },
-      };
+      const ConditionExpression = "attribute_not_exists(pk)";
+      return { Put: { TableName: tableName, Item, ConditionExpression } };
     },
     rebuild: async (name, tenantId) => {
       const item = await table.get({ pk: partitionOf(name, tenantId), sk: rebuildSort });
@@ -70,7 +69,7 @@ export function dynamoProjections(
     },
     saveRebuild: async (name, tenantId, state) => {
       const key = { pk: partitionOf(name, tenantId), sk: rebuildSort };
-      await table.put({ ...key, ...whose(tenantId), state: JSON.stringify(state) });
+      await table.put({ ...key, ...defined({ tenantId }), state: JSON.stringify(state) });
     },
     endRebuild: async (name, tenantId) => {
       await table.remove({ pk: partitionOf(name, tenantId), sk: rebuildSort });
@@ -91,10 +90,6 @@ export function dynamoProjections(
       }
     },
   };
-}
-
-function whose(tenantId: string | undefined): Readonly<Record<string, string>> {
-  return tenantId === undefined ? {} : { tenantId };
 }
 
 const [activeSort, rebuildSort] = ["active", "rebuild"];

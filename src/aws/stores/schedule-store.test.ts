@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
-import type { ScheduleStore } from "../../app/schedules/schedule-store.ts";
+import type { ScheduleStore } from "../../app/schedules/schedule-step.ts";
 import { buildServer } from "../../app/server/server.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";

@@ -1,4 +1,4 @@
-import type { ScheduleStore } from "../../app/schedules/schedule-store.ts";
+import type { ScheduleStore } from "../../app/schedules/schedule-step.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import { marshalled } from "./claim-form.ts";
@@ -7,10 +7,10 @@ import { tableOf } from "./table.ts";
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
-/** Row of a schedule, which only this store writes. */
+/** Only this store writes such rows. */
 type StoredSchedule = Record<"lastMs" | "begunMs" | "attempts" | "retryMs", number>;
 
-/** Creates a store in the table of claims. Rows never expire: two runs may be a year apart. */
+/** Rows in the table of claims that never expire: two runs may be a year apart. */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
   const table = tableOf(database, tableName);
   const update = (

@@ -8,7 +8,7 @@ import { held, tableOf, transact } from "./table.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 
-/** Creates a store of steps in the table of claims. Each step has a partition with one row. */
+/** Each step has a partition with one row in the table of claims. */
 export function dynamoSteps(database: Database, tableName: string): StepStore {
   const table = tableOf(database, tableName);
   return {
@@ -22,7 +22,7 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
     },
     read: async (place) => {
       const item = await table.get(keyOf(place));
-      return item === undefined ? undefined : recordOf(item);
+      return item && recordOf(item);
     },
     end: async (place, step, from) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
@@ -31,7 +31,7 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
     },
     find: async (key) => {
       const item = await table.get({ pk: `${prefix}${key}`, sk: "step" });
-      return item === undefined ? undefined : listedOf(item);
+      return item && listedOf(item);
     },
     list: async function* () {
       const pages = table.scanAll({
@@ -65,9 +65,7 @@ function startItems(
           ...factAttributes(facts),
           ...recordAttributes(step),
         },
-        ConditionExpression: [...free, ...isUnknownTaken]
-          .map((condition) => `(${condition})`)
-          .join(" OR "),
+        ConditionExpression: `(${[...free, ...isUnknownTaken].join(") OR (")})`,
         ExpressionAttributeNames: names,
         ExpressionAttributeValues: {
           ":owner": step.owner,
@@ -116,13 +114,10 @@ function factAttributes({ name, claim, ...facts }: StepFacts): Attributes {
   return { ...facts, stepName: name, claimPk: claim.partition, claimSk: claim.sort };
 }
 
-interface StepRow extends Omit<StepFacts, "name" | "claim"> {
-  readonly pk: string;
-  readonly tenantId: string | undefined;
-  readonly stepName: string;
-  readonly claimPk: string;
-  readonly claimSk: string;
-}
+type StepRow = Omit<StepFacts, "name" | "claim"> &
+  Readonly<Record<"pk" | "stepName" | "claimPk" | "claimSk", string>> & {
+    readonly tenantId: string | undefined;
+  };
 
 /** The casts are safe, because only this store writes steps. */
 function recordOf(item: Attributes): StepRecord {

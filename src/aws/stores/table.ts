@@ -8,11 +8,11 @@ import type {
 import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
 
-type Key = { readonly pk: string; readonly sk: string };
+type Key = Readonly<Record<string, string>>;
 type Input = Omit<QueryCommandInput, "TableName">;
-type Condition = Pick<PutItemCommandInput, "ConditionExpression" | "ExpressionAttributeValues">;
+type Condition = Omit<Partial<PutItemCommandInput>, "TableName" | "Item">;
 
-/** Creates the calls of a table with the keys `pk` and `sk`. Reads are consistent by default. */
+/** Calls of a table. Reads are consistent by default. */
 export function tableOf(database: Database, TableName: string) {
   const query = async (input: Input) => {
     const { QueryCommand } = await sdk();
@@ -74,7 +74,7 @@ export async function held<Answer>(write: Promise<Answer>): Promise<Answer | und
   }
 }
 
-/** Runs a transaction. If it is cancelled, resolves to the error and a code for each item. */
+/** If the transaction is cancelled, resolves to the error and a code for each item. */
 export async function transact(
   database: Database,
   TransactItems: NonNullable<TransactWriteCommandInput["TransactItems"]>,

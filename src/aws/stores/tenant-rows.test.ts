@@ -3,10 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { physicalTableName } from "../../app/handlers/table.ts";
 import { allTables } from "../../app/registry/registry.ts";
 import { serverInternals } from "../../app/server/server.ts";
-import { eraseTenant } from "../../app/tenants/erase-tenant.ts";
-import { exportTenant } from "../../app/tenants/export-tenant.ts";
 import { type TenantSource, tenantSources } from "../../app/tenants/tenant-source.ts";
-import type { WalkState } from "../../app/tenants/walk.ts";
+import { eraseTenant, exportTenant, type WalkState } from "../../app/tenants/walk.ts";
 import type { Database } from "../../base/types/database.ts";
 import { buildServer, defineFeature } from "../../index.ts";
 import {

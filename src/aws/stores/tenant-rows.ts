@@ -1,6 +1,5 @@
 import type { ScanCommandInput, WriteRequest } from "@aws-sdk/client-dynamodb";
-import type { StoredItem } from "../../app/tenants/stored-item.ts";
-import type { TenantSource } from "../../app/tenants/tenant-source.ts";
+import type { StoredItem, TenantSource } from "../../app/tenants/tenant-source.ts";
 import type { TenantRows } from "../../app/tenants/walk.ts";
 import type { Database } from "../../base/types/database.ts";
 

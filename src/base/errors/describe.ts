@@ -1,5 +1,4 @@
-import { errorCodes } from "./codes.ts";
-import { type FieldError, isTypedError } from "./errors.ts";
+import { errorCodes, type FieldError, isTypedError } from "./errors.ts";
 
 /** Body of every error response (specification 2.7). */
 interface ErrorBody {

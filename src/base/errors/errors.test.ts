@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { runInNewContext } from "node:vm";
+import { describe, expect, it, test } from "vitest";
 import { LockedValueError } from "../../parts/config/read/cascade.ts";
 import {
   AccessDeniedError,
@@ -7,6 +8,7 @@ import {
   type MessageDetails,
   NotFoundError,
   PipelineError,
+  systemCode,
   ValidationError,
 } from "./errors.ts";
 
@@ -101,3 +103,19 @@ describe("the name of an error", () => {
     ]);
   });
 });
+
+test("returns the code of an error, even from another context", () => {
+  expect(systemCode(Object.assign(new Error("it is there"), { code: "EEXIST" }))).toBe("EEXIST");
+  const foreign: unknown = runInNewContext(
+    'Object.assign(new Error("it is there"), { code: "EEXIST" })',
+  );
+  expect(foreign).not.toBeInstanceOf(Error);
+  expect(systemCode(foreign)).toBe("EEXIST");
+});
+
+test.each([new Error("no code"), null, undefined, "EEXIST", 1, {}])(
+  "finds no code in %s",
+  (error) => {
+    expect(systemCode(error)).toBeUndefined();
+  },
+);

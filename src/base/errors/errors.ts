@@ -1,4 +1,31 @@
-import { type ErrorCode, errorCodes } from "./codes.ts";
+/**
+ * HTTP statuses of keelson's error codes (specification 7). Applications choose the code of a
+ * `ConflictError` and the status of a `PipelineError`.
+ */
+export const errorCodes = Object.freeze({
+  malformed_request: 400,
+  idempotency_key_required: 400,
+  unauthenticated: 401,
+  access_denied: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_in_progress: 409,
+  unknown_outcome: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  validation_error: 422,
+  idempotency_key_reused: 422,
+  too_many_requests: 429,
+  internal_error: 500,
+  response_mismatch: 500,
+  response_too_large: 500,
+  config_unavailable: 503,
+  isolation_unavailable: 503,
+  overloaded: 503,
+  timeout: 504,
+});
+
+export type ErrorCode = keyof typeof errorCodes;
 
 /** A problem with an input field. `field` is its dotted path (specification 2.7). */
 export interface FieldError {
@@ -139,6 +166,75 @@ export class FrameworkError extends PipelineError {
   }
 }
 
+/**
+ * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`); nothing is written.
+ */
+export class CommitConditionError extends ConflictError {
+  /** Index of the item whose condition failed, from 0. */
+  readonly index: number;
+  /** DynamoDB's message for the failed condition. */
+  readonly reason: string;
+
+  constructor(index: number, reason: string) {
+    super("condition_failed");
+    this.name = "CommitConditionError";
+    this.index = index;
+    this.reason = reason;
+  }
+}
+
+/** Like {@link errorBrand}, of permanent errors. */
+export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
+
+/**
+ * Thrown by a consumer, a job or a channel if a retry is pointless: the message goes to the
+ * dead-letter queue immediately.
+ *
+ * @example
+ * throw new PermanentError("the account is closed");
+ */
+export class PermanentError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "PermanentError";
+  }
+
+  get [permanentBrand](): true {
+    return true;
+  }
+}
+
+export function isPermanent(error: unknown): error is PermanentError {
+  return (
+    typeof error === "object" &&
+    error !== null &&
+    (error as { readonly [permanentBrand]?: unknown })[permanentBrand] === true
+  );
+}
+
+/**
+ * 409 `unknown_outcome`, thrown by `ctx.step` with `ifUnknown: "refuse"`: an earlier run started
+ * the step, and its outcome is unknown until an operator resolves it (`keelson steps resolve`). The
+ * error is permanent, so a message or a scheduled run goes straight to the dead-letter queue.
+ */
+export class UnknownOutcomeError extends PipelineError {
+  static override readonly name: string = "UnknownOutcomeError";
+  readonly step: string;
+  /** Key of the step, which `keelson steps resolve` takes as its ID. */
+  readonly key: string;
+
+  constructor(step: string, key: string) {
+    const message = `It is not known whether the step ${step} was done; it is not done again before that is resolved (${key})`;
+    super(message, errorCodes.unknown_outcome, { code: "unknown_outcome" });
+    this.step = step;
+    this.key = key;
+  }
+
+  get [permanentBrand](): true {
+    return true;
+  }
+}
+
 /** Describes a member that log lines omit. Writable, because older code sets these members. */
 function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
@@ -155,4 +251,9 @@ export function isTypedError(error: unknown): error is PipelineError {
     error !== null &&
     (error as Partial<PipelineError>)[errorBrand] === true
   );
+}
+
+/** Returns a Node error's code, such as `ENOENT`. No `instanceof`, as Jest has another `Error`. */
+export function systemCode(error: unknown): unknown {
+  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
 }

@@ -1,7 +1,8 @@
 import type { BootProblem } from "./boot.ts";
+import { quoted } from "./quoted.ts";
 
 /** Returns `undefined` if the value is accepted, otherwise what is accepted instead. */
-type OptionCheck = (value: unknown) => string | undefined;
+export type OptionCheck = (value: unknown) => string | undefined;
 
 export type OptionTable = Readonly<Record<string, OptionCheck>>;
 
@@ -69,3 +70,44 @@ function describe(value: unknown): string {
     ? JSON.stringify(value.slice(0, 100))
     : `a value of type ${value === null ? "null" : typeof value}`;
 }
+
+/** @throws TypeError that names `call`, if `options` is no object or has an unknown option. */
+export function assertKnownOptions(call: string, options: unknown, known: readonly string[]): void {
+  if (options === undefined) return;
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new TypeError(
+      `${call}: the options are ${quoted(options)}; pass an object with ${known.join(", ")}`,
+    );
+  }
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new TypeError(
+      `${call}: unknown option ${quoted(unknown)}; known are ${known.join(", ")}`,
+    );
+}
+
+/** Options before validation; plain JavaScript can pass anything. */
+export type RawOptions = Readonly<Record<string, unknown>>;
+
+export type Report = (problem: Omit<BootProblem, "feature">) => void;
+
+export function unknownOptions(
+  key: string,
+  options: RawOptions,
+  known: readonly string[],
+  report: Report,
+): void {
+  for (const name of Object.keys(options ?? {})) {
+    if (!known.includes(name)) {
+      report({
+        key,
+        rule: "unknown-option",
+        message: `unknown option ${JSON.stringify(name)}`,
+        fix: `known are ${known.join(", ")}`,
+      });
+    }
+  }
+}
+
+/** Format of an event type (specification 2.8). */
+export const eventType = /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/;

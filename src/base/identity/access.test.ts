@@ -2,13 +2,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   type AccessRule,
+  type AuthenticatedUser,
   access,
   allows,
+  anonymous,
   describeRule,
   isAccessRule,
   needsIdentity,
+  type TenantUser,
+  type User,
 } from "./access.ts";
-import { type AuthenticatedUser, anonymous, type TenantUser, type User } from "./user.ts";
 
 const user = (...roles: string[]): User => ({ id: "ann", tenantId: "acme", roles });
 /** What plain JavaScript might pass. */

@@ -1,4 +1,46 @@
-import { type AuthenticatedUser, anonymous, type TenantUser, type User } from "./user.ts";
+import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
+
+/** The caller (specification 2.6), from a verified token or claims verified by the gateway. */
+export interface User {
+  /** User ID; `undefined` for a caller that is not signed in, and in a system run. */
+  readonly id: string | undefined;
+  /** Tenant ID; `undefined` for a caller that is not signed in. */
+  readonly tenantId: string | undefined;
+  readonly roles: readonly string[];
+}
+
+/** Caller with a tenant, as `access.tenant` requires: a signed-in user or a system run. */
+export interface TenantUser extends User {
+  readonly tenantId: string;
+}
+
+/** Signed-in caller, required by all rules except `access.everyone` and `access.tenant`. */
+export interface AuthenticatedUser extends TenantUser {
+  readonly id: string;
+}
+
+/** The caller that is not signed in. Only `access.everyone` admits it. */
+export const anonymous: User = Object.freeze({
+  id: undefined,
+  tenantId: undefined,
+  roles: Object.freeze([]),
+});
+
+export const maxNameLength = 256;
+const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
+
+/**
+ * Whether a value is a valid ID or role. Half a surrogate pair would become U+FFFD, so that two
+ * names could become equal. SQS rejects messages that contain U+FFFE or U+FFFF.
+ */
+export function isIdentifier(value: unknown): value is string {
+  return (
+    typeof value === "string" &&
+    value !== "" &&
+    value.length <= maxNameLength &&
+    !unnamable.test(value)
+  );
+}
 
 const accessBrand: unique symbol = Symbol.for("keelson.access") as never;
 
@@ -148,6 +190,23 @@ export function allows(rule: AccessRule, user: User): boolean {
     default:
       return false;
   }
+}
+
+/**
+ * Checks that `user` may call `handler`, in a call from another handler.
+ * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
+ * AccessDeniedError (403) without access.
+ */
+export function assertAllowed(rule: AccessRule, user: User, handler: string): void {
+  if (allows(rule, user)) return;
+  const asked = describeRule(rule);
+  if (user.id !== undefined)
+    throw new AccessDeniedError(asked, `Access denied: ${asked}, which ${handler} requires`);
+  const has = user.tenantId === undefined ? "neither a user nor a tenant" : "a tenant and no user";
+  const message = `Authentication required: ${handler} requires ${asked}, and its caller has ${has}`;
+  throw new FrameworkError("unauthenticated", message, {
+    headers: { "www-authenticate": "Bearer" },
+  });
 }
 
 export function describeRule(rule: AccessRule): string {

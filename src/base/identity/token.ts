@@ -1,6 +1,6 @@
 import type { Clock } from "../process/clock.ts";
 import { authProblems, type ClaimNames } from "./auth-options.ts";
-import { identify, withDefaults } from "./claims.ts";
+import { identify, withDefaults } from "./authenticator.ts";
 
 export interface TokenOptions {
   /** Secret of the server's `auth`, at least 32 bytes. */

@@ -1,10 +1,9 @@
 import { types } from "node:util";
-import { cut, quoted } from "./quoted-text.ts";
-import { endsPath, type PathPosition, type Redaction, stepInto } from "./redaction.ts";
+import { cut, endsPath, type PathPosition, quoted, type Redaction, stepInto } from "./redaction.ts";
 
 /** Limits on the size of a written value. A mark replaces the rest. */
 export const textLimits = Object.freeze({
-  /** Nesting depth of objects, including the causes of an error. */
+  /** Nesting of objects, including the causes of an error. */
   depth: 10,
   /** Members of an object, items of an array, or entries of a Map or Set. */
   entries: 200,
@@ -32,19 +31,17 @@ export function startWalk(redaction: Redaction, characters: number): Walk {
  */
 export function jsonText(value: unknown, walk: Walk, position: PathPosition): string {
   switch (typeof value) {
-    case "string":
-      return stringText(value, walk);
     case "number":
       return spent(Number.isFinite(value) ? `${value}` : `"${value}"`, walk);
     case "boolean":
-      return spent(value ? "true" : "false", walk);
+      return spent(`${value}`, walk);
     case "object":
       return value === null ? spent("null", walk) : objectText(value, walk, position);
     case "undefined":
       return spent("null", walk);
     case "function":
       return stringText(functionName(value), walk);
-    default: // bigint, symbol
+    default: // string, bigint, symbol
       return stringText(String(value), walk);
   }
 }
@@ -87,7 +84,7 @@ export function membersText(
   return text;
 }
 
-/** Reads a member. Returns the symbol `unreadable` if its getter or a Proxy throws. */
+/** Returns the symbol `unreadable` if a getter or a Proxy throws. */
 export function readMember(source: object, name: string | number): unknown {
   try {
     // Safe: any name may be read from any object, and the result stays unknown.
@@ -154,15 +151,12 @@ function shapeText(value: object, walk: Walk, position: PathPosition): string {
   return `{${membersText(value, names, walk, position)}}`;
 }
 
-/**
- * Detects `{ name: "authorization", value: ... }` and `{ key: "Authorization", value: ... }`, the
- * form of header lists. AWS capitalizes the member names.
- */
+/** Detects `{ name: "authorization", value: ... }`, the form of header lists. */
 function isNamedSecret(source: object, redaction: Redaction): boolean {
+  // AWS capitalizes the member names.
+  const namesOfNames = ["name", "key", "Name", "Key"];
   return namesOfNames.some((name) => redaction.isSecretName(readMember(source, name)));
 }
-
-const namesOfNames = ["name", "key", "Name", "Key"];
 
 /**
  * Writes a list. Redacts an item that follows the name of a secret, because raw headers and entries
@@ -191,7 +185,7 @@ function itemsText(
   return `${text}]`;
 }
 
-/** Writes objects whose own members would reveal nothing, such as errors, dates, Maps and bytes. */
+/** Writes objects whose own members would show nothing. */
 function specialText(value: object, walk: Walk, position: PathPosition): string | undefined {
   if (isError(value)) return errorText(value, walk, position);
   if (types.isDate(value)) return stringText(dateText(value), walk);
@@ -213,18 +207,11 @@ export function isError(value: object): value is Error {
   }
 }
 
-const ownNamesOfErrors: ReadonlySet<string> = new Set([
-  "name",
-  "message",
-  "stack",
-  "errors",
-  "cause",
-]);
-
 function errorText(error: Error, walk: Walk, position: PathPosition): string {
-  const own = Object.keys(error).filter((name) => !ownNamesOfErrors.has(name));
-  const cutOwn = own.slice(0, textLimits.entries - ownNamesOfErrors.size);
-  return `{${membersText(error, ["name", "message", "stack", ...cutOwn, "errors", "cause"], walk, position)}}`;
+  const known = ["name", "message", "stack", "errors", "cause"];
+  const own = Object.keys(error).filter((name) => !known.includes(name));
+  const names = known.toSpliced(3, 0, ...own.slice(0, textLimits.entries - known.length));
+  return `{${membersText(error, names, walk, position)}}`;
 }
 
 function dateText(date: Date): string {
@@ -232,13 +219,11 @@ function dateText(date: Date): string {
   return Number.isNaN(time) ? "[invalid date]" : new Date(time).toISOString();
 }
 
-/** Writes a Map as an object if all keys are strings, otherwise as a list of entries. */
 function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathPosition): string {
   const entries = firstOf(map);
   if (!entries.every(([key]) => typeof key === "string"))
     return itemsText(entries, map.size, walk, position);
-  const members: Record<string, unknown> = Object.create(null);
-  for (const [key, value] of entries) members[String(key)] = value;
+  const members = Object.fromEntries(entries);
   const names = Object.keys(members);
   // The length of the map makes `membersText` count the entries that it leaves out.
   names.length = map.size;

@@ -1,8 +1,7 @@
 import { types } from "node:util";
 import { isError, membersText, startWalk } from "./json-text.ts";
-import { harmless } from "./quoted-text.ts";
 import { metricNames, renaming } from "./record-names.ts";
-import type { Redaction } from "./redaction.ts";
+import { harmless, type Redaction } from "./redaction.ts";
 
 export interface RecordRules {
   readonly redaction: Redaction;
@@ -16,7 +15,7 @@ export interface RecordRules {
   readonly messages: Map<string, string>;
 }
 
-/** Field with plain values. Caches the last value, such as a tenant, because values repeat often. */
+/** Field with plain values. Caches the last value, because values such as a tenant repeat. */
 interface PlainMember {
   /** `"name":` */
   readonly json: string;
@@ -24,7 +23,7 @@ interface PlainMember {
   text: string;
 }
 
-/** @param ownNames Names that a record has besides the names of context and data fields. */
+/** @param ownNames Names of the record itself. */
 export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
   const reserved = new Set([...metricNames, ...ownNames]);
   const remembered = new Map<string, PlainMember>();
@@ -53,7 +52,7 @@ export const contextLimits = Object.freeze({
 /** Limits of the fast path, far below `contextLimits`. */
 const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 500 });
 
-/** Context of a logger and its parents, converted to JSON once, for the first line that has it. */
+/** Context of a logger and its parents, converted to JSON for the first line that has it. */
 export class LogContext {
   readonly #rules: RecordRules;
   readonly #added: unknown;
@@ -71,7 +70,6 @@ export class LogContext {
     this.#parent = parent;
   }
 
-  /** Returns a context in which `added` replaces this context's fields of the same names. */
   child(added: unknown): LogContext {
     return new LogContext(this.#rules, added, this);
   }
@@ -84,18 +82,13 @@ export class LogContext {
 
   /** All fields as written in a line, each followed by a comma. */
   get text(): string {
-    this.#text ??= this.#plainText() ?? this.#joined();
+    this.#text ??=
+      this.#plainText() ?? [...this.fields.values()].map((field) => `${field},`).join("");
     return this.#text;
   }
 
   has(name: string): boolean {
     return this.#plainNames?.includes(name) ?? this.fields.has(name);
-  }
-
-  #joined(): string {
-    let text = "";
-    for (const field of this.fields.values()) text += `${field},`;
-    return text;
   }
 
   /** Uses a loop, because recursion through a long chain of children may exceed the stack. */
@@ -182,15 +175,14 @@ export const noFields: Fields = Object.freeze({
 });
 
 /**
- * Finds the fields in the given data or context. Callers in plain JavaScript may pass anything: an
- * error becomes the field `error`, and any other value without fields becomes the field named by
- * `otherwise`.
+ * Finds the fields in data or a context, for which plain JavaScript may pass anything: an error
+ * becomes the field `error`, any other value without fields the field `otherwise`.
  */
 export function fieldsOf(given: unknown, otherwise: string): Fields {
   if (given === undefined || given === null) return noFields;
   if (typeof given !== "object") return oneField(otherwise, given);
   try {
-    // Safe: any name may be read from any object, and the result stays unknown.
+    // Safe: any name may be read from any object.
     if (isObjectOfFields(given))
       return { source: given as Fields["source"], names: Object.keys(given) };
     return oneField(isError(given) ? "error" : otherwise, given);

@@ -1,4 +1,4 @@
-import { isRecord } from "../errors/option-table.ts";
+import { isRecord, kind, type OptionCheck, oneOf } from "../errors/option-table.ts";
 import type { LogLevel } from "./logger.ts";
 import type { PowertoolsLogger } from "./powertools-logger.ts";
 
@@ -26,21 +26,17 @@ export interface LogOptions {
   readonly requests?: RequestLines;
 }
 
-/** Checks of the options. A check returns the expected form if the value is wrong. */
-export const logChecks: Readonly<Record<keyof LogOptions, (value: unknown) => string | undefined>> =
-  {
-    level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
-    redact: (value) =>
-      Array.isArray(value) && value.every(isPath) ? undefined : "a list of dotted paths",
-    powertools: (value) =>
-      isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger",
-    requests: (value) =>
-      isRequestLines(value)
-        ? undefined
-        : 'true, false, "failed" or { slowerThanMs }, 0 or more milliseconds',
-  };
+const levels: readonly string[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
 
-const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
+export const logChecks: Readonly<Record<keyof LogOptions, OptionCheck>> = {
+  level: oneOf(levels, "debug, info, warn or error"),
+  redact: kind((value) => Array.isArray(value) && value.every(isPath), "a list of dotted paths"),
+  powertools: kind(isPowertoolsLogger, "an instance of Powertools' Logger"),
+  requests: kind(
+    isRequestLines,
+    'true, false, "failed" or { slowerThanMs }, 0 or more milliseconds',
+  ),
+};
 
 function isPath(value: unknown): boolean {
   return typeof value === "string" && /^[^.]+(\.[^.]+)*$/.test(value);
@@ -48,7 +44,7 @@ function isPath(value: unknown): boolean {
 
 function isPowertoolsLogger(value: unknown): boolean {
   if (!isRecord(value) || typeof value["level"] !== "number") return false;
-  return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every(
+  return [...levels, "getPersistentLogAttributes"].every(
     (name) => typeof value[name] === "function",
   );
 }

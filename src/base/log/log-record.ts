@@ -8,15 +8,12 @@ import {
   type RecordRules,
 } from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
-import { cut, harmless, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";
+import { cut, harmless, quoted } from "./redaction.ts";
 
-/**
- * Limits on the parts of a line. A line that uses all of them stays below 256 KiB, the size of one
- * CloudWatch event.
- */
+/** Limits on the parts of a line, which keep it below the 256 KiB of one CloudWatch event. */
 export const recordLimits = Object.freeze({
-  /** Length of `msg`, in UTF-16 code units. A mark states how much was cut. */
+  /** Length of `msg`, in UTF-16 code units. */
   msgLength: 8_192,
   /** Characters of JSON for the data of one call. */
   dataCharacters: 49_152,
@@ -44,7 +41,7 @@ export function recordText(
   return `{"level":"${level}",${bodyText(context, msg, data, rules)},${timeFields}}`;
 }
 
-/** Returns context, `msg` and data of a record as one object of plain, bounded, redacted values. */
+/** Returns context, `msg` and data as one object of plain, bounded, redacted values. */
 export function recordFields(
   context: LogContext,
   msg: unknown,
@@ -66,12 +63,12 @@ function bodyText(context: LogContext, msg: unknown, data: unknown, rules: Recor
         dataText(fields, recordLimits.dataCharacters, context, rules).text)
     );
   }
-  // Callers in plain JavaScript may pass any message. An error also becomes a data field.
-  const said = spoken(msg, rules);
+  // Plain JavaScript may pass any message. An error also becomes a data field.
   const thrown =
     typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
   const { text, left } = dataText(fields, recordLimits.dataCharacters, context, rules);
-  return `${context.text}"msg":${msgText(said)}${text}${dataText(thrown, left, context, rules).text}`;
+  const said = msgText(spoken(msg, rules));
+  return `${context.text}"msg":${said}${text}${dataText(thrown, left, context, rules).text}`;
 }
 
 function learnMessage(msg: string, { messages }: RecordRules): string {
@@ -100,7 +97,7 @@ function errorField(error: Error, { names }: Fields): Fields {
   return { source: { [name]: error }, names: [name] };
 }
 
-/** Limits of the fast path, far below `recordLimits`. */
+/** Limits of the fast path. */
 const plainLimits = Object.freeze({
   fields: 16,
   characters: 256,
@@ -109,8 +106,8 @@ const plainLimits = Object.freeze({
 });
 
 /**
- * Fast path for nearly all data: a few short strings, numbers and booleans without anything to
- * bound, escape, redact or rename. Returns `undefined` for other data. A comma precedes each field.
+ * Fast path for nearly all data: a few short plain values without anything to bound, escape, redact
+ * or rename. Returns `undefined` for other data. A comma precedes each field.
  */
 function plainText(
   { source, names }: Fields,
@@ -124,12 +121,7 @@ function plainText(
       const value = source[name];
       if (value === undefined) continue;
       const json = rules.plainMember(name)?.json;
-      if (
-        json === undefined ||
-        name === "value" ||
-        name === "Value" ||
-        isTaken(name, context, rules)
-      )
+      if (json === undefined || /^[vV]alue$/.test(name) || isTaken(name, context, rules))
         return undefined;
       if (typeof value === "string") {
         if (value.length > plainLimits.characters || !harmless.test(value)) return undefined;
@@ -152,7 +144,8 @@ function dataText(
 ): { readonly text: string; readonly left: number } {
   const walk = startWalk(rules.redaction, characters);
   walk.within.push(source);
-  const nameOf = renaming("data", names, (name) => isTaken(name, context, rules));
+  const taken = (name: string) => isTaken(name, context, rules);
+  const nameOf = names.some(taken) ? renaming("data", names, taken) : undefined;
   const text = membersText(source, names, walk, walk.redaction.root, nameOf);
   return { text: text === "" ? "" : `,${text}`, left: walk.left };
 }
@@ -161,11 +154,11 @@ function isTaken(name: string, context: LogContext, { reserved, isTaken }: Recor
   return reserved.has(name) || context.has(name) || isTaken?.(name) === true;
 }
 
-export type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
+type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
 
 /**
- * Selects the names for the time: `time`, plus `timestamp` in Lambda's JSON log format. Without
- * `timestamp` the platform treats a line as INFO and may drop it, even an error.
+ * In Lambda's JSON log format, the platform treats a line without `timestamp` as INFO and may drop
+ * it, even an error.
  */
 export function timeNames(env: Readonly<Record<string, string | undefined>>): TimeNames {
   return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
@@ -174,8 +167,8 @@ export function timeNames(env: Readonly<Record<string, string | undefined>>): Ti
 }
 
 /**
- * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Default clock:
- * the machine's. Lines of the same millisecond share one string.
+ * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Lines of the
+ * same millisecond share one string.
  */
 export function createTimeFields(names: TimeNames, clock?: Clock): () => string {
   let last = Number.NaN;

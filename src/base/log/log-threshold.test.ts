@@ -1,9 +1,13 @@
 // own process: modules read once what Lambda's runtime gives them
 import { LogLevelThreshold, Logger as Powertools } from "@aws-lambda-powertools/logger";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { levelNumbers, powertoolsNumbers } from "./levels.ts";
-import { isLeftToPowertools } from "./load-powertools.ts";
-import { createThreshold, type ThresholdOptions } from "./log-threshold.ts";
+import {
+  createThreshold,
+  isLeftToPowertools,
+  loadPowertools,
+  type ThresholdOptions,
+} from "./log-threshold.ts";
+import { levelNumbers, powertoolsNumbers } from "./logger.ts";
 import * as loaded from "./powertools-threshold.ts";
 
 type Said = [level: string, msg: string, data?: Record<string, unknown> | undefined];
@@ -226,5 +230,21 @@ describe("sampling", () => {
   it("fails at creation if Powertools cannot read its variable, and names it", () => {
     vi.stubEnv("POWERTOOLS_LOGGER_SAMPLE_RATE", "often");
     expect(() => threshold({})).toThrow("POWERTOOLS_LOGGER_SAMPLE_RATE");
+  });
+});
+
+describe("Powertools", () => {
+  it("loads Powertools if the server or the process sets one of its variables", async () => {
+    expect(await loadPowertools({ LOG_LEVEL: "debug" })).toBeUndefined();
+    expect(await loadPowertools({ POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" })).toBe(loaded);
+    vi.stubEnv("POWERTOOLS_DEV", "true");
+    expect(await loadPowertools({})).toBe(loaded);
+  });
+
+  it("loads Powertools if invocations share a process, or the process has another platform's level", async () => {
+    expect(await loadPowertools({ AWS_LAMBDA_MAX_CONCURRENCY: "4" })).toBe(loaded);
+    vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
+    expect(await loadPowertools({})).toBe(loaded);
+    expect(await loadPowertools({ AWS_LAMBDA_LOG_LEVEL: "WARN" })).toBeUndefined();
   });
 });

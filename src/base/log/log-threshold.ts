@@ -1,11 +1,16 @@
-import { type LevelName, type LogThreshold, type Notify, powertoolsNumbers } from "./levels.ts";
-import type { PowertoolsThreshold } from "./load-powertools.ts";
-import type { LogLevel } from "./logger.ts";
+import type { Variables } from "../process/environment.ts";
+import {
+  type LevelName,
+  type LogLevel,
+  type LogThreshold,
+  type Notify,
+  powertoolsNumbers,
+} from "./logger.ts";
 
 export interface ThresholdOptions {
   readonly environment: "development" | "test" | "production";
   readonly level?: LogLevel;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Variables;
   readonly powertools?: PowertoolsThreshold | undefined;
 }
 
@@ -47,11 +52,11 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
       notify,
     );
   }
-  const decided = Math.max(powertoolsNumbers[initial], least);
-  return { current: decided, refreshSampling: () => undefined, isSampling: false };
+  const current = Math.max(powertoolsNumbers[initial], least);
+  return { current, refreshSampling: () => undefined, isSampling: false };
 }
 
-function levelFromVariables(env: ThresholdOptions["env"], notify: Notify): LevelName | undefined {
+function levelFromVariables(env: Variables, notify: Notify): LevelName | undefined {
   for (const name of ["LOG_LEVEL", "POWERTOOLS_LOG_LEVEL"]) {
     const value = env[name]?.trim();
     if (!value) continue;
@@ -67,16 +72,33 @@ function levelFromVariables(env: ThresholdOptions["env"], notify: Notify): Level
 }
 
 function levelNamed(name: string | undefined): LevelName | undefined {
-  const level = name?.toUpperCase();
-  // Safe: the name is a key of the table.
-  return level !== undefined && Object.hasOwn(powertoolsNumbers, level)
-    ? (level as LevelName)
-    : undefined;
+  const level = String(name).toUpperCase();
+  return Object.hasOwn(powertoolsNumbers, level) ? (level as LevelName) : undefined; // safe: a key
 }
 
 /** Returns Lambda's level by Powertools' name. As in Powertools, only upper case is valid. */
-function platformName(env: ThresholdOptions["env"]): string | undefined {
+function platformName(env: Variables): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";
   return name === name?.toUpperCase() ? name : undefined;
+}
+
+export type PowertoolsThreshold = typeof import("./powertools-threshold.ts");
+
+export async function loadPowertools(env: Variables): Promise<PowertoolsThreshold | undefined> {
+  return isLeftToPowertools(env) ? import("./powertools-threshold.ts") : undefined;
+}
+
+/**
+ * Whether the variables may make Powertools change the level. Otherwise it is not loaded, which
+ * saves 2 ms of a cold start (`lambda-cold`), because a Powertools Logger opens both standard
+ * streams.
+ */
+export function isLeftToPowertools(env: Variables): boolean {
+  const platformLevel = "AWS_LAMBDA_LOG_LEVEL";
+  if (env["AWS_LAMBDA_MAX_CONCURRENCY"] || process.env[platformLevel] !== env[platformLevel])
+    return true;
+  return [env, process.env].some((variables) =>
+    Object.keys(variables).some((name) => name.startsWith("POWERTOOLS_")),
+  );
 }

@@ -1,8 +1,7 @@
 import { getXRayTraceIdFromEnv } from "@aws-lambda-powertools/commons/utils/env";
-import { levelNumbers } from "./levels.ts";
 import { createRecordRules, LogContext } from "./log-context.ts";
 import { type Print, recordFields } from "./log-record.ts";
-import type { LogLevel } from "./logger.ts";
+import { type LogLevel, levelNumbers } from "./logger.ts";
 import type { Redaction } from "./redaction.ts";
 
 /** Members of any version or copy of a Powertools Logger that keelson uses. */

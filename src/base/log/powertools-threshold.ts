@@ -6,7 +6,7 @@ import {
   levelOf,
   type Notify,
   powertoolsNumbers,
-} from "./levels.ts";
+} from "./logger.ts";
 
 interface Decided {
   readonly env: Readonly<Record<string, string | undefined>>;

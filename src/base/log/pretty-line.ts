@@ -1,5 +1,5 @@
 import type { LogLevel } from "./logger.ts";
-import { visible } from "./quoted-text.ts";
+import { visible } from "./redaction.ts";
 
 /**
  * Writes a record for people: time, level, message, `name=value`, then indented stacks. Text from
@@ -7,9 +7,12 @@ import { visible } from "./quoted-text.ts";
  */
 export function prettyLine(record: string, colour: boolean): string {
   // Safe: recordText writes these three members, and no field has their names.
-  const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> &
-    PrettyRecord;
-  const paint = colour ? painted : plain;
+  const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> & {
+    readonly level: LogLevel;
+    readonly msg: string;
+    readonly time: string;
+  };
+  const paint: Paint = (code, text) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
   const stacks: string[] = [];
   const shown = Object.entries(fields).map(([name, value]) => {
     if (name === "stack" && isStack(value)) {
@@ -22,26 +25,11 @@ export function prettyLine(record: string, colour: boolean): string {
   return `${head}${shown.join("")}${stacks.map((stack) => indented(stack, paint)).join("")}`;
 }
 
-interface PrettyRecord {
-  readonly level: LogLevel;
-  readonly msg: string;
-  readonly time: string;
-}
-
 type Paint = (code: number, text: string) => string;
 
 const faint = 2;
 const colours: Readonly<Record<LogLevel, number>> = { debug: 36, info: 32, warn: 33, error: 31 };
 
-function painted(code: number, text: string): string {
-  return `\u001b[${code}m${text}\u001b[0m`;
-}
-
-function plain(_code: number, text: string): string {
-  return text;
-}
-
-/** Whether a field named `stack` is a stack, and not a single word. */
 function isStack(value: unknown): value is string {
   return typeof value === "string" && !bareWord.test(value);
 }

@@ -1,13 +1,12 @@
 /**
- * Names that make CloudWatch treat a line as metrics: those of the Embedded Metric Format and of
- * its version 0. No context or data field may have them, because fields may come from clients.
+ * Names that make CloudWatch treat a line as metrics (Embedded Metric Format and its version 0). No
+ * field may have them, because fields may come from clients.
  */
 export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatchMetrics"]);
 
 /**
- * Renames fields so that they overwrite nothing in a record, on the server and in the browser
- * (specification 2.5). A field whose name is taken becomes `data_<name>` or `context_<name>`, with
- * the prefix repeated until the name is free.
+ * Renames fields so that they overwrite nothing in a record (specification 2.5). A taken name
+ * becomes `data_<name>` or `context_<name>`, with the prefix repeated until the name is free.
  */
 export function renaming(
   prefix: "data" | "context",

@@ -1,5 +1,3 @@
-import { cut, quoted } from "./quoted-text.ts";
-
 export interface Member {
   /** The written name, bounded and escaped: `"name":`. */
   readonly json: string;
@@ -7,10 +5,9 @@ export interface Member {
   readonly secret: boolean;
 }
 
-/** Position within the application's redaction paths, empty if no path matches here or below. */
+/** Position within the application's paths, empty if no path matches here or below. */
 export type PathPosition = readonly PathNode[];
 
-/** Decides which values are written as `[redacted]`. */
 export interface Redaction {
   readonly root: PathPosition;
   /** Returns the written form of a name. Caches names, up to a limit. */
@@ -28,17 +25,8 @@ interface PathNode {
  * `api_key`, `apiKey`.
  */
 const secretNames: ReadonlySet<string> = new Set([
-  ...[
-    "authorization",
-    "proxyauthorization",
-    "cookie",
-    "setcookie",
-    "bearer",
-    "jwt",
-    "token",
-    "idtoken",
-    "clientassertion",
-  ],
+  ...["authorization", "proxyauthorization", "cookie", "setcookie", "bearer", "jwt"],
+  ...["token", "idtoken", "clientassertion"],
 ]);
 /**
  * Endings of redacted names, singular or plural: `clientSecret`, `db_passwords`,
@@ -47,17 +35,8 @@ const secretNames: ReadonlySet<string> = new Set([
 const secretEnds = [
   ...["secret", "password", "passwd", "pwd", "passphrase", "credential"],
   ...["apikey", "privatekey", "secretkey", "secretaccesskey", "signingkey", "encryptionkey"],
-  ...[
-    "apitoken",
-    "authtoken",
-    "accesstoken",
-    "refreshtoken",
-    "sessiontoken",
-    "bearertoken",
-    "securitytoken",
-    "csrftoken",
-    "xsrftoken",
-  ],
+  ...["apitoken", "authtoken", "accesstoken", "refreshtoken", "sessiontoken"],
+  ...["bearertoken", "securitytoken", "csrftoken", "xsrftoken"],
 ];
 /** Characters checked at the end of a long name. */
 const longestSecretEnd = 64;
@@ -123,4 +102,46 @@ function isSecretName(name: unknown): boolean {
   if (secretNames.has(plain)) return true;
   const one = plain.endsWith("s") ? plain.slice(0, -1) : plain;
   return secretEnds.some((end) => one.endsWith(end));
+}
+
+/**
+ * Quotes text as a JSON string that cannot affect a terminal or imitate the end of a line: escapes
+ * control characters, ANSI sequences, U+2028, U+2029 and marks that reorder text. Also escapes lone
+ * surrogates, so the result is valid UTF-8.
+ */
+export function quoted(text: string): string {
+  return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
+}
+
+/** Escapes what `quoted` escapes, except `"` and `\`. For lines that people read. */
+export function visible(text: string): string {
+  return text.replace(controls, escaped).replace(hidden, escaped).replace(loneSurrogates, escaped);
+}
+
+/**
+ * Cuts a string to `length` UTF-16 code units and appends the number of units cut. Never splits a
+ * surrogate pair.
+ */
+export function cut(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const last = text.charCodeAt(length - 1);
+  const end = last >= 0xd800 && last <= 0xdbff ? length - 1 : length;
+  return `${text.slice(0, end)}...[${text.length - end} characters cut]`;
+}
+
+/**
+ * Strings that only need quotes to become JSON: printable ASCII without `"` and `\`. Matches nearly
+ * all strings, and tests them four times as fast as `JSON.stringify`.
+ */
+export const harmless = /^[ !#-[\]-~]*$/;
+/**
+ * Characters that `JSON.stringify` does not escape although they can end a line or affect a
+ * terminal: DEL, C1, separators, direction marks, BOM.
+ */
+const hidden = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const controls = /\p{Cc}/gu;
+const loneSurrogates = /\p{Surrogate}/gu;
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -1,16 +1,13 @@
 import { writeSync } from "node:fs";
-import { systemCode } from "../errors/system-code.ts";
+import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
-import { type LogThreshold, levelNumbers, levelOf } from "./levels.ts";
-import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";
-import { createThreshold } from "./log-threshold.ts";
-import type { Logger, LogLevel } from "./logger.ts";
+import { createThreshold, type PowertoolsThreshold } from "./log-threshold.ts";
+import { type Logger, type LogLevel, type LogThreshold, levelNumbers, levelOf } from "./logger.ts";
 import { createPowertoolsPrint, type PowertoolsLogger } from "./powertools-logger.ts";
 import { prettyLine } from "./pretty-line.ts";
-import { cut, quoted } from "./quoted-text.ts";
-import { createRedaction } from "./redaction.ts";
+import { createRedaction, cut, quoted } from "./redaction.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
@@ -32,7 +29,7 @@ export interface ServerLoggerOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Context whose fields are computed for the first line, because most requests write no line. */
+/** Context whose fields are computed for the first line, which most requests never write. */
 export abstract class LateContext {
   readonly #isLate = true;
 
@@ -51,7 +48,6 @@ export interface ServerLogger extends Logger {
    * each invocation in Lambda. Has no effect on the application's Powertools Logger.
    */
   refreshSampling(): void;
-  /** Whether `refreshSampling` has any effect. */
   readonly isSampling: boolean;
 }
 
@@ -95,17 +91,12 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
     return serverLogger(print, context);
   }
   const attributes = new LogContext(rules, powertools.getPersistentLogAttributes());
-  return serverLogger(
-    above(
-      {
-        get current() {
-          return levelOf(powertools, 0);
-        },
-      },
-      printLine,
-    ),
-    attributes,
-  );
+  const threshold = {
+    get current() {
+      return levelOf(powertools, 0);
+    },
+  };
+  return serverLogger(above(threshold, printLine), attributes);
 }
 
 function serverLogger(print: Print, context: LogContext): ServerLogger {
@@ -116,10 +107,7 @@ function loggerOf(print: Print, context: LogContext): Logger {
   return new ContextLogger(print, undefined, undefined, context);
 }
 
-/**
- * Logger whose methods are bound functions, so that `onClamp: log.warn` works. The context is
- * created for the first line, because most requests write no line.
- */
+/** Logger whose methods are bound functions, so that `onClamp: log.warn` works. */
 class ContextLogger implements Logger {
   readonly #print: Print;
   readonly #parent: ContextLogger | undefined;
@@ -155,8 +143,8 @@ class ContextLogger implements Logger {
 }
 
 function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
-  return (level, logger, msg, data) => {
-    if (levelNumbers[level] >= threshold.current) print(level, logger, msg, data);
+  return (level, ...given) => {
+    if (levelNumbers[level] >= threshold.current) print(level, ...given);
   };
 }
 
@@ -211,19 +199,11 @@ const standardOutput = 1;
 
 type WriteSync = (descriptor: number, bytes: Uint8Array, offset: number, length: number) => number;
 
-/**
- * Buffer for lines that fit, faster than `writeSync` of a string, which must first compute the
- * length in bytes. Holds a line only during its call.
- */
+/** Buffer for lines that fit: faster than `writeSync` of a string, which first counts its bytes. */
 const scratch = Buffer.allocUnsafeSlow(16_384);
 const encoder = new TextEncoder();
 
-/**
- * Writes all of the text to stdout, in as many pieces as needed. If the pipe is full, waits a
- * millisecond and continues.
- *
- * @throws Any other error of `write`.
- */
+/** Writes all of the text to stdout, in pieces if the pipe is full. @throws Errors of `write`. */
 export function writeAll(text: string, write: WriteSync): void {
   const fits = text.length * 3 <= scratch.byteLength; // a UTF-16 code unit takes at most three bytes
   const bytes = fits ? scratch : Buffer.from(text);

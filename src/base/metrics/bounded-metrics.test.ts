@@ -2,9 +2,15 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
 import { createMetrics, maxSeries, type SeriesLabels } from "./bounded-metrics.ts";
-import { type MetricDeclaration, type MetricName, metricList, otherOf } from "./metric-list.ts";
+import {
+  type MetricDeclaration,
+  type MetricName,
+  metricList,
+  otherOf,
+  prometheusLabel,
+  prometheusName,
+} from "./metric-list.ts";
 import type { MetricLabels } from "./metrics.ts";
-import { prometheusLabel, prometheusName } from "./prometheus-name.ts";
 
 const declared = {
   routes: ["/files", "/files/:id"],

@@ -15,12 +15,6 @@ export interface MetricSink {
 
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-interface BoundedMetricsOptions {
-  readonly own: Iterable<MetricDeclaration>;
-  readonly declared: DeclaredLabels;
-  readonly sinks: readonly MetricSink[];
-}
-
 /** Maximum number of series per metric. All further series share one, labelled `other`. */
 export const maxSeries = 2_000;
 
@@ -37,23 +31,23 @@ export function createMetrics({
   own,
   declared,
   sinks,
-}: BoundedMetricsOptions): Pick<Metrics, "record" | "add"> {
+}: {
+  readonly own: Iterable<MetricDeclaration>;
+  readonly declared: DeclaredLabels;
+  readonly sinks: readonly MetricSink[];
+}): Pick<Metrics, "record" | "add"> {
   const allowed = allowedIn(declared);
-  const ours = new Map<string, Series>(
-    metricList.map((metric) => [metric.name, new Series(metric, allowed)]),
-  );
-  const theirs = new Map<string, Series>(
-    [...own].map((metric) => [metric.name, new Series(metric, allowed)]),
-  );
-  const give = (
-    metric: MetricDeclaration,
-    value: number,
-    labels: SeriesLabels,
-  ): { readonly error: unknown } | undefined => {
+  const seriesOf = (metrics: Iterable<MetricDeclaration>) =>
+    new Map<string, Series>(
+      [...metrics].map((metric) => [metric.name, new Series(metric, allowed)]),
+    );
+  const ours = seriesOf(metricList);
+  const theirs = seriesOf(own);
+  const give = (...given: Parameters<MetricSink["record"]>) => {
     let failure: { readonly error: unknown } | undefined;
     for (const sink of sinks) {
       try {
-        sink.record(metric, value, labels);
+        sink.record(...given);
       } catch (error) {
         failure = { error };
       }
@@ -61,7 +55,7 @@ export function createMetrics({
     return failure;
   };
   const told = new Set<string>();
-  const refused = (name: string, reason: string): string | undefined => {
+  const refused = (name: string, reason: string) => {
     const key = typeof name === "string" ? `=${name}` : typeof name; // plain JavaScript may pass any value
     if (told.has(key) || told.size >= maxTold) return undefined;
     told.add(key);
@@ -90,7 +84,7 @@ export function createMetrics({
   };
 }
 
-/** Says why a name is unknown. Callers easily omit the feature, because `r.metric` omits it. */
+/** Callers easily omit the feature, because `r.metric` omits it. */
 function undeclared(known: Iterable<string>, name: unknown): string {
   const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
   return whole === undefined
@@ -101,14 +95,10 @@ function undeclared(known: Iterable<string>, name: unknown): string {
 type Allowed = (values: LabelValues) => (value: string) => boolean;
 
 function allowedIn(declared: DeclaredLabels): Allowed {
-  const isStatus = (value: string) => /^[1-5]\d\d$/.test(value);
-  const isIn = (values: Iterable<string>) => {
-    const known = new Set(values);
-    return (value: string) => known.has(value);
-  };
   return (values) => {
-    if (values === "statuses") return isStatus;
-    return isIn(typeof values === "string" ? declared[values] : values);
+    if (values === "statuses") return (value) => /^[1-5]\d\d$/.test(value);
+    const known = new Set(typeof values === "string" ? declared[values] : values);
+    return (value) => known.has(value);
   };
 }
 
@@ -143,27 +133,21 @@ class Series {
 
   #bounded(labels: MetricLabels): SeriesLabels {
     let key = "";
-    const values: (string | undefined)[] = [];
+    const made: Record<string, string> = {};
     for (const [name, isAllowed, other] of this.#labels) {
       const text = labelOf(labels, name);
       const value = text === undefined || isAllowed(text) ? text : other;
-      values.push(value);
+      if (value !== undefined) made[name] = value;
       key += part(value);
     }
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     if (this.#known.size >= maxSeries) return this.#others;
-    const made: Record<string, string> = {};
-    for (const [index, [name]] of this.#labels.entries()) {
-      const value = values[index];
-      if (value !== undefined) made[name] = value;
-    }
     this.#known.set(key, Object.freeze(made));
     return made;
   }
 }
 
-/** An application's own reader may throw any value. */
 function textOf(error: unknown): string {
   return error instanceof Error
     ? `${error.name}: ${error.message}`

@@ -1,4 +1,4 @@
-import { isEventType, type RawOptions, type Report, unknownOptions } from "../errors/declared.ts";
+import { eventType, type RawOptions, type Report, unknownOptions } from "../errors/option-table.ts";
 import type { MetricDeclaration } from "./metric-list.ts";
 
 export interface MetricOptions {
@@ -33,7 +33,7 @@ export function metric(
   const { kind = "counter", unit = "1", labels = {}, buckets, text = "" } = options ?? {};
   const entries = Object.entries(Object(labels));
   const isSound =
-    isEventType(name) &&
+    eventType.test(name) &&
     // OpenTelemetry reserves these names.
     !/^(http|db|messaging|nodejs)$/.test(feature) &&
     /^(counter|histogram)$/.test(String(kind)) &&

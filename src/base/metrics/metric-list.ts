@@ -6,7 +6,6 @@ export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
 /** Allowed values of a label. Any other value becomes {@link otherOf}. */
 export type LabelValues = readonly string[] | LabelSource;
 
-/** Metric, from which exporters, documentation, the dashboard and alarms derive. */
 export interface MetricDeclaration {
   readonly name: string;
   readonly kind: MetricKind;
@@ -49,6 +48,7 @@ const storeErrors = words(
     "ThrottlingException TimeoutError TransactionCanceledException TransactionConflictException " +
     "ValidationException",
 );
+const kinds = ["event", "job", "delivery"] as const;
 
 /** Metrics of keelson. No label identifies a tenant, a user, a key or an ID. */
 export const metricList = [
@@ -76,7 +76,7 @@ export const metricList = [
       "messaging.system.name": ["aws.sqs"],
       "messaging.operation.name": ["process"],
       "error.type": ["_OTHER"],
-      "keelson.kind": ["event", "job", "delivery"],
+      "keelson.kind": kinds,
       "keelson.handler": "handlers",
       "keelson.outcome": ["processed", "failed", "handed-back"],
     },
@@ -88,7 +88,7 @@ export const metricList = [
     name: "keelson.message.age",
     kind: "histogram",
     unit: "s",
-    labels: { "keelson.kind": ["event", "job", "delivery"] },
+    labels: { "keelson.kind": kinds },
     dimensions: ["keelson.kind"],
     buckets: longSeconds,
     text: "How long a message had lain in its queue when it began to be processed.",
@@ -97,7 +97,7 @@ export const metricList = [
     name: "keelson.message.attempts",
     kind: "histogram",
     unit: "{attempt}",
-    labels: { "keelson.kind": ["event", "job", "delivery"] },
+    labels: { "keelson.kind": kinds },
     dimensions: ["keelson.kind"],
     buckets: [1, 2, 3, 4, 5, 10],
     text: "Which attempt it was, from 1.",
@@ -123,7 +123,7 @@ export const metricList = [
     name: "keelson.dead_letters",
     kind: "counter",
     unit: "{letter}",
-    labels: { "keelson.kind": ["event", "job", "delivery", "schedule"] },
+    labels: { "keelson.kind": [...kinds, "schedule"] },
     dimensions: ["keelson.kind"],
     text: "What is given up: messages in a dead-letter queue, events and jobs that are set aside, schedules that failed too often.",
   },
@@ -249,3 +249,27 @@ type LabelsOf<Labels> = {
 export type MetricLabelsOf<Name extends MetricName> = LabelsOf<
   Extract<(typeof metricList)[number], { name: Name }>["labels"]
 >;
+
+const unitEnds = new Map([
+  ["s", "_seconds"],
+  ["ms", "_milliseconds"],
+  ["By", "_bytes"],
+  ["%", "_percent"],
+]);
+
+/** Returns a name by OpenTelemetry's compatibility rules, without repeating a suffix. */
+export function prometheusName({
+  name,
+  kind,
+  unit,
+}: Pick<MetricDeclaration, "name" | "kind" | "unit">): string {
+  const isCounter = kind === "counter";
+  const label = prometheusLabel(name);
+  const base = isCounter ? label.replace(/_total$/, "") : label;
+  const end = unitEnds.get(unit) ?? "";
+  return `${base}${base.endsWith(end) ? "" : end}${isCounter ? "_total" : ""}`;
+}
+
+export function prometheusLabel(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
+}

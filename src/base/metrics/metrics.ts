@@ -1,3 +1,6 @@
+import { kind } from "../errors/option-table.ts";
+import { type AccessRule, isAccessRule } from "../identity/access.ts";
+import type { Logger } from "../log/logger.ts";
 import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
 
 /** Values by label; `undefined` omits a label. */
@@ -28,4 +31,47 @@ export interface Metrics {
 export interface MetricsPage {
   readonly text: string;
   readonly contentType: string;
+}
+
+export interface MetricsOptions {
+  /** Access to `GET /metrics`, which containers serve with `prom-client`. Default: none, a 404. */
+  readonly access?: AccessRule;
+  /** `service` dimension in CloudWatch. Default: `dynamodb.prefix`. */
+  readonly service?: string;
+}
+
+export const metricsChecks = {
+  access: kind(isAccessRule, "a rule of `access`"),
+  service: kind(
+    (value) => /^[\w./-]{1,100}$/.test(String(value)),
+    "letters, digits, `.`, `_`, `/` and `-`",
+  ),
+};
+
+/** Metrics of the application. */
+export interface MetricsAccessor {
+  /**
+   * Adds to a counter declared with `r.metric`, or samples a histogram. The metric is exported with
+   * keelson's metrics. Never throws: a wrong call logs `metrics.ignored`, once per name.
+   *
+   * @param name - the full name, `<feature>.<entity>.<name>`.
+   * @param value - from 0 to 2^360.
+   * @param labels - an undeclared value becomes `other`; an undeclared label is dropped.
+   */
+  readonly add: (
+    name: string,
+    value: number,
+    labels?: Readonly<Record<string, string | undefined>>,
+  ) => void;
+}
+
+export function ownMetrics(metrics: Metrics | undefined, log: Logger): MetricsAccessor {
+  return {
+    add: (name, value, labels) => {
+      const problem = metrics?.add(name, value, labels);
+      if (problem === undefined) return;
+      const metric = typeof name === "string" ? name.slice(0, 200) : `(${typeof name})`; // plain JavaScript may pass any value
+      log.warn("metrics.ignored", { metric, reason: problem });
+    },
+  };
 }

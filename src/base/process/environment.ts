@@ -12,12 +12,7 @@ export function environmentOf(variables: Variables): Environment {
   return name === "development" || name === "test" ? name : "production";
 }
 
-/**
- * Returns the data directory of the embedded stack, which replaces AWS locally. Returns `undefined`
- * in production and in Lambda.
- *
- * @param environment The server's environment if it differs from the variables.
- */
+/** Returns the data directory of the embedded stack; `undefined` in production and in Lambda. */
 export function embeddedDirectory(
   variables: Variables,
   environment: Environment = environmentOf(variables),
@@ -27,23 +22,18 @@ export function embeddedDirectory(
   return isLocal ? variables["KEELSON_DIRECTORY"] || ".keelson" : undefined;
 }
 
-/**
- * Whether a tool restarts the process after each source change. `node --watch` sets a variable for
- * this; for other tools, set `KEELSON_WATCH=1`.
- */
+/** Whether a tool restarts the process after each change: `node --watch`, or `KEELSON_WATCH=1`. */
 export function isWatched(variables: Variables): boolean {
   return variables["WATCH_REPORT_DEPENDENCIES"] !== undefined || variables["KEELSON_WATCH"] === "1";
 }
 
-/**
- * Whether a tool starts the next process as soon as this process ends. `false` in production, so
- * that no shutdown is shortened there.
- */
-export function isReloaded({ environment, variables }: ReloadedProcess): boolean {
-  return environment !== "production" && isWatched(variables);
-}
-
-interface ReloadedProcess {
+/** Whether a tool starts the next process at once. Never shortens a shutdown in production. */
+export function isReloaded({
+  environment,
+  variables,
+}: {
   readonly environment: Environment;
   readonly variables: Variables;
+}): boolean {
+  return environment !== "production" && isWatched(variables);
 }

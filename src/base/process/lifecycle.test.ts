@@ -2,15 +2,17 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   createProcessState,
+  deadlinesFrom,
+  defaultTimes,
   type Lifecycle,
   type LifecycleAction,
   type LifecycleEvent,
   nextDue,
   type ShutdownPhase,
+  type ShutdownTimes,
   startingLifecycle,
   step,
 } from "./lifecycle.ts";
-import { deadlinesFrom, defaultTimes, type ShutdownTimes } from "./times.ts";
 
 /** Plays events at their times, and gives what was done when. */
 function played(

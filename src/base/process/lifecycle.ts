@@ -1,9 +1,6 @@
-import { type Deadlines, deadlinesFrom, type ShutdownTimes } from "./times.ts";
-
 /** State of a process (specification 3.1). */
 export type LifecycleState = "starting" | "running" | ShutdownPhase;
 
-/** Phases of a shutdown, in order. */
 export type ShutdownPhase =
   /** Readiness fails. Requests are still served until load balancers notice. */
   | "draining"
@@ -79,23 +76,24 @@ export interface Step {
   readonly actions: readonly LifecycleAction[];
 }
 
-const phases: readonly ShutdownPhase[] = [
-  "draining",
-  "in-flight-drain",
-  "workers-stopped",
-  "resources-closed",
-  "flushed",
-];
-
-const actionsOf: Readonly<
-  Record<ShutdownPhase, { readonly enter: LifecycleAction; readonly cut?: LifecycleAction }>
+/** Phases in order: what starts each, what cuts it off, and when it is due. */
+const phases: Readonly<
+  Record<
+    ShutdownPhase,
+    {
+      readonly enter: LifecycleAction;
+      readonly cut: readonly LifecycleAction[];
+      readonly due: keyof Deadlines;
+    }
+  >
 > = {
-  draining: { enter: "drain" },
-  "in-flight-drain": { enter: "close-listener", cut: "cut-requests" },
-  "workers-stopped": { enter: "finish-workers", cut: "cut-workers" },
-  "resources-closed": { enter: "close-resources", cut: "cut-resources" },
-  flushed: { enter: "flush" },
+  draining: { enter: "drain", cut: [], due: "lingerMs" },
+  "in-flight-drain": { enter: "close-listener", cut: ["cut-requests"], due: "drainMs" },
+  "workers-stopped": { enter: "finish-workers", cut: ["cut-workers"], due: "workersMs" },
+  "resources-closed": { enter: "close-resources", cut: ["cut-resources"], due: "resourcesMs" },
+  flushed: { enter: "flush", cut: [], due: "totalMs" },
 };
+const order = Object.keys(phases) as ShutdownPhase[]; // safe: the type of the table names its keys
 
 /**
  * Computes the effect of an event on a process, as a pure state machine.
@@ -115,15 +113,13 @@ export function step(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number)
   return settled(taken(lifecycle, event, nowMs), nowMs);
 }
 
-/** Applies the event, but not the deadlines that have passed. */
 function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   const { state, signals } = lifecycle;
   const unchanged: Step = { lifecycle, actions: [] };
   switch (event.type) {
     case "started":
-      return state === "starting"
-        ? { lifecycle: entering(lifecycle, "running", nowMs), actions: [] }
-        : unchanged;
+      if (state !== "starting") return unchanged;
+      return { lifecycle: entering(lifecycle, "running", nowMs), actions: [] };
     case "fault":
       return begin({ ...lifecycle, exitCode: 1 }, false, nowMs);
     case "terminate": {
@@ -145,9 +141,8 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
 /** Time of the next `time` event in epoch milliseconds; `undefined` before and after a shutdown. */
 export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): number | undefined {
   if (deadlines === undefined || hasEnded) return undefined;
-  return state === "in-flight-drain" && !hasAborted
-    ? deadlines.abortMs
-    : deadlineOf(state as ShutdownPhase, deadlines);
+  if (state === "in-flight-drain" && !hasAborted) return deadlines.abortMs;
+  return deadlines[phases[state as ShutdownPhase].due]; // safe: deadlines exist only in these phases
 }
 
 function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step {
@@ -156,59 +151,101 @@ function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step 
   // Clients do not send requests to a process that is still starting.
   const lingerMs = skipsLinger || state === "starting" ? 0 : times.lingerMs;
   const draining = { ...lifecycle, deadlines: deadlinesFrom(nowMs, { ...times, lingerMs }) };
-  return { lifecycle: entering(draining, "draining", nowMs), actions: [actionsOf.draining.enter] };
+  return { lifecycle: entering(draining, "draining", nowMs), actions: [phases.draining.enter] };
 }
 
+/** Applies the deadlines that have passed. */
 function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   const due = nextDue(lifecycle);
   if (due === undefined || due > nowMs) return { lifecycle, actions };
-  const { state } = lifecycle;
-  if (state === "in-flight-drain" && !lifecycle.hasAborted) {
+  const phase = lifecycle.state as ShutdownPhase; // safe: deadlines exist only in these phases
+  if (phase === "in-flight-drain" && !lifecycle.hasAborted) {
     return settled(
       { lifecycle: { ...lifecycle, hasAborted: true }, actions: [...actions, "abort-requests"] },
       nowMs,
     );
   }
-  const phase = state as ShutdownPhase; // safe: deadlines exist only in shutdown phases
-  const { cut } = actionsOf[phase];
-  const isCut = phase !== "draining";
-  const late = isCut
-    ? { ...lifecycle, exitCode: 1 as const, cutOff: [...lifecycle.cutOff, phase] }
-    : lifecycle;
+  const late: Lifecycle =
+    phase === "draining"
+      ? lifecycle
+      : { ...lifecycle, exitCode: 1, cutOff: [...lifecycle.cutOff, phase] };
   const gone = next(late, nowMs);
   return settled(
-    {
-      lifecycle: gone.lifecycle,
-      actions: [...actions, ...(cut === undefined ? [] : [cut]), ...gone.actions],
-    },
+    { lifecycle: gone.lifecycle, actions: [...actions, ...phases[phase].cut, ...gone.actions] },
     nowMs,
   );
 }
 
 function next(lifecycle: Lifecycle, nowMs: number): Step {
-  const phase = phases[phases.indexOf(lifecycle.state as ShutdownPhase) + 1];
+  const phase = order[order.indexOf(lifecycle.state as ShutdownPhase) + 1];
   if (phase === undefined)
     return { lifecycle: { ...lifecycle, hasEnded: true }, actions: ["exit"] };
-  return { lifecycle: entering(lifecycle, phase, nowMs), actions: [actionsOf[phase].enter] };
+  return { lifecycle: entering(lifecycle, phase, nowMs), actions: [phases[phase].enter] };
 }
 
 function entering(lifecycle: Lifecycle, state: LifecycleState, nowMs: number): Lifecycle {
   return { ...lifecycle, state, entered: { ...lifecycle.entered, [state]: nowMs } };
 }
 
-function deadlineOf(phase: ShutdownPhase, deadlines: Deadlines): number {
-  switch (phase) {
-    case "draining":
-      return deadlines.lingerMs;
-    case "in-flight-drain":
-      return deadlines.drainMs;
-    case "workers-stopped":
-      return deadlines.workersMs;
-    case "resources-closed":
-      return deadlines.resourcesMs;
-    case "flushed":
-      return deadlines.totalMs;
-  }
+export interface ShutdownTimes {
+  /** Time during which requests are still accepted, so that load balancers notice. */
+  readonly lingerMs: number;
+  /** Time for requests in flight to finish after the server stops accepting new ones. */
+  readonly drainMs: number;
+  /** Time for the whole shutdown, from the signal to the end of the process. */
+  readonly totalMs: number;
+}
+
+/** Default time limits (specification 8). */
+export const defaultTimes: ShutdownTimes = Object.freeze({
+  lingerMs: 3_000,
+  drainMs: 30_000,
+  totalMs: 40_000,
+});
+
+/** Minimum time reserved for workers and resources, in milliseconds. */
+export const leastRestMs = 1_000;
+
+/** Time after which most platforms kill a process that they have told to stop, in milliseconds. */
+export const platformMs = 30_000;
+
+/** Times of the steps of a shutdown, in milliseconds since the epoch. */
+interface Deadlines {
+  /** When the listener closes. */
+  readonly lingerMs: number;
+  /** When the signals of requests in flight abort. */
+  readonly abortMs: number;
+  /** When requests in flight are cut off. */
+  readonly drainMs: number;
+  /** When workers are abandoned. Another process receives their unfinished work. */
+  readonly workersMs: number;
+  /** When the shutdown stops waiting for resources to close. */
+  readonly resourcesMs: number;
+  readonly totalMs: number;
+}
+
+/** Maximum time between the abort of requests in flight and their cutoff, in milliseconds. */
+const abortLeadMs = 1_000;
+
+/**
+ * Computes the deadlines of a shutdown. The phases after the drain share the rest of the total time.
+ */
+export function deadlinesFrom(
+  startMs: number,
+  { lingerMs, drainMs, totalMs }: ShutdownTimes,
+): Deadlines {
+  const linger = startMs + lingerMs;
+  const total = startMs + totalMs;
+  const drain = Math.min(linger + drainMs, total);
+  const restMs = total - drain;
+  return {
+    lingerMs: linger,
+    abortMs: Math.max(linger, drain - Math.min(abortLeadMs, drainMs / 10)),
+    drainMs: drain,
+    workersMs: drain + restMs * 0.4,
+    resourcesMs: drain + restMs * 0.9,
+    totalMs: total,
+  };
 }
 
 /** Total time after the second signal, in milliseconds. Closing resources may take 90%. */
@@ -217,15 +254,14 @@ const hurriedMs = 1_000;
 /** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   const known = deadlines as Deadlines; // safe: the first signal sets the deadlines
-  const soon = (atMs: number) => Math.min(atMs, nowMs);
-  const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
+  const within = (atMs: number, ms = 0) => Math.min(atMs, nowMs + ms);
   return {
-    lingerMs: soon(known.lingerMs),
-    abortMs: soon(known.abortMs),
-    drainMs: soon(known.drainMs),
-    workersMs: soon(known.workersMs),
-    resourcesMs: later(known.resourcesMs, hurriedMs * 0.9),
-    totalMs: later(known.totalMs, hurriedMs),
+    lingerMs: within(known.lingerMs),
+    abortMs: within(known.abortMs),
+    drainMs: within(known.drainMs),
+    workersMs: within(known.workersMs),
+    resourcesMs: within(known.resourcesMs, hurriedMs * 0.9),
+    totalMs: within(known.totalMs, hurriedMs),
   };
 }
 

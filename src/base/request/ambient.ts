@@ -20,7 +20,7 @@ export interface AmbientContext {
   readonly trace: Trace;
 }
 
-/** Framework data of one request, of which applications see only `context`. */
+/** Data of one request, of which applications see only `context`. */
 export interface AmbientStore {
   /** Frozen object, replaced when the caller is identified. */
   readonly context: AmbientContext;
@@ -49,12 +49,7 @@ export function runWithStore<Store extends AmbientStore, Result>(
   work: (store: Store) => Result,
 ): Result {
   const resource = new AsyncResource("keelson", executionAsyncId());
-  return resource.runInAsyncScope<undefined, Result>(
-    entered<Store, Result>,
-    undefined,
-    store,
-    work,
-  );
+  return resource.runInAsyncScope(entered<Store, Result>, undefined, store, work);
 }
 
 function entered<Store extends AmbientStore, Result>(

@@ -39,7 +39,7 @@ export interface SpanContext {
   readonly state: string | undefined;
 }
 
-/** Trace of one run: the parent's trace, or a new one. */
+/** The parent's trace, or a new one. */
 export class RunTrace implements Trace {
   readonly traceId: string;
   readonly sampled: boolean;
@@ -55,7 +55,7 @@ export class RunTrace implements Trace {
     this.#parent = parent;
   }
 
-  /** Returns the same headers for all calls of a run, which share one parent. */
+  /** Returns the same headers for all calls of a run, which have one parent. */
   readonly headers = (): TraceHeaders => {
     this.#headers ??= this.#makeHeaders();
     return this.#headers;
@@ -71,14 +71,12 @@ export class RunTrace implements Trace {
 /** Returns the given number of random bytes as hexadecimal digits. */
 export type RandomDigits = (bytes: 8 | 16) => string;
 
-const poolBytes = 4096;
-
 /** Draws 4 KiB at a time, because one draw per ID would cost more than everything else. */
 export function createRandomDigits(): RandomDigits {
-  const pool = Buffer.alloc(poolBytes);
-  let offset = poolBytes;
+  const pool = Buffer.alloc(4096);
+  let offset = pool.length;
   return (bytes) => {
-    if (offset + bytes > poolBytes) {
+    if (offset + bytes > pool.length) {
       crypto.getRandomValues(pool);
       offset = 0;
     }
@@ -89,7 +87,6 @@ export function createRandomDigits(): RandomDigits {
 
 type Lookup = Readonly<Record<string, unknown>>;
 
-/** Maximum length of a header or member. */
 const maxLength = 512;
 
 /**
@@ -109,10 +106,9 @@ export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | u
  * the trace of each; the variable does not.
  */
 function invocationTrace(env: Lookup): unknown {
-  // Safe: any member of `globalThis` may be read.
   const { awslambda } = globalThis as {
     readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } };
-  };
+  }; // safe: any member may be read
   const own = awslambda?.InvokeStore?.getXRayTraceId?.();
   return (
     own ?? (env["AWS_LAMBDA_MAX_CONCURRENCY"] === undefined ? env["_X_AMZN_TRACE_ID"] : undefined)
@@ -144,10 +140,7 @@ function stateOf(given: unknown): string | undefined {
   return members.join(",") || undefined;
 }
 
-/**
- * Reads `Root=1-<8 digits>-<24 digits>;Parent=<16 digits>;Sampled=1`. The order is free, and other
- * fields may appear.
- */
+/** Reads `Root=1-<8 digits>-<24 digits>;Parent=<16 digits>;Sampled=1` and more, in any order. */
 function xRaySpan(header: unknown): SpanContext | undefined {
   const [, time, rest] = match(header, xRayRoot);
   const traceId = `${time}${rest}`.toLowerCase();

@@ -24,7 +24,6 @@ interface RetiredKeyText {
 const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;
-const keyName = /^[A-Za-z0-9._-]{1,64}$/;
 const shape = '{ "active": "<name>", "keys": { "<name>": "<32 bytes in Base64>" } }';
 
 /**
@@ -51,7 +50,7 @@ export function parseKeyRingText(text: string): KeyRingText {
   try {
     ring = JSON.parse(text);
   } catch {
-    // The original error would quote the secret text.
+    // The original error would quote the secret.
     throw new TypeError(`the key ring is not JSON; it has to be ${shape}`);
   }
   if (!isRecord(ring) || !isRecord(ring["keys"]) || typeof ring["active"] !== "string") {
@@ -59,11 +58,9 @@ export function parseKeyRingText(text: string): KeyRingText {
   }
   const { active, keys, retired = {} } = ring;
   if (!isRecord(retired)) throw new TypeError("`retired` of the key ring is not an object");
-  for (const name of [...Object.keys(keys), ...Object.keys(retired)]) {
-    // The message omits the name, which may be a misplaced secret.
-    if (!isKeyName(name))
-      throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
-  }
+  // The message omits the name, which may be a misplaced secret.
+  if (![...Object.keys(keys), ...Object.keys(retired)].every(isKeyName))
+    throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
   for (const [name, secret] of Object.entries(keys)) {
     if (!isKey(secret))
       throw new TypeError(`the key ${name} of the key ring is not ${keyBytes} bytes in Base64`);
@@ -88,14 +85,9 @@ export function newRingKey(): string {
   return randomBytes(keyBytes).toString("base64");
 }
 
-/**
- * Derives the key that signs messages and decrypts no values. Its derivation must never change,
- * because rings store it for retired keys.
- */
+/** Derives the key that signs messages. Must never change, because rings store retired ones. */
 export function proofKey(ringKey: KeyObject): KeyObject {
-  return createSecretKey(
-    Buffer.from(hkdfSync("sha256", ringKey, "", "keelson message proof 1", keyBytes)),
-  );
+  return derived(ringKey, "keelson message proof 1");
 }
 
 export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
@@ -114,13 +106,17 @@ function secretKey(base64: string): KeyObject {
 }
 
 export function isKeyName(name: string): boolean {
-  return keyName.test(name);
+  return /^[A-Za-z0-9._-]{1,64}$/.test(name);
 }
 
 /** Derives a key ring from a secret, so that processes with the same secret share the ring. */
 export function developmentKeyRing(secret: string): KeyRing {
-  const key = Buffer.from(hkdfSync("sha256", secret, "", "keelson development key ring", keyBytes));
-  return { active: "development", keys: new Map([["development", createSecretKey(key)]]) };
+  const key = derived(secret, "keelson development key ring");
+  return { active: "development", keys: new Map([["development", key]]) };
+}
+
+function derived(from: KeyObject | string, purpose: string): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync("sha256", from, "", purpose, keyBytes)));
 }
 
 function isKey(value: unknown): boolean {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 
-/** Encrypted value, which a key of the key ring decrypts. */
+/** Encrypted value. */
 export interface Sealed {
   /** Version of the format: 1. Other versions are recognized, but cannot be decrypted. */
   readonly sealed: number;
@@ -12,7 +12,7 @@ export interface Sealed {
   readonly bound?: unknown;
 }
 
-/** Location of a value, such as table and keys. The value can be decrypted only there. */
+/** Location of a value, such as table and keys, the only place where it can be decrypted. */
 export type Place = readonly string[];
 
 /** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */
@@ -53,7 +53,7 @@ export function isSealed(value: unknown): value is Sealed {
   return typeof sealed === "number" && typeof key === "string" && data instanceof Uint8Array;
 }
 
-/** Puts each part after its length in bytes, so that two places never produce the same bytes. */
+/** Writes lengths as well, so that two places never give the same bytes. */
 function additionalData(place: Place): Buffer {
   return Buffer.concat(
     place.flatMap((part) => {

@@ -4,7 +4,7 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-/** Encrypts and decrypts values with a key ring that may change while the process runs. */
+/** Encrypts and decrypts with a key ring that may change while the process runs. */
 export interface Secrets {
   /** Sets the first ring, or none. `askedMs` is when the read of the ring started. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
@@ -40,13 +40,6 @@ export interface RecentRing {
   readonly isStale: boolean;
 }
 
-interface SecretsOptions {
-  /** Reads the ring; absent if the ring cannot change. */
-  readonly load?: (() => Promise<KeyRing>) | undefined;
-  readonly clock: Clock;
-  readonly onFailure?: (error: unknown) => void;
-}
-
 /** Maximum age of a ring that encrypts, and minimum time between reads for an unknown key. */
 const reloadMs = 10_000;
 /** Minimum time before a write repeats a failed read. */
@@ -58,7 +51,16 @@ const retryMs = 1_000;
 const recentMs = 300_000;
 const patienceMs = 2_000;
 
-export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
+export function createSecrets({
+  load,
+  clock,
+  onFailure,
+}: {
+  /** Reads the ring; absent if the ring cannot change. */
+  readonly load?: (() => Promise<KeyRing>) | undefined;
+  readonly clock: Clock;
+  readonly onFailure?: (error: unknown) => void;
+}): Secrets {
   let ring: KeyRing | undefined;
   /** All keys ever seen, because cached values may need a removed key. */
   const known = new Map<string, KeyObject>();
@@ -123,10 +125,11 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
-      if (secret === undefined)
-        return {
-          locked: ring === undefined ? "there is no key ring" : missing(sealed.key, failure),
-        };
+      if (secret === undefined) {
+        if (ring === undefined) return { locked: "there is no key ring" };
+        const again = failure === undefined ? "" : ", and could not be read again";
+        return { locked: `the key ring has no key ${shown(sealed.key)}${again}` };
+      }
       try {
         return { text: openText(sealed, place, secret) };
       } catch {
@@ -165,17 +168,10 @@ function unreadable(cause: unknown): FrameworkError {
 }
 
 async function withPatience(work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, patienceMs);
-  });
-  await Promise.race([work, patience]);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, patienceMs);
+  await Promise.race([work, promise]);
   clearTimeout(timer);
-}
-
-function missing(key: string, failure: object | undefined): string {
-  const again = failure === undefined ? "" : ", and could not be read again";
-  return `the key ring has no key ${shown(key)}${again}`;
 }
 
 /** Shortens and quotes a key's name, which an untrusted writer may have stored. */

@@ -1,2 +1,6 @@
-export { FetchFailedError } from "./fetch-failed-error.ts";
-export { type Retry, type RetryingFetchOptions, retryingFetch } from "./retrying-fetch.ts";
+export {
+  FetchFailedError,
+  type Retry,
+  type RetryingFetchOptions,
+  retryingFetch,
+} from "./retrying-fetch.ts";

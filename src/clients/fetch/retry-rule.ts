@@ -1,4 +1,4 @@
-import type { errorCodes } from "../../base/errors/codes.ts";
+import type { errorCodes } from "../../base/errors/errors.ts";
 
 /** Codes of temporary failures, without `unknown_outcome`, which may hide completed work. */
 const passing: ReadonlyMap<string, number> = new Map(
@@ -15,7 +15,7 @@ const passing: ReadonlyMap<string, number> = new Map(
 /** Statuses of a gateway or load balancer whose server is unreachable or too slow. */
 const ofGateways: readonly number[] = [429, 502, 503, 504];
 
-/** Whether a response may be retried, depending on the code in its body. */
+/** Whether the code in a response's body decides if it is retried. */
 export function mayBeRetried(status: number): boolean {
   return status === 409 || ofGateways.includes(status);
 }
@@ -35,4 +35,45 @@ export function isRetried(
   if (code === undefined) return ofGateways.includes(status);
   if (passing.get(code) === status) return true;
   return retryAfter !== null && (status === 429 || status === 503);
+}
+
+/** Maximum jitter of the first pause. The maximum doubles with each attempt. */
+const firstMs = 250;
+const longestMs = 10_000;
+
+/** Returns `Retry-After` plus exponential backoff with full jitter, in milliseconds. */
+export function pauseAfter(attempt: number, retryAfterMs: number, random: () => number): number {
+  return Math.round(retryAfterMs + random() * Math.min(longestMs, firstMs * 2 ** (attempt - 1)));
+}
+
+/**
+ * Returns `Retry-After` in milliseconds, 0 if it is absent or invalid. A date is relative to the
+ * response's `Date`, or to `nowMs` on a cross-origin page, which cannot read `Date`.
+ */
+export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): number {
+  const value = headers.get("retry-after")?.trim() ?? "";
+  if (/^\d+$/.test(value)) return Number(value) * 1_000;
+  const until = httpDate(value);
+  if (until === undefined) return 0;
+  return Math.max(0, until - (httpDate(headers.get("date") ?? "") ?? nowMs));
+}
+
+/** Waits. Rejects with the signal's reason as soon as the signal aborts. */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function httpDate(value: string): number | undefined {
+  const ms = value.endsWith(" GMT") ? Date.parse(value) : Number.NaN; // `Date.parse` accepts almost anything
+  return Number.isNaN(ms) ? undefined : ms;
 }

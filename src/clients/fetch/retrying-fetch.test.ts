@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { FetchFailedError, type Retry, type RetryingFetchOptions, retryingFetch } from "./index.ts";
-import { wait } from "./pause.ts";
+import { wait } from "./retry-rule.ts";
 import { createRetryingFetch } from "./retrying-fetch.ts";
 
 type Step = (response: ServerResponse, request: IncomingMessage) => void;

@@ -1,7 +1,5 @@
-import { FetchFailedError } from "./fetch-failed-error.ts";
 import { identifiedRequest } from "./identified-request.ts";
-import { pauseAfter, retryAfterMs, wait } from "./pause.ts";
-import { isRetried, mayBeRetried } from "./retry-rule.ts";
+import { isRetried, mayBeRetried, pauseAfter, retryAfterMs, wait } from "./retry-rule.ts";
 
 /** Options of {@link retryingFetch}. */
 export interface RetryingFetchOptions {
@@ -42,12 +40,6 @@ type Outcome =
   | { readonly response: Response; readonly code?: string | undefined; readonly retried: boolean }
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
-interface Machine {
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly wait: typeof wait;
-}
-
 /**
  * Creates a `fetch` that retries calls where it is safe, for `openapi-fetch` or any client that
  * takes a `fetch`. All attempts of a call have the same `X-Request-ID`, and of a write also the same
@@ -67,7 +59,11 @@ export function retryingFetch(options: RetryingFetchOptions = {}): typeof global
 
 export function createRetryingFetch(
   options: RetryingFetchOptions,
-  machine: Machine,
+  machine: {
+    readonly now: () => number;
+    readonly random: () => number;
+    readonly wait: typeof wait;
+  },
 ): typeof globalThis.fetch {
   const { attempts = 5, attemptMs = 30_000, totalMs = 60_000, onRetry } = options;
   return async function retryingFetch(input, init) {
@@ -80,7 +76,7 @@ export function createRetryingFetch(
       const limitMs = Math.min(attemptMs, untilMs - machine.now());
       const send = options.fetch ?? globalThis.fetch;
       const sent = isLast ? request : request.clone();
-      const outcome = await sendOnce(send, sent, { more, limitMs, isLast });
+      const outcome = await sendOnce(send, sent, more, limitMs, isLast);
       const { response, retried } = outcome;
       request.signal.throwIfAborted();
       if (response !== undefined && !retried) return response;
@@ -99,15 +95,44 @@ export function createRetryingFetch(
   };
 }
 
+/**
+ * Thrown if no attempt of a call gets a response. It is a `TypeError`, like network errors of
+ * `fetch`. Its `cause` is the last attempt's error, or a `TimeoutError`.
+ *
+ * @example
+ * if (error instanceof FetchFailedError) show(`The server cannot be reached (${error.requestId})`);
+ */
+export class FetchFailedError extends TypeError {
+  static override readonly name: string = "FetchFailedError";
+  /** `X-Request-ID` of all attempts, which the server's log lines contain. */
+  readonly requestId: string;
+  readonly attempts: number;
+
+  constructor(
+    request: Pick<Request, "method" | "url" | "headers">,
+    attempts: number,
+    cause: unknown,
+  ) {
+    const requestId = String(request.headers.get("x-request-id"));
+    const { origin, pathname } = new URL(request.url); // the query may contain secrets
+    const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+    super(
+      `${request.method} ${origin}${pathname} got no answer in ${times} (X-Request-ID ${requestId})`,
+      { cause },
+    );
+    this.name = "FetchFailedError";
+    this.requestId = requestId;
+    this.attempts = attempts;
+  }
+}
+
 /** Waits for the response to start, or for its whole body if its code decides about a retry. */
 async function sendOnce(
   send: typeof globalThis.fetch,
   request: Request,
-  {
-    more,
-    limitMs,
-    isLast,
-  }: { readonly more: RequestInit; readonly limitMs: number; readonly isLast: boolean },
+  more: RequestInit,
+  limitMs: number,
+  isLast: boolean,
 ): Promise<Outcome> {
   const late = new AbortController();
   const timer = setTimeout(

@@ -1,3 +1,4 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
 import { detected, validationError } from "../service/operation.ts";
 import {
@@ -10,38 +11,41 @@ import {
 import {
   busIn,
   type EventBridgeScope,
+  type EventBus,
   eventsError,
   nameOf,
+  openEventBusStore,
   optionalText,
+  type Rule,
+  type RuleName,
+  type RuleTarget,
   ruleIn,
   text,
   withPrefix,
-} from "./event-bridge-scope.ts";
-import { type EventBus, openEventBusStore, type Rule, type RuleTarget } from "./event-bus-store.ts";
+} from "./event-bus-store.ts";
 import { fieldOf } from "./event-pattern.ts";
-import { type BusEvent, type RefusedEntry, readEntries, refused } from "./put-events.ts";
-import { targetOperations } from "./rule-targets.ts";
+import { type BusEvent, readEntries, refused } from "./put-events.ts";
 
 const busName = /^[\w.-]{1,256}$/;
 const ruleName = /^[\w.-]{1,64}$/;
+const queueArn = /^arn:aws:sqs:[^:]+:[^:]+:[\w-]+(\.fifo)?$/;
+const inputPath = /^\$(\.[\w-]+)*$/;
 
 export type EventBridge = ReturnType<typeof openEventBridge>;
 
 /**
- * Opens an EventBridge service. PutEvents returns after the delivery to all targets and passes each
- * failed delivery to `reportFault`. @throws Error if the file is corrupt.
+ * PutEvents returns after the delivery to all targets and passes each failed delivery to
+ * `reportFault`. @throws Error if the file is corrupt.
  */
 export function openEventBridge({
   path,
   region = "us-east-1",
   reportFault = () => {},
-  ...given
-}: Pick<EventBridgeScope, "sqs"> &
-  Partial<Pick<EventBridgeScope, "region" | "reportFault">> & {
-    readonly path?: string | undefined;
-  }) {
+  sqs,
+}: Partial<EventBridgeScope> &
+  Pick<EventBridgeScope, "sqs"> & { readonly path?: string | undefined }) {
   const store = openEventBusStore(path);
-  const scope: EventBridgeScope = { ...given, store, region, reportFault };
+  const scope: EventBridgeScope = { sqs, store, region, reportFault };
   return {
     targetPrefix: "AWSEvents.",
     async call(name, input, context) {
@@ -61,7 +65,7 @@ const operations: Operations<EventBridgeScope> = {
     if (scope.store.bus(name) !== undefined)
       throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
     scope.store.putBus({ name, createdAt: nowMs, description });
-    return { EventBusArn: busArn(scope, name), Description: description };
+    return { EventBusArn: arnOf(scope, `event-bus/${name}`), Description: description };
   },
   DescribeEventBus: (scope, input) => shownBus(scope, busIn(scope, input, "Name")),
   DeleteEventBus({ store }, input) {
@@ -110,15 +114,34 @@ const operations: Operations<EventBridgeScope> = {
     scope.store.deleteRule(rule);
     return {};
   },
-  ...targetOperations,
+  ListTargetsByRule: (scope, input) => ({
+    Targets: ruleIn(scope, input, "Rule").targets.map(shownTarget),
+  }),
+  PutTargets(scope, input) {
+    const rule = ruleIn(scope, input, "Rule");
+    const targets = new Map(rule.targets.map((target) => [target.id, target]));
+    const FailedEntries: object[] = [];
+    for (const target of listIn(input, "Targets").map(readTarget)) {
+      const { id: TargetId } = target;
+      const problem = `Parameter(s) SqsParameters must be specified for target: ${TargetId}.`;
+      if (target.arn.endsWith(".fifo") && target.messageGroupId === undefined)
+        FailedEntries.push({ TargetId, ...refused("ValidationException", problem) });
+      else targets.set(TargetId, target);
+    }
+    scope.store.putRule({ ...rule, targets: [...targets.values()] });
+    return { FailedEntryCount: FailedEntries.length, FailedEntries };
+  },
+  RemoveTargets(scope, input) {
+    const rule = ruleIn(scope, input, "Rule");
+    const ids = listIn(input, "Ids");
+    scope.store.putRule({ ...rule, targets: rule.targets.filter(({ id }) => !ids.includes(id)) });
+    return { FailedEntryCount: 0, FailedEntries: [] };
+  },
   async PutEvents(scope, input, context) {
     const origin = { account: embeddedAccount, region: scope.region, nowMs: context.nowMs };
-    const Entries: (RefusedEntry | { readonly EventId: string })[] = [];
-    for (const entry of readEntries(input["Entries"], origin)) {
-      Entries.push(
-        "event" in entry ? await route(scope, nameOf(entry.bus), entry.event, context) : entry,
-      );
-    }
+    const Entries: object[] = [];
+    for (const one of readEntries(input["Entries"], origin))
+      Entries.push("event" in one ? await route(scope, nameOf(one.bus), one.event, context) : one);
     return { FailedEntryCount: Entries.filter((entry) => "ErrorCode" in entry).length, Entries };
   },
 };
@@ -128,19 +151,19 @@ async function route(
   bus: string,
   event: BusEvent,
   context: CallContext,
-): Promise<RefusedEntry | { readonly EventId: string }> {
+) {
   // AWS accepts and drops events for an unknown bus. A refusal shows the wrong name.
   if (store.bus(bus) === undefined)
     return refused("ResourceNotFoundException", `Event bus ${bus} does not exist.`);
   for (const { enabled, fits, targets } of store.rules(bus)) {
     if (!enabled || !fits(event)) continue;
     for (const target of targets) {
-      const sent = sqs.call("SendMessage", messageOf(target, event, context), context);
-      await sent.catch((cause: unknown) =>
-        reportFault(
-          new Error(`An event of the bus ${bus} did not get into ${target.arn}`, { cause }),
-        ),
-      );
+      try {
+        await sqs.call("SendMessage", messageOf(target, event, context), context);
+      } catch (cause) {
+        const problem = `An event of the bus ${bus} did not get into ${target.arn}`;
+        reportFault(new Error(problem, { cause }));
+      }
     }
   }
   return { EventId: event.id };
@@ -150,7 +173,7 @@ function messageOf(
   { arn, messageGroupId, inputPath: path = "$" }: RuleTarget,
   event: BusEvent,
   { endpoint }: CallContext,
-): Input {
+) {
   const part = path.split(".").slice(1).reduce<unknown>(fieldOf, event);
   return {
     QueueUrl: `${endpoint}/${embeddedAccount}/${arn.slice(arn.lastIndexOf(":") + 1)}`,
@@ -159,28 +182,24 @@ function messageOf(
   };
 }
 
-function busArn(scope: EventBridgeScope, name: string): string {
-  return arnOf(scope, `event-bus/${name}`);
-}
-
-function ruleArn(scope: EventBridgeScope, { bus, name }: Pick<Rule, "bus" | "name">): string {
+function ruleArn(scope: EventBridgeScope, { bus, name }: RuleName) {
   return arnOf(scope, `rule/${bus === "default" ? "" : `${bus}/`}${name}`);
 }
 
-function arnOf({ region }: EventBridgeScope, resource: string): string {
+function arnOf({ region }: EventBridgeScope, resource: string) {
   return `arn:aws:events:${region}:${embeddedAccount}:${resource}`;
 }
 
-function shownBus(scope: EventBridgeScope, { name, createdAt, description }: EventBus): object {
+function shownBus(scope: EventBridgeScope, { name, createdAt, description }: EventBus) {
   return {
     Name: name,
-    Arn: busArn(scope, name),
+    Arn: arnOf(scope, `event-bus/${name}`),
     CreationTime: createdAt / 1000,
     Description: description,
   };
 }
 
-function shownRule(scope: EventBridgeScope, rule: Rule): object {
+function shownRule(scope: EventBridgeScope, rule: Rule) {
   return {
     Name: rule.name,
     Arn: ruleArn(scope, rule),
@@ -188,5 +207,40 @@ function shownRule(scope: EventBridgeScope, rule: Rule): object {
     State: rule.enabled ? "ENABLED" : "DISABLED",
     EventBusName: rule.bus,
     Description: rule.description,
+  };
+}
+
+function listIn(input: Input, member: string): readonly unknown[] {
+  const list = input[member];
+  if (Array.isArray(list) && list.length > 0) return list;
+  throw detected(`'${member.toLowerCase()}' has to be a list`);
+}
+
+function readTarget(target: unknown): RuleTarget {
+  if (!isRecord(target)) throw detected("a target has to be a structure");
+  const id = text(target, "Id");
+  const arn = text(target, "Arn");
+  const path = optionalText(target, "InputPath");
+  const messageGroupId = fieldOf(target["SqsParameters"], "MessageGroupId");
+  if (!queueArn.test(arn))
+    throw validationError(
+      `The embedded stack delivers to the ARNs of queues only, not to ${arn.slice(0, 200)}`,
+    );
+  if (target["InputTransformer"] !== undefined || target["Input"] !== undefined)
+    throw validationError(
+      "The embedded stack has no Input and no InputTransformer, only InputPath",
+    );
+  if (path !== undefined && !inputPath.test(path))
+    throw validationError(`Invalid InputPath for target ${id.slice(0, 64)}.`);
+  const group = typeof messageGroupId === "string" ? messageGroupId : undefined;
+  return { id, arn, messageGroupId: group, inputPath: path };
+}
+
+function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget) {
+  return {
+    Id: id,
+    Arn: arn,
+    SqsParameters: messageGroupId && { MessageGroupId: messageGroupId },
+    InputPath: path,
   };
 }

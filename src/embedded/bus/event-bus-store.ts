@@ -1,5 +1,7 @@
+import type { Sqs } from "../queues/sqs.ts";
 import { openJournal } from "../service/journal.ts";
-import { byName } from "../service/service.ts";
+import { detected } from "../service/operation.ts";
+import { byName, type Input, ServiceError, textReader } from "../service/service.ts";
 import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
 export interface RuleTarget {
@@ -10,14 +12,14 @@ export interface RuleTarget {
   readonly inputPath?: string | undefined;
 }
 
-interface StoredRule {
-  readonly bus: string;
-  readonly name: string;
+interface StoredRule extends RuleName {
   readonly pattern: string;
   readonly enabled: boolean;
   readonly description?: string | undefined;
   readonly targets: readonly RuleTarget[];
 }
+
+export type RuleName = Readonly<Record<"bus" | "name", string>>;
 
 export interface Rule extends StoredRule {
   readonly fits: EventPattern;
@@ -34,7 +36,7 @@ export type EventBusStore = ReturnType<typeof openEventBusStore>;
 
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
-/** Opens a store in which the bus `default` always exists. @throws Error if the file is corrupt. */
+/** The bus `default` always exists. @throws Error if the file is corrupt. */
 export function openEventBusStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
@@ -52,11 +54,11 @@ export function openEventBusStore(path?: string) {
     buses: () => [...buses.values()].sort(byName),
     putBus(bus: EventBus) {
       buses.set(bus.name, bus);
-      journal.put(busKey(bus.name), { bus });
+      journal.put(`bus/${bus.name}`, { bus });
     },
     deleteBus(name: string) {
       buses.delete(name);
-      journal.delete(busKey(name));
+      journal.delete(`bus/${name}`);
     },
     rule: (bus: string, name: string) => rules.get(ruleKey({ bus, name })),
     rules: (bus: string) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
@@ -74,10 +76,57 @@ export function openEventBusStore(path?: string) {
   };
 }
 
-function busKey(name: string): string {
-  return `bus/${name}`;
+function ruleKey({ bus, name }: RuleName) {
+  return `rule/${bus}/${name}`;
 }
 
-function ruleKey({ bus, name }: Pick<StoredRule, "bus" | "name">): string {
-  return `rule/${bus}/${name}`;
+export interface EventBridgeScope {
+  readonly store: EventBusStore;
+  readonly sqs: Pick<Sqs, "call">;
+  readonly region: string;
+  readonly reportFault: (error: unknown) => void;
+}
+
+export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
+  const name = nameOf(optionalText(input, member) ?? "default");
+  const bus = store.bus(name);
+  if (bus === undefined) throw notFound(`Event bus ${name.slice(0, 256)} does not exist.`);
+  return bus;
+}
+
+export function ruleIn(scope: EventBridgeScope, input: Input, member: string): Rule {
+  const bus = busIn(scope, input, "EventBusName").name;
+  const name = text(input, member);
+  const rule = scope.store.rule(bus, name);
+  if (rule === undefined)
+    throw notFound(`Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`);
+  return rule;
+}
+
+function notFound(message: string) {
+  return eventsError("ResourceNotFoundException", message);
+}
+
+export function nameOf(nameOrArn: string) {
+  return nameOrArn.slice(nameOrArn.lastIndexOf("/") + 1);
+}
+
+export function eventsError(type: string, message: string) {
+  return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
+}
+
+export const { optionalText, text } = textReader((member, wrong) =>
+  detected(
+    wrong === undefined
+      ? `Value at '${member}' failed to satisfy constraint: Member must not be null`
+      : `'${member}' has to be a text`,
+  ),
+);
+
+export function withPrefix<Named extends { readonly name: string }>(
+  all: readonly Named[],
+  input: Input,
+): readonly Named[] {
+  const prefix = optionalText(input, "NamePrefix") ?? "";
+  return all.filter(({ name }) => name.startsWith(prefix));
 }

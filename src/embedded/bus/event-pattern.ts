@@ -75,11 +75,11 @@ function beginsWith(prefix: string): Condition {
   return (values) => values.some((value) => typeof value === "string" && value.startsWith(prefix));
 }
 
-function isLeaf(value: unknown): boolean {
+function isLeaf(value: unknown) {
   return value === null || ["string", "number", "boolean"].includes(typeof value);
 }
 
-function invalidPattern(reason: string): ServiceError {
+function invalidPattern(reason: string) {
   return new ServiceError(
     "com.amazonaws.eventbridge#InvalidEventPatternException",
     `Event pattern is not valid. Reason: ${reason.slice(0, 500)}`,

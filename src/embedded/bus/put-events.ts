@@ -19,43 +19,25 @@ export interface BusEvent {
   readonly detail: Input;
 }
 
-interface TakenEntry {
-  readonly bus: string;
-  readonly event: BusEvent;
-}
-
-export type RefusedEntry = ReturnType<typeof refused>;
-
 interface EventOrigin extends Pick<BusEvent, "account" | "region"> {
   readonly nowMs: number;
 }
 
 /**
- * Reads the entries of PutEvents; an invalid entry does not affect the others.
+ * An invalid entry does not affect the others.
  * @throws ServiceError for more than 10 entries or 256 KiB.
  */
-export function readEntries(
-  entries: unknown,
-  origin: EventOrigin,
-): readonly (TakenEntry | RefusedEntry)[] {
-  if (
-    !Array.isArray(entries) ||
-    entries.length === 0 ||
-    entries.length > most ||
-    !entries.every(isRecord)
-  ) {
+export function readEntries(entries: unknown, origin: EventOrigin) {
+  const isList = Array.isArray(entries) && entries.length >= 1 && entries.length <= most;
+  if (!isList || !entries.every(isRecord))
     throw detected(`'entries' has to be a list of 1 to ${most} entries`);
-  }
   const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
   if (bytes > longestBytes)
     throw validationError("Total size of the entries in the request is over the limit.");
   return entries.map((entry) => readEntry(entry, origin));
 }
 
-function readEntry(
-  entry: Input,
-  { account, region, nowMs }: EventOrigin,
-): TakenEntry | RefusedEntry {
+function readEntry(entry: Input, { account, region, nowMs }: EventOrigin) {
   for (const member of ["Source", "DetailType", "Detail"]) {
     const reason = `Parameter ${member} is not valid. Reason: ${member} is a required argument.`;
     if (typeof entry[member] !== "string" || entry[member] === "")
@@ -67,24 +49,22 @@ function readEntry(
   const time = new Date(typeof Time === "number" ? Time * 1000 : nowMs);
   if (Number.isNaN(time.getTime()))
     return refused("InvalidArgument", "Parameter Time is not valid.");
-  return {
-    bus: String(EventBusName),
-    event: {
-      version: "0",
-      id: randomUUID(),
-      "detail-type": String(entry["DetailType"]),
-      source: String(entry["Source"]),
-      account,
-      time: time.toISOString().replace(/\.\d+Z$/, "Z"),
-      region,
-      resources: Array.isArray(Resources) ? Resources.map(String) : [],
-      detail,
-    },
+  const event: BusEvent = {
+    version: "0",
+    id: randomUUID(),
+    "detail-type": String(entry["DetailType"]),
+    source: String(entry["Source"]),
+    account,
+    time: time.toISOString().replace(/\.\d+Z$/, "Z"),
+    region,
+    resources: Array.isArray(Resources) ? Resources.map(String) : [],
+    detail,
   };
+  return { bus: String(EventBusName), event };
 }
 
-/** Size of an entry by EventBridge's rule: the bytes of its strings, plus 14 for a time. */
-function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input): number {
+/** By EventBridge's rule: the bytes of its strings, plus 14 for a time. */
+function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input) {
   const texts = [Source, DetailType, Detail, ...(Array.isArray(Resources) ? Resources : [])];
   return Buffer.byteLength(texts.join("")) + (Time === undefined ? 0 : 14);
 }

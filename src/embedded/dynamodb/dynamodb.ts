@@ -11,9 +11,8 @@ import {
   tablesWithTimeToLive,
   updateTimeToLive,
 } from "./time-to-live.ts";
-import { transactGet } from "./transact-get.ts";
-import { transactWrite } from "./transact-write.ts";
 import { dropOldTokens } from "./transaction-token.ts";
+import { transactGet, transactWrite } from "./transactions.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const pauseMs = 10_000;
@@ -21,7 +20,7 @@ const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/** Opens dynalite with atomic writes, transactions, time to live and the item on a failed condition. */
+/** Adds to dynalite atomic writes, transactions, time to live and the item on a failed condition. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
@@ -68,7 +67,7 @@ async function writeItem(
   lock: ReadWriteLock,
   name: "PutItem" | "UpdateItem" | "DeleteItem",
   input: Input,
-): Promise<object> {
+) {
   const operation = prepareOperation(dynalite, name, input);
   return lock.write(async () => {
     try {
@@ -87,7 +86,7 @@ async function callDynalite(
   lock: ReadWriteLock,
   operation: string,
   input: Input,
-): Promise<object> {
+) {
   const kind = dynalite.kindOf(operation);
   const prepared = dynalite.prepare(operation, input);
   if (kind === "read") return lock.read(() => dynalite.run(operation, prepared));
@@ -95,19 +94,15 @@ async function callDynalite(
   return lock.write(() => writeAtomically(dynalite, operation, prepared));
 }
 
-async function writeAtomically(
-  dynalite: Dynalite,
-  operation: string,
-  prepared: object,
-): Promise<object> {
+async function writeAtomically(dynalite: Dynalite, operation: string, prepared: object) {
   const batch = openWriteBatch(dynalite.store);
   const answer = await dynalite.run(operation, prepared, batch.store);
   await batch.commit();
   return answer;
 }
 
-/** Creates a sweep of expired items and tokens that locks one page of one table at a time. */
-function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
+/** Sweeps expired items and tokens, and locks for one page of one table at a time. */
+function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock) {
   const starts = new Map<string, Item>();
   let tokenCursor = "";
   let dueAtMs = 0;

@@ -13,11 +13,7 @@ import { forgetTimeToLive } from "./time-to-live.ts";
  * Runs an operation and waits until its table is active or gone, because dynalite's late writes
  * must not overlap with another operation.
  */
-export async function changeTable(
-  dynalite: Dynalite,
-  operation: string,
-  prepared: object,
-): Promise<object> {
+export async function changeTable(dynalite: Dynalite, operation: string, prepared: object) {
   const { TableName: name } = prepared as { TableName?: string }; // tag operations name an ARN instead
   if (name === undefined) return dynalite.run(operation, prepared);
   if (operation === "DeleteTable") await dynalite.store.db.batch([forgetTimeToLive(name)]);
@@ -27,7 +23,7 @@ export async function changeTable(
 }
 
 /** Completes table changes that a killed process left: activates tables, or deletes their data. */
-export async function settleTables(dynalite: Dynalite): Promise<void> {
+export async function settleTables(dynalite: Dynalite) {
   for (const name of await namesUnder(dynalite.store, "table~")) {
     const table = await tableRecord(dynalite, name);
     if (table?.TableStatus === "DELETING") await removeTable(dynalite, name);
@@ -46,13 +42,13 @@ function isChanging(table: Table | undefined): table is Table {
   return table !== undefined && table.TableStatus !== "ACTIVE";
 }
 
-function activated(table: Table): object {
+function activated(table: Table) {
   const { GlobalSecondaryIndexes: indexes } = table;
   const active = indexes?.map((index) => ({ ...index, IndexStatus: "ACTIVE" }));
   return { ...table, TableStatus: "ACTIVE", ...(active && { GlobalSecondaryIndexes: active }) };
 }
 
-async function removeTable(dynalite: Dynalite, name: string): Promise<void> {
+async function removeTable(dynalite: Dynalite, name: string) {
   const indexes = [indexPrefix("Local", name), indexPrefix("Global", name)];
   for (const prefix of [itemPrefix(name), ...indexes, `tag-${name}~`])
     await dynalite.store.db.clear(rangeOf(prefix));

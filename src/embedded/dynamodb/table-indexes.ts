@@ -10,30 +10,30 @@ import {
   type TableIndex,
 } from "../service/dynalite.ts";
 import {
+  asStructure,
   dynamoDbError,
   existingTable,
   missingMember,
   validationError,
 } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
-import { asStructure } from "./transaction-items.ts";
 
 /** Whether an `UpdateTable` changes indexes, which dynalite accepts but does not apply. */
-export function changesIndexes(input: Input): boolean {
+export function changesIndexes(input: Input) {
   return indexUpdates(input).some(
     (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
   );
 }
 
 /** Completes the index change before it returns. The caller holds the write lock. */
-export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
+export async function changeIndexes(dynalite: Dynalite, input: Input) {
   const updates = indexUpdates(input);
   const table = await existingTable(dynalite, input);
-  if (updates.length > 1) {
-    const message =
-      "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
-    throw dynamoDbError("LimitExceededException", message);
-  }
+  if (updates.length > 1)
+    throw dynamoDbError(
+      "LimitExceededException",
+      "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
+    );
   const path = "globalSecondaryIndexUpdates.1.member";
   const { Create, Delete } = asStructure(updates[0], path);
   if (Create === undefined)
@@ -48,28 +48,18 @@ function indexUpdates({
   return Array.isArray(updates) ? updates : [];
 }
 
-async function createIndex(
-  dynalite: Dynalite,
-  table: Table,
-  create: Input,
-  definitions: unknown,
-): Promise<object> {
-  const {
-    TableName,
-    KeySchema,
-    LocalSecondaryIndexes: local,
-    GlobalSecondaryIndexes: before = [],
-  } = table;
-  if (before.some(({ IndexName }) => IndexName === create["IndexName"])) {
+async function createIndex(dynalite: Dynalite, table: Table, create: Input, definitions: unknown) {
+  const { TableName, KeySchema, LocalSecondaryIndexes: local } = table;
+  const { GlobalSecondaryIndexes: before = [] } = table;
+  if (before.some(({ IndexName }) => IndexName === create["IndexName"]))
     throw validationError("Attempting to create an index which already exists");
-  }
   // dynalite checks the index as part of a new table, because the same rules apply.
   const whole = dynalite.prepare("CreateTable", {
     TableName,
     KeySchema,
     AttributeDefinitions: mergedDefinitions(table, definitions),
     BillingMode: "PAY_PER_REQUEST",
-    ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
+    ...(local && { LocalSecondaryIndexes: local.map(described) }),
     GlobalSecondaryIndexes: [...before.map(described), described(create)],
   }) as Pick<Table, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // prepare returns its input, validated
   const index = {
@@ -102,32 +92,21 @@ async function createIndex(
  * Rejects items whose key has another type. DynamoDB leaves such items out of the index; dynalite
  * could not delete their entries later.
  */
-function entriesOf(
-  dynalite: Dynalite,
-  table: Table,
-  index: TableIndex,
-  item: Item,
-): readonly Change[] {
+function entriesOf(dynalite: Dynalite, table: Table, index: TableIndex, item: Item) {
   for (const { AttributeName: name } of index.KeySchema) {
     const [[type, value] = []] = Object.entries(item[name] ?? {});
     if (type === undefined || value === "") return [];
     const definition = table.AttributeDefinitions.find((one) => one.AttributeName === name);
     const wanted = definition?.AttributeType;
-    if (type !== wanted) {
-      const what = `the key ${name} of index ${index.IndexName} is of type ${wanted}`;
+    if (type !== wanted)
       throw validationError(
-        `${what}, and an item has it as ${type}; rewrite or delete such items first`,
+        `the key ${name} of index ${index.IndexName} is of type ${wanted}, and an item has it as ${type}; rewrite or delete such items first`,
       );
-    }
   }
   return dynalite.indexEntries(table, index, item);
 }
 
-async function deleteIndex(
-  dynalite: Dynalite,
-  table: Table,
-  { IndexName: name }: Input,
-): Promise<object> {
+async function deleteIndex(dynalite: Dynalite, table: Table, { IndexName: name }: Input) {
   const { GlobalSecondaryIndexes: before = [], ...rest } = table;
   const left = before.filter(({ IndexName }) => IndexName !== name);
   if (left.length === before.length)
@@ -138,17 +117,13 @@ async function deleteIndex(
   return answer;
 }
 
-async function store(
-  dynalite: Dynalite,
-  table: Table,
-  entries: readonly Change[],
-): Promise<object> {
+async function store(dynalite: Dynalite, table: Table, entries: readonly Change[]) {
   const description = { type: "put", key: `table~${table.TableName}`, value: table } as const;
   await dynalite.store.db.batch([...entries, description]);
   return { TableDescription: table };
 }
 
-function described({ IndexName, KeySchema, Projection }: Input | TableIndex): object {
+function described({ IndexName, KeySchema, Projection }: Input | TableIndex) {
   return { IndexName, KeySchema, Projection };
 }
 
@@ -158,11 +133,10 @@ function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknow
   if (!Array.isArray(given)) throw missingMember("attributeDefinitions");
   const added = given.filter((definition: Partial<AttributeDefinition> | null) => {
     const same = known.find(({ AttributeName }) => AttributeName === definition?.AttributeName);
-    if (same !== undefined && same.AttributeType !== definition?.AttributeType) {
+    if (same !== undefined && same.AttributeType !== definition?.AttributeType)
       throw validationError(
         `The attribute ${same.AttributeName} is of type ${same.AttributeType} in this table`,
       );
-    }
     return same === undefined;
   });
   return [...known, ...added];

@@ -6,54 +6,46 @@ import {
   type Store,
 } from "../service/dynalite.ts";
 import {
+  asStructure,
   existingTable,
   invalidMember,
   missingMember,
   validationError,
 } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
-import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";
 /** DynamoDB keeps items that expired more than five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
-export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
+export async function updateTimeToLive(dynalite: Dynalite, input: Input) {
   const { TableName: table } = await existingTable(dynalite, input);
   const path = "timeToLiveSpecification";
   const given = asStructure(input["TimeToLiveSpecification"], path);
   const { Enabled: enabled, AttributeName: attribute } = given;
   if (typeof enabled !== "boolean") throw missingMember(`${path}.enabled`);
   if (typeof attribute !== "string") throw missingMember(`${path}.attributeName`);
-  if (attribute.length < 1 || attribute.length > 255) {
-    const shown = attribute.slice(0, 100);
+  const shown = attribute.slice(0, 100);
+  if (attribute.length < 1 || attribute.length > 255)
     throw invalidMember(shown, `${path}.attributeName`, "have length from 1 to 255");
-  }
   const current = await timeToLiveOf(dynalite.store, table);
   if (!enabled && current === undefined) throw validationError("TimeToLive is already disabled");
-  if (current !== undefined && current !== attribute) {
+  if (current !== undefined && current !== attribute)
     throw validationError(
       `TimeToLive is active on a different AttributeName: current AttributeName is ${current}`,
     );
-  }
   if (enabled && current !== undefined) throw validationError("TimeToLive is already enabled");
-  const key = prefix + table;
-  await dynalite.store.db.batch([
-    enabled ? { type: "put", key, value: attribute } : { type: "del", key },
-  ]);
+  const put = { type: "put", key: prefix + table, value: attribute } as const;
+  await dynalite.store.db.batch([enabled ? put : forgetTimeToLive(table)]);
   return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
 }
 
-export async function describeTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
+export async function describeTimeToLive(dynalite: Dynalite, input: Input) {
   const { TableName } = await existingTable(dynalite, input);
-  const attribute = await timeToLiveOf(dynalite.store, TableName);
-  return {
-    TimeToLiveDescription:
-      attribute === undefined
-        ? { TimeToLiveStatus: "DISABLED" }
-        : { TimeToLiveStatus: "ENABLED", AttributeName: attribute },
-  };
+  const AttributeName = await timeToLiveOf(dynalite.store, TableName);
+  const TimeToLiveStatus = AttributeName === undefined ? "DISABLED" : "ENABLED";
+  return { TimeToLiveDescription: { TimeToLiveStatus, AttributeName } };
 }
 
 export function forgetTimeToLive(table: string): Change {
@@ -64,10 +56,7 @@ export function tablesWithTimeToLive(store: Store, limit: number): Promise<reado
   return namesUnder(store, prefix, limit);
 }
 
-/**
- * Deletes the expired among `limit` items. Returns the `start` of the next page; `undefined` is the
- * first. The caller holds the write lock.
- */
+/** Checks `limit` items, under the write lock. Returns the next `start`; `undefined` is the first. */
 export async function sweepExpired(
   dynalite: Dynalite,
   { table, limit, start }: { table: string; limit: number; start: Item | undefined },
@@ -75,11 +64,7 @@ export async function sweepExpired(
 ): Promise<Item | undefined> {
   const attribute = await timeToLiveOf(dynalite.store, table);
   if (attribute === undefined) return undefined; // disabled since the table was listed
-  const scan = {
-    TableName: table,
-    Limit: limit,
-    ...(start === undefined ? {} : { ExclusiveStartKey: start }),
-  };
+  const scan = { TableName: table, Limit: limit, ...(start && { ExclusiveStartKey: start }) };
   const page = await dynalite.run("Scan", dynalite.prepare("Scan", scan));
   const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // shape of a Scan response
   const { KeySchema } = await dynalite.table(table);
@@ -93,11 +78,11 @@ export async function sweepExpired(
   return LastEvaluatedKey;
 }
 
-function isExpired(value: unknown, nowSeconds: number): boolean {
+function isExpired(value: unknown, nowSeconds: number) {
   const seconds = typeof value === "string" ? Number(value) : Number.NaN;
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 
-async function timeToLiveOf(store: Store, table: string): Promise<string | undefined> {
+async function timeToLiveOf(store: Store, table: string) {
   return (await store.db.get(prefix + table)) as string | undefined; // only updateTimeToLive writes it
 }

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
 import { dynamoDbError } from "../service/operation.ts";
-import type { Input } from "../service/service.ts";
 
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
@@ -17,17 +16,13 @@ interface StoredToken {
   readonly at: number;
 }
 
-/** Hashes a token and the items of its transaction; the order of members has no effect. */
+/** The order of members has no effect. */
 export function transactionToken(token: string, items: unknown): TransactionToken {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
 /** @throws ServiceError if the token belongs to another transaction. */
-export async function isCommitted(
-  store: Store,
-  { key, payload }: TransactionToken,
-  nowMs: number,
-): Promise<boolean> {
+export async function isCommitted(store: Store, { key, payload }: TransactionToken, nowMs: number) {
   const stored = (await store.db.get(key)) as StoredToken | undefined; // only tokenRecord writes it
   if (stored === undefined || nowMs - stored.at >= validMs) return false;
   if (stored.payload === payload) return true;
@@ -43,12 +38,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
 }
 
 /** Checks `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
-export async function dropOldTokens(
-  store: Store,
-  nowMs: number,
-  limit: number,
-  cursor: string,
-): Promise<string> {
+export async function dropOldTokens(store: Store, nowMs: number, limit: number, cursor: string) {
   const old: Change[] = [];
   const range = { ...rangeOf(prefix), ...(cursor === "" ? {} : { gte: cursor }), limit };
   let last = "";
@@ -62,18 +52,14 @@ export async function dropOldTokens(
   return seen === limit ? last : "";
 }
 
-function sha256(text: string): string {
+function sha256(text: string) {
   return createHash("sha256").update(text).digest("base64url");
 }
 
-function canonical(value: unknown): string {
-  const inOrder = (members: Input) =>
-    Object.fromEntries(
-      Object.keys(members)
-        .sort()
-        .map((name) => [name, members[name]]),
-    );
+function canonical(value: unknown) {
   return JSON.stringify(value, (_name, member: unknown) =>
-    isRecord(member) ? inOrder(member) : member,
+    isRecord(member)
+      ? Object.fromEntries(Object.entries(member).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : member,
   );
 }

@@ -1,6 +1,7 @@
 import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readIfPresent } from "../service/data-directory.ts";
-import { byName } from "../service/service.ts";
+import { validationError } from "../service/operation.ts";
+import { byName, ServiceError } from "../service/service.ts";
 
 export interface StoredParameter {
   readonly name: string;
@@ -15,7 +16,7 @@ export interface StoredParameter {
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/** Opens a store that replaces its file with each change. @throws Error if the file is corrupt. */
+/** Replaces its file with each change. @throws Error if the file is corrupt. */
 export function openParameterStore(path?: string) {
   const stored = path === undefined ? [] : read(path);
   const parameters = new Map(stored.map((parameter) => [parameter.name, parameter]));
@@ -37,7 +38,7 @@ export function openParameterStore(path?: string) {
   };
 }
 
-function read(path: string): StoredParameter[] {
+function read(path: string) {
   const text = readIfPresent(path);
   if (text === undefined) return [];
   try {
@@ -50,7 +51,7 @@ function read(path: string): StoredParameter[] {
   }
 }
 
-function replace(path: string, text: string): void {
+function replace(path: string, text: string) {
   const draft = `${path}.draft`;
   const file = openSync(draft, "w", 0o600);
   try {
@@ -60,4 +61,36 @@ function replace(path: string, text: string): void {
     closeSync(file);
   }
   renameSync(draft, path);
+}
+
+const longestName = 1011;
+const deepest = 15;
+
+export function checkName(name: string) {
+  const wrong = wrongName(name);
+  if (wrong !== undefined) throw validationError(wrong);
+  if (name.split("/").length - 1 > deepest)
+    throw new ServiceError(
+      "HierarchyLevelLimitExceededException",
+      `A parameter name has at most ${deepest} levels`,
+    );
+}
+
+function wrongName(name: string) {
+  if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//"))
+    return "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes";
+  if (name.length > longestName) return `Parameter name has more than ${longestName} characters`;
+  if (name.includes("/") && !name.startsWith("/"))
+    return "Parameter name must be a fully qualified name: one with a / begins with it";
+  return /^\/?(aws|ssm)/i.test(name)
+    ? 'Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)'
+    : undefined;
+}
+
+export function isUnder(name: string, path: string, isRecursive: boolean) {
+  const qualified = name.startsWith("/") ? name : `/${name}`;
+  const prefix = path.endsWith("/") ? path : `${path}/`;
+  return (
+    qualified.startsWith(prefix) && (isRecursive || !qualified.slice(prefix.length).includes("/"))
+  );
 }

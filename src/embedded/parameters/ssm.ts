@@ -4,8 +4,13 @@ import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
 import { detected, validationError } from "../service/operation.ts";
 import { type Input, operationOf, ServiceError, textReader } from "../service/service.ts";
-import { checkName, isUnder } from "./parameter-names.ts";
-import { openParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
+import {
+  checkName,
+  isUnder,
+  openParameterStore,
+  type ParameterType,
+  type StoredParameter,
+} from "./parameter-store.ts";
 
 const types: readonly unknown[] = [
   "String",
@@ -22,7 +27,7 @@ interface Ssm {
   readonly region: string;
 }
 
-/** Opens a service whose SecureStrings are encrypted on disk and without `WithDecryption`. */
+/** SecureStrings are encrypted on disk and without `WithDecryption`. */
 export function openSsm({
   directory,
   clock = systemClock,
@@ -32,10 +37,10 @@ export function openSsm({
   readonly clock?: Clock;
   readonly region?: string;
 } = {}) {
-  const inDirectory = (name: string) => directory && join(directory, name);
-  const keyFile = inDirectory("ssm-key");
-  const secret = keyFile ? secretInFile(keyFile) : randomBytes(32).toString("base64url");
-  const store = openParameterStore(inDirectory("ssm.json"));
+  const secret = directory
+    ? secretInFile(join(directory, "ssm-key"))
+    : randomBytes(32).toString("base64url");
+  const store = openParameterStore(directory && join(directory, "ssm.json"));
   const ssm: Ssm = { store, sealer: createSealer(secret), clock, region };
   return {
     targetPrefix: "AmazonSSM.",
@@ -47,14 +52,9 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
   GetParameter: (ssm, input) => ({ Parameter: shown(ssm, existing(ssm, input), input) }),
   GetParameters(ssm, input) {
     const names = input["Names"];
-    if (
-      !Array.isArray(names) ||
-      names.length < 1 ||
-      names.length > largestPage ||
-      names.some((name) => typeof name !== "string")
-    ) {
+    const isList = Array.isArray(names) && names.length >= 1 && names.length <= largestPage;
+    if (!isList || names.some((name) => typeof name !== "string"))
       throw detected("'names' has to be a list of 1 to 10 names");
-    }
     const wanted = [...new Set<string>(names)];
     const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
     return {
@@ -88,16 +88,11 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
   DescribeParameters({ store }, input) {
     const [filter, ...more] = filtersOf(input);
     const names = filter?.["Values"];
-    if (
-      more.length > 0 ||
-      filter?.["Key"] !== "Name" ||
-      filter["Option"] !== "Equals" ||
-      !Array.isArray(names)
-    ) {
+    const isByName = filter?.["Key"] === "Name" && filter["Option"] === "Equals";
+    if (more.length > 0 || !isByName || !Array.isArray(names))
       throw validationError(
         "The embedded stack describes parameters by their names only: Key=Name,Option=Equals",
       );
-    }
     return {
       Parameters: names.flatMap((wanted: unknown) => {
         const found = store.get(String(wanted));
@@ -144,25 +139,23 @@ function filtersOf({ ParameterFilters: filters }: Input): readonly Input[] {
 
 function typeToPut(input: Input, before: StoredParameter | undefined): ParameterType {
   const type = input["Type"] ?? before?.type;
-  if (before !== undefined && !flag(input, "Overwrite")) {
+  if (before !== undefined && !flag(input, "Overwrite"))
     throw new ServiceError(
       "ParameterAlreadyExists",
       "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.",
     );
-  }
   if (type === undefined)
     throw validationError("A parameter type is required when you create a parameter.");
   if (!isType(type)) throw detected("'type' has to be String, StringList or SecureString");
-  if (before !== undefined && before.type !== type) {
+  if (before !== undefined && before.type !== type)
     throw new ServiceError(
       "HierarchyTypeMismatchException",
       `The parameter is a ${before.type}, and a type cannot change`,
     );
-  }
   return type;
 }
 
-function existing({ store }: Ssm, input: Input): StoredParameter {
+function existing({ store }: Ssm, input: Input) {
   const name = text(input, "Name");
   const parameter = store.get(name);
   if (parameter === undefined)
@@ -174,7 +167,7 @@ function shown(
   { sealer, region }: Ssm,
   { name, type, value, version, modifiedAt }: StoredParameter,
   input: Input,
-): object {
+) {
   const isOpened = type === "SecureString" && flag(input, "WithDecryption");
   return {
     Name: name,
@@ -188,15 +181,15 @@ function shown(
 }
 
 /** Additional authenticated data: a value decrypts only under its own name and version. */
-function placeOf(name: string, version: number): string {
+function placeOf(name: string, version: number) {
   return `${name}:${version}`;
 }
 
-function tokenOf(name: string): string {
+function tokenOf(name: string) {
   return Buffer.from(name).toString("base64url");
 }
 
-function nameOf(token: unknown): string {
+function nameOf(token: unknown) {
   const name = typeof token === "string" ? Buffer.from(token, "base64url").toString() : "";
   if (name === "" || tokenOf(name) !== token)
     throw new ServiceError("InvalidNextToken", "The specified token isn't valid.");
@@ -207,7 +200,7 @@ const { text } = textReader((member) =>
   detected(`'${member}' has to be a text of at least 1 character`),
 );
 
-function flag(input: Input, member: string): boolean {
+function flag(input: Input, member: string) {
   return input[member] === true;
 }
 
@@ -215,17 +208,17 @@ function isType(value: unknown): value is ParameterType {
   return types.includes(value);
 }
 
-/** Creates a cipher for development only: its key is never rotated. */
+/** For development only: its key is never rotated. */
 function createSealer(secret: string) {
   const key = createHash("sha256").update(secret).digest();
   return {
-    seal(text: string, place: string): string {
+    seal(text: string, place: string) {
       const iv = randomBytes(12);
       const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(place));
       const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
       return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64");
     },
-    open(sealed: string, place: string): string {
+    open(sealed: string, place: string) {
       const bytes = Buffer.from(sealed, "base64");
       const [iv, tag] = [bytes.subarray(0, 12), bytes.subarray(12, 28)];
       const decipher = createDecipheriv("aes-256-gcm", key, iv)

@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Operations } from "../service/service.ts";
 import type { QueueMessage } from "./queue.ts";
 import type { StoredQueue } from "./queue-store.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalText, requiredText } from "./sqs-input.ts";
+import { invalidParameter, optionalText, requiredText, SqsError } from "./sqs-input.ts";
 import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
 /** Moves messages that were received too often. They keep their IDs. */
@@ -12,7 +11,7 @@ export function moveDeadLetters(
   dead: readonly QueueMessage[],
   { from, to }: { readonly from: StoredQueue; readonly to: StoredQueue },
   now: number,
-): void {
+) {
   for (const message of dead) {
     // In SQS, the retention period of a moved message restarts in a FIFO queue only.
     const sentAt = to.settings.fifo ? now : message.sentAt;
@@ -50,7 +49,7 @@ export const deadLetterOperations: Operations<SqsScope> = {
   }),
 };
 
-function queueOfArn(scope: SqsScope, arn: string, member: string): StoredQueue {
+function queueOfArn(scope: SqsScope, arn: string, member: string) {
   const queue = queueByArn(scope, arn);
   if (queue !== undefined) return queue;
   throw new SqsError(
@@ -59,7 +58,7 @@ function queueOfArn(scope: SqsScope, arn: string, member: string): StoredQueue {
   );
 }
 
-function sourcesOf({ store }: SqsScope, { name }: StoredQueue): readonly StoredQueue[] {
+function sourcesOf({ store }: SqsScope, { name }: StoredQueue) {
   return store
     .all()
     .filter(({ settings }) => settings.redrive?.deadLetterTargetArn.endsWith(`:${name}`));

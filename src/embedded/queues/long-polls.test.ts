@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLongPolls } from "./long-polls.ts";
+import { createLongPolls, endPolls } from "./long-polls.ts";
 
 const hour = 3_600_000;
 const never = new AbortController().signal;
@@ -39,4 +39,8 @@ test("a wait ends when its time is over or its caller has gone", async () => {
   const polls = createLongPolls();
   await polls.wait("a", 1, never);
   await polls.wait("a", hour, AbortSignal.abort());
+});
+
+test("does not fail when the stack has already ended", async () => {
+  expect(await endPolls("http://127.0.0.1:1/000000000000/jobs")).toBeUndefined();
 });

@@ -1,14 +1,13 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import type { Input } from "../service/service.ts";
-import { invalidParameter } from "./sqs-error.ts";
+import { invalidParameter } from "./sqs-input.ts";
 
-const most = 10;
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
 /** Attribute as the protocol has it: `BinaryValue` is in Base64. */
-interface MessageAttribute {
+export interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
   readonly BinaryValue?: string;
@@ -21,18 +20,18 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
   if (!isRecord(value))
     throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
   const entries = Object.entries(value);
-  if (entries.length > most) {
-    const reason = `Number of message attributes exceeds the allowed maximum [${most}].`;
+  if (entries.length > 10) {
+    const reason = "Number of message attributes exceeds the allowed maximum [10].";
     throw invalidParameter("MessageAttributes", entries.length, reason);
   }
   return nonEmpty(entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]));
 }
 
-export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
-  let bytes = 0;
-  for (const [name, attribute] of Object.entries(attributes))
-    bytes += Buffer.byteLength(name + attribute.DataType) + bytesOf(attribute).length;
-  return bytes;
+export function sizeOfAttributes(attributes: MessageAttributes = {}) {
+  return Object.entries(attributes).reduce(
+    (sum, [name, one]) => sum + Buffer.byteLength(name + one.DataType) + bytesOf(one).length,
+    0,
+  );
 }
 
 /** Returns the attributes that a receiver wants, by name, by prefix (`trace.*`) or as `All`. */
@@ -50,13 +49,24 @@ export function chooseAttributes(
   return nonEmpty(Object.entries(attributes).filter(([name]) => isWanted(name)));
 }
 
-export function nonEmpty<Value>(
+/** Returns the members that are not `undefined` and wanted by their name, or by `All`. */
+export function chosen(
+  members: Readonly<Record<string, string | undefined>>,
+  wanted: readonly string[],
+) {
+  const isWanted = (name: string) => wanted.includes("All") || wanted.includes(name);
+  return nonEmpty(
+    Object.entries(members).filter(([name, value]) => value !== undefined && isWanted(name)),
+  );
+}
+
+function nonEmpty<Value>(
   entries: readonly (readonly [string, Value])[],
 ): Readonly<Record<string, Value>> | undefined {
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-export function digestOfAttributes(attributes: MessageAttributes): string {
+export function digestOfAttributes(attributes: MessageAttributes) {
   const hash = createHash("md5");
   const add = (bytes: Uint8Array) => {
     const length = Buffer.alloc(4);
@@ -88,7 +98,7 @@ function readAttribute(name: string, attribute: unknown): MessageAttribute {
   return { DataType, [member]: value };
 }
 
-function bytesOf({ StringValue, BinaryValue }: MessageAttribute): Buffer {
+function bytesOf({ StringValue, BinaryValue }: MessageAttribute) {
   return BinaryValue === undefined
     ? Buffer.from(String(StringValue))
     : Buffer.from(BinaryValue, "base64");

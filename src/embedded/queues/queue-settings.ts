@@ -1,6 +1,6 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import { parsed } from "../service/service.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
+import { invalidParameter, SqsError } from "./sqs-input.ts";
 
 export type QueueAttributes = Readonly<Record<string, string>>;
 
@@ -22,7 +22,7 @@ interface AttributeRule {
   readonly otherwise?: string;
 }
 
-/** Attributes that a queue accepts. The entries after `RedrivePolicy` have no effect. */
+/** The entries after `RedrivePolicy` have no effect. */
 const rules: Readonly<Record<string, AttributeRule>> = {
   DelaySeconds: { range: [0, 900], otherwise: "0" },
   MaximumMessageSize: { range: [1024, longestMessageBytes], otherwise: `${longestMessageBytes}` },
@@ -74,19 +74,19 @@ export function settingsOf(attributes: QueueAttributes) {
   };
 }
 
-export function isSettable(name: string): boolean {
+export function isSettable(name: string) {
   return Object.hasOwn(rules, name);
 }
 
-export function unknownAttribute(name: string): SqsError {
+export function unknownAttribute(name: string) {
   return new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
 }
 
-function isFifo(attributes: QueueAttributes): boolean {
+function isFifo(attributes: QueueAttributes) {
   return attributes["FifoQueue"] === "true";
 }
 
-function checked(name: string, text: string, fifo: boolean): string {
+function checked(name: string, text: string, fifo: boolean) {
   const { range, ofFifo } = rules[name] ?? {};
   if (!isSettable(name) || (ofFifo !== undefined && !fifo)) throw unknownAttribute(name);
   if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
@@ -99,25 +99,24 @@ function checked(name: string, text: string, fifo: boolean): string {
   return text;
 }
 
-function redrivePolicy(text: string): string {
+function redrivePolicy(text: string) {
   const policy = parsed(text);
   if (policy === undefined)
     throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
   const { deadLetterTargetArn, maxReceiveCount } = isRecord(policy) ? policy : {};
   const count = Number(maxReceiveCount);
   if (
-    typeof deadLetterTargetArn !== "string" ||
-    !Number.isInteger(count) ||
-    count < 1 ||
-    count > 1000
-  ) {
-    const reason = "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.";
-    throw invalidParameter("RedrivePolicy", text, reason);
-  }
-  return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
+    typeof deadLetterTargetArn === "string" &&
+    Number.isInteger(count) &&
+    count >= 1 &&
+    count <= 1000
+  )
+    return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
+  const reason = "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.";
+  throw invalidParameter("RedrivePolicy", text, reason);
 }
 
-function invalidAttribute(name: string, value: string, reason: string): SqsError {
+function invalidAttribute(name: string, value: string, reason: string) {
   return new SqsError(
     "InvalidAttributeValue",
     `Invalid value for the parameter ${name}: ${value.slice(0, 200)} ${reason}.`,

@@ -4,12 +4,11 @@ import { byName } from "../service/service.ts";
 import { createQueue, type Queue, type QueueMessage, type RememberedSend } from "./queue.ts";
 import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-settings.ts";
 
+/** Times are in epoch milliseconds. */
 interface QueueRecord {
   readonly name: string;
   readonly attributes: QueueAttributes;
-  /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** Epoch milliseconds. */
   readonly modifiedAt: number;
 }
 
@@ -34,10 +33,11 @@ export function openQueueStore(path?: string) {
   const queues = new Map<string, StoredQueue>();
 
   const recorder =
-    <Value>(prefix: string, entryOf: (value: Value) => JournalEntry) =>
-    (id: string, value?: Value) => {
-      if (value === undefined) journal.delete(`${prefix}/${id}`);
-      else journal.put(`${prefix}/${id}`, entryOf(value));
+    (kind: "message" | "send", of: string) =>
+    (id: string, value?: QueueMessage | RememberedSend) => {
+      const key = `${kind}/${of}/${id}`;
+      if (value === undefined) journal.delete(key);
+      else journal.put(key, { of, [kind]: value });
     };
   const set = (record: QueueRecord, messages: Queue) => {
     const queue = { ...record, settings: settingsOf(record.attributes), messages };
@@ -45,14 +45,14 @@ export function openQueueStore(path?: string) {
     return queue;
   };
   const open = (record: QueueRecord, own: readonly JournalEntry[]) => {
-    const { name: of, attributes } = record;
+    const { name, attributes } = record;
     const queue = createQueue({
       fifo: settingsOf(attributes).fifo,
       messages: own.flatMap(({ message }) => message ?? []),
       sends: own.flatMap(({ send }) => send ?? []),
       createId: randomUUID,
-      recordMessage: recorder(`message/${of}`, (message) => ({ of, message })),
-      recordSend: recorder(`send/${of}`, (send) => ({ of, send })),
+      recordMessage: recorder("message", name),
+      recordSend: recorder("send", name),
     });
     return set(record, queue);
   };
@@ -70,7 +70,7 @@ export function openQueueStore(path?: string) {
     all: () => [...queues.values()].sort(byName),
     create(name: string, attributes: QueueAttributes, now: number) {
       const queue = { name, attributes, createdAt: now, modifiedAt: now };
-      journal.put(queueKey(name), { queue });
+      journal.put(`queue/${name}`, { queue });
       return open(queue, []);
     },
     configure(
@@ -79,19 +79,15 @@ export function openQueueStore(path?: string) {
       now: number,
     ) {
       const queue = { name, attributes, createdAt, modifiedAt: now };
-      journal.put(queueKey(name), { queue });
+      journal.put(`queue/${name}`, { queue });
       set(queue, messages);
     },
     delete({ name, messages }: StoredQueue) {
       messages.clear();
       queues.delete(name);
-      journal.delete(queueKey(name));
+      journal.delete(`queue/${name}`);
     },
     flush: journal.flush,
     close: journal.close,
   };
-}
-
-function queueKey(name: string): string {
-  return `queue/${name}`;
 }

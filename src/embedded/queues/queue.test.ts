@@ -1,6 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
-import { createQueue, type Queue, type QueueMessage, type RememberedSend } from "./queue.ts";
-import { isReceipt } from "./receipt-handle.ts";
+import {
+  createQueue,
+  isReceipt,
+  type Queue,
+  type QueueMessage,
+  type RememberedSend,
+} from "./queue.ts";
 
 const minute = 60_000;
 const start = 1_000_000_000_000;

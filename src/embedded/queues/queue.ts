@@ -1,5 +1,4 @@
 import type { MessageAttributes } from "./message-attributes.ts";
-import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
 const deduplicationMs = 5 * 60 * 1000;
 
@@ -31,15 +30,6 @@ export interface RememberedSend extends Pick<QueueMessage, "id" | "sequence" | "
 /** Receives each change; a call without `value` is a deletion. */
 type Recorder<Value> = (id: string, value?: Value) => void;
 
-interface QueueOptions {
-  readonly fifo: boolean;
-  readonly messages: readonly QueueMessage[];
-  readonly sends: readonly RememberedSend[];
-  readonly createId: () => string;
-  readonly recordMessage: Recorder<QueueMessage>;
-  readonly recordSend: Recorder<RememberedSend>;
-}
-
 export interface Receive {
   readonly max: number;
   readonly visibilityMs: number;
@@ -49,7 +39,7 @@ export interface Receive {
 
 export type Queue = ReturnType<typeof createQueue>;
 
-/** Creates a queue. In a FIFO queue, a hidden message blocks later messages of its group. */
+/** In a FIFO queue, a hidden message blocks later messages of its group. */
 export function createQueue({
   fifo,
   messages: stored,
@@ -57,20 +47,27 @@ export function createQueue({
   createId,
   recordMessage,
   recordSend,
-}: QueueOptions) {
+}: {
+  readonly fifo: boolean;
+  readonly messages: readonly QueueMessage[];
+  readonly sends: readonly RememberedSend[];
+  readonly createId: () => string;
+  readonly recordMessage: Recorder<QueueMessage>;
+  readonly recordSend: Recorder<RememberedSend>;
+}) {
   const messages = recordedMap(stored, ({ id }) => id, recordMessage);
   const remembered = rememberSends(sends, recordSend);
   const nextSequence = countFrom([...stored, ...sends]);
 
-  const receivedBy = (receipt: string): QueueMessage | "missing" | "outdated" => {
-    const message = messages.get(messageIdOf(receipt));
+  const receivedBy = (receipt: string) => {
+    const message = messages.get(String(partsOf(receipt)[0]));
     if (message === undefined) return "missing";
     return message.receipt === receipt ? message : "outdated";
   };
 
   return {
     /** Adds a message, or returns the earlier message with the same deduplication ID. */
-    send({ delayMs, ...message }: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence"> {
+    send({ delayMs, ...message }: NewMessage, now: number) {
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
       if (before !== undefined) return before;
@@ -146,7 +143,7 @@ export function createQueue({
   };
 }
 
-/** Creates a map in the order of sequence numbers that passes each change to `record`. */
+/** In the order of sequence numbers. Passes each change to `record`. */
 function recordedMap<Value extends { readonly sequence: number }>(
   stored: readonly Value[],
   idOf: (value: Value) => string,
@@ -169,15 +166,11 @@ function recordedMap<Value extends { readonly sequence: number }>(
 }
 
 /** Returns 0 without a delay, so that a caller whose clock is behind sees the message as well. */
-function hiddenUntil(now: number, ms: number): number {
+function hiddenUntil(now: number, ms: number) {
   return ms === 0 ? 0 : now + ms;
 }
 
-function* unblocked(
-  messages: Iterable<QueueMessage>,
-  fifo: boolean,
-  now: number,
-): Generator<QueueMessage> {
+function* unblocked(messages: Iterable<QueueMessage>, fifo: boolean, now: number) {
   const held = new Set<string | undefined>();
   for (const message of messages) {
     if (fifo && held.has(message.group)) continue;
@@ -186,10 +179,10 @@ function* unblocked(
   }
 }
 
-function countFrom(before: readonly { readonly sequence: number }[]): (now: number) => number {
+function countFrom(before: readonly { readonly sequence: number }[]) {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
   // Uses the clock, because an empty queue does not know its last number after a restart.
-  return (now) => {
+  return (now: number) => {
     last = Math.max(last + 1, now * 1000);
     return last;
   };
@@ -198,7 +191,7 @@ function countFrom(before: readonly { readonly sequence: number }[]): (now: numb
 function rememberSends(stored: readonly RememberedSend[], record: Recorder<RememberedSend>) {
   const sends = recordedMap(stored, ({ deduplicationId }) => deduplicationId, record);
   return {
-    find(deduplicationId: string | undefined, now: number): RememberedSend | undefined {
+    find(deduplicationId: string | undefined, now: number) {
       for (const send of sends.values()) {
         if (now - send.sentAt < deduplicationMs) break;
         sends.drop(send);
@@ -206,8 +199,21 @@ function rememberSends(stored: readonly RememberedSend[], record: Recorder<Remem
       return deduplicationId === undefined ? undefined : sends.get(deduplicationId);
     },
     add: sends.put,
-    clear(): void {
+    clear() {
       for (const send of sends.values()) sends.drop(send);
     },
   };
+}
+
+export function isReceipt(text: string) {
+  const [messageId, secret, ...more] = partsOf(text);
+  return !!messageId && !!secret && more.length === 0 && receiptOf(messageId, secret) === text;
+}
+
+function receiptOf(messageId: string, secret: string) {
+  return Buffer.from(`${messageId}:${secret}`).toString("base64url");
+}
+
+function partsOf(receipt: string) {
+  return Buffer.from(receipt, "base64url").toString().split(":");
 }

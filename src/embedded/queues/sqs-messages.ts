@@ -3,18 +3,31 @@ import type { CallContext, Input } from "../service/service.ts";
 import { moveDeadLetters } from "./dead-letters.ts";
 import {
   chooseAttributes,
+  chosen,
   digestOfAttributes,
-  nonEmpty,
   readMessageAttributes,
   sizeOfAttributes,
 } from "./message-attributes.ts";
-import type { NewMessage, QueueMessage, Receive } from "./queue.ts";
+import { isReceipt, type NewMessage, type QueueMessage, type Receive } from "./queue.ts";
 import { longestVisibilitySeconds, type QueueSettings } from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
-import type { EntryOperation } from "./sqs-batch.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
-import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
+import {
+  invalidParameter,
+  missingParameter,
+  optionalText,
+  optionalWhole,
+  requiredText,
+  SqsError,
+  texts,
+} from "./sqs-input.ts";
+import {
+  type EntryOperation,
+  embeddedAccount,
+  expire,
+  queueByArn,
+  queueOf,
+  type SqsScope,
+} from "./sqs-scope.ts";
 
 /** Characters that XML cannot contain, which SQS therefore rejects. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
@@ -37,11 +50,7 @@ export const sendMessage: EntryOperation = (
   };
 };
 
-export async function receiveMessage(
-  scope: SqsScope,
-  input: Input,
-  context: CallContext,
-): Promise<object> {
+export async function receiveMessage(scope: SqsScope, input: Input, context: CallContext) {
   const max = optionalWhole(input, "MaxNumberOfMessages", 1, 10) ?? 1;
   const visibilitySeconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
   const waitSeconds =
@@ -67,6 +76,26 @@ export async function receiveMessage(
     if (await scope.polls.wait(queue.name, waitMs, signal)) return {};
   }
 }
+
+export const deleteMessage: EntryOperation = ({ polls }, { name, messages }, input, now) => {
+  const receipt = receiptIn(input);
+  if (messages.delete(receipt, now) === "expired")
+    throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
+  polls.wake(name); // the next message of the same group can now be received
+  return {};
+};
+
+export const changeVisibility: EntryOperation = ({ polls }, { name, messages }, input, now) => {
+  const receipt = receiptIn(input);
+  const seconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
+  if (seconds === undefined) throw missingParameter("VisibilityTimeout");
+  const outcome = messages.changeVisibility(receipt, seconds * 1000, now);
+  if (outcome === "visible")
+    throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
+  if (outcome !== "changed") throw invalidReceipt(receipt);
+  polls.wake(name);
+  return {};
+};
 
 function readMessage(settings: QueueSettings, input: Input): NewMessage {
   const body = requiredText(input, "MessageBody");
@@ -100,7 +129,7 @@ function readDeduplicationId(
   { fifo, contentBasedDeduplication }: QueueSettings,
   input: Input,
   body: string,
-): string | undefined {
+) {
   const given = optionalIdentifier(input, "MessageDeduplicationId");
   if (!fifo && given !== undefined) throw notForThisQueue("MessageDeduplicationId", given);
   if (!fifo || given !== undefined) return given;
@@ -111,7 +140,7 @@ function readDeduplicationId(
   );
 }
 
-function optionalIdentifier(input: Input, member: string): string | undefined {
+function optionalIdentifier(input: Input, member: string) {
   const value = optionalText(input, member);
   if (value !== undefined && !identifier.test(value)) {
     const reason = "Can only include alphanumeric and punctuation characters. 1 to 128 in length.";
@@ -120,17 +149,12 @@ function optionalIdentifier(input: Input, member: string): string | undefined {
   return value;
 }
 
-function notForThisQueue(member: string, value: unknown): SqsError {
+function notForThisQueue(member: string, value: unknown) {
   const reason = "The request include parameter that is not valid for this queue type.";
   return invalidParameter(member, value, reason);
 }
 
-function receive(
-  scope: SqsScope,
-  queue: StoredQueue,
-  options: Receive,
-  now: number,
-): readonly QueueMessage[] {
+function receive(scope: SqsScope, queue: StoredQueue, options: Receive, now: number) {
   const { redrive } = queue.settings;
   const target = redrive && queueByArn(scope, redrive.deadLetterTargetArn);
   expire(queue, now);
@@ -144,8 +168,8 @@ function shown(
   { id, body, attributes, receipt, deduplicationId, ...message }: QueueMessage,
   wantedAttributes: readonly string[],
   wantedSystem: readonly string[],
-): object {
-  const chosen = chooseAttributes(attributes, wantedAttributes);
+) {
+  const own = chooseAttributes(attributes, wantedAttributes);
   const system = {
     SenderId: embeddedAccount,
     SentTimestamp: String(message.sentAt),
@@ -156,25 +180,34 @@ function shown(
     SequenceNumber: deduplicationId === undefined ? undefined : sequenceNumber(message.sequence),
     DeadLetterQueueSourceArn: message.deadLetterSource,
   };
-  const chosenSystem = Object.entries(system).filter(
-    ([name, value]) =>
-      value !== undefined && (wantedSystem.includes("All") || wantedSystem.includes(name)),
-  );
   return {
     MessageId: id,
     ReceiptHandle: receipt,
     Body: body,
     MD5OfBody: digest("md5", body),
-    MessageAttributes: chosen,
-    MD5OfMessageAttributes: chosen && digestOfAttributes(chosen),
-    Attributes: nonEmpty(chosenSystem),
+    MessageAttributes: own,
+    MD5OfMessageAttributes: own && digestOfAttributes(own),
+    Attributes: chosen(system, wantedSystem),
   };
 }
 
-function digest(algorithm: "md5" | "sha256", text: string): string {
+function digest(algorithm: "md5" | "sha256", text: string) {
   return createHash(algorithm).update(text).digest("hex");
 }
 
-function sequenceNumber(sequence: number): string {
+function sequenceNumber(sequence: number) {
   return String(sequence).padStart(20, "0");
+}
+
+function receiptIn(input: Input) {
+  const receipt = requiredText(input, "ReceiptHandle");
+  if (!isReceipt(receipt)) throw invalidReceipt(receipt);
+  return receipt;
+}
+
+function invalidReceipt(receipt: string) {
+  return new SqsError(
+    "ReceiptHandleIsInvalid",
+    `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,
+  );
 }

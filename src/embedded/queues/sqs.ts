@@ -7,9 +7,8 @@ import {
   ServiceError,
 } from "../service/service.ts";
 import { deadLetterOperations } from "./dead-letters.ts";
-import { endPollsOperation } from "./end-polls.ts";
-import { createLongPolls } from "./long-polls.ts";
-import { nonEmpty } from "./message-attributes.ts";
+import { createLongPolls, endPollsOperation } from "./long-polls.ts";
+import { chosen } from "./message-attributes.ts";
 import {
   checkQueueAttributes,
   effectiveAttributes,
@@ -19,12 +18,19 @@ import {
   unknownAttribute,
 } from "./queue-settings.ts";
 import { openQueueStore } from "./queue-store.ts";
-import { forEach, forOne } from "./sqs-batch.ts";
-import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { optionalText, requiredText, texts } from "./sqs-input.ts";
-import { receiveMessage, sendMessage } from "./sqs-messages.ts";
-import { changeVisibility, deleteMessage } from "./sqs-receipts.ts";
-import { arnOf, existing, expire, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
+import { invalidParameter, optionalText, requiredText, SqsError, texts } from "./sqs-input.ts";
+import { changeVisibility, deleteMessage, receiveMessage, sendMessage } from "./sqs-messages.ts";
+import {
+  arnOf,
+  existing,
+  expire,
+  forEach,
+  forOne,
+  queueByArn,
+  queueOf,
+  type SqsScope,
+  urlOf,
+} from "./sqs-scope.ts";
 
 const queueName = /^[\w-]{1,80}$/;
 const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;
@@ -32,8 +38,8 @@ const fifoName = /^(?=.{6,80}$)[\w-]+\.fifo$/;
 export type Sqs = ReturnType<typeof openSqs>;
 
 /**
- * Opens an SQS service. A long poll starts at the time of its call, which a test may shift, and
- * measures its wait by the system clock. @throws Error if the file is corrupt.
+ * A long poll starts at the time of its call, which a test may shift, and measures its wait by the
+ * system clock. @throws Error if the file is corrupt.
  */
 export function openSqs({
   path,
@@ -99,12 +105,10 @@ const operations: Operations<SqsScope> = {
       CreatedTimestamp: String(Math.floor(queue.createdAt / 1000)),
       LastModifiedTimestamp: String(Math.floor(queue.modifiedAt / 1000)),
     };
-    const unknown = wanted.find(
-      (name) => name !== "All" && !isSettable(name) && !Object.hasOwn(all, name),
-    );
+    const known = { ...all, All: "" };
+    const unknown = wanted.find((name) => !isSettable(name) && !Object.hasOwn(known, name));
     if (unknown !== undefined) throw unknownAttribute(unknown);
-    const isWanted = (name: string) => wanted.includes("All") || wanted.includes(name);
-    return { Attributes: nonEmpty(Object.entries(all).filter(([name]) => isWanted(name))) };
+    return { Attributes: chosen(all, wanted) };
   },
   SetQueueAttributes(scope, input, { nowMs }) {
     const queue = queueOf(scope, input);
@@ -159,7 +163,7 @@ function readQueue(input: Input) {
   return { name, attributes: checkQueueAttributes(given, fifo), fifo };
 }
 
-function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
+function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean) {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;
   const target = queueByArn(scope, redrive.deadLetterTargetArn);

@@ -10,16 +10,16 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 
 interface DirectoryHolder {
   readonly pid: number;
   /** Process that started the holder, which users know. */
   readonly parentPid: number;
   readonly shared?: SharedHolder;
-  /** Set while the holder has yet to share its stack. */
+  /** The holder has yet to share its stack. */
   readonly isStarting?: true;
-  /** Set when the holder is about to release the directory. */
+  /** The holder is about to release the directory. */
   readonly isEnding?: true;
 }
 
@@ -32,10 +32,10 @@ interface SharedHolder {
 
 /**
  * Creates a directory that only its owner can read and that git ignores, or restricts an existing
- * directory. @throws Error if the directory or a file in it belongs to another user, or if others
- * can read the directory and it holds files, but none of keelson's.
+ * one. @throws Error if it or a file in it belongs to another user, or if others can read it and it
+ * holds files, but none of keelson's.
  */
-export function createDataDirectory(directory: string): void {
+export function createDataDirectory(directory: string) {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   closeToOthers(directory);
   try {
@@ -45,7 +45,7 @@ export function createDataDirectory(directory: string): void {
   }
 }
 
-function closeToOthers(directory: string): void {
+function closeToOthers(directory: string) {
   const { uid, mode } = statSync(directory);
   const self = process.getuid?.();
   if (self === undefined) return; // Windows has no user IDs and modes
@@ -74,10 +74,9 @@ const ownNames = ["development-secret", "holder.json"];
 export const shared = Symbol("shared");
 
 /**
- * Opens a directory's database exclusively, by LevelDB's lock, which ends with its process. Returns
- * {@link shared} if the holder shares a stack of `region`; `undefined` is any region. Waits up to
- * `patienceMs` for a holder that starts, ends or has lost its parent.
- * @throws Error that names the holder.
+ * Opens a database exclusively, by LevelDB's lock, which ends with its process, unless the holder
+ * shares a stack of `region`; `undefined` is any region. Waits up to `patienceMs` for a holder that
+ * starts, ends or has lost its parent. @throws Error that names the holder.
  */
 export async function openExclusively<Opened>(
   directory: string,
@@ -95,8 +94,7 @@ export async function openExclusively<Opened>(
     } catch (error) {
       if (!isLocked(error)) throw error;
       const other = readHolder(directory);
-      if (isOfRegion(other?.shared, region) && other !== undefined && isAlive(other.pid))
-        return shared;
+      if (other !== undefined && sharedOf(other, region) && isAlive(other.pid)) return shared;
       if (Date.now() >= deadline || (other !== undefined && isStaying(other)))
         throw inUse(directory, other, error);
       await delay(50);
@@ -104,26 +102,24 @@ export async function openExclusively<Opened>(
   }
 }
 
-export function isOfRegion(
-  shared: SharedHolder | undefined,
-  region: string | undefined,
-): shared is SharedHolder {
-  return shared !== undefined && (region === undefined || shared.region === region);
+/** Also `undefined` if the stack is of another region; `undefined` stands for any. */
+export function sharedOf(holder: DirectoryHolder | undefined, region: string | undefined) {
+  const stack = holder?.shared;
+  return region === undefined || stack?.region === region ? stack : undefined;
 }
 
-/** Whether the holder is unlikely to release or share its directory soon. */
-function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
+function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder) {
   return !isStarting && !isEnding && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
 }
 
 /** Replaces the file atomically, because other processes read it at any time. */
-export function writeHolder(directory: string, holder: DirectoryHolder): void {
+export function writeHolder(directory: string, holder: DirectoryHolder) {
   const draft = join(directory, `holder.json.${process.pid}`);
   writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });
   renameSync(draft, join(directory, "holder.json"));
 }
 
-export function isAlive(pid: number): boolean {
+export function isAlive(pid: number) {
   try {
     return process.kill(pid, 0);
   } catch (error) {
@@ -144,12 +140,12 @@ export function readHolder(directory: string): DirectoryHolder | undefined {
   }
 }
 
-export function servedFrom(directory: string): Pick<SharedHolder, "port" | "region"> | undefined {
+export function servedFrom(directory: string): SharedHolder | undefined {
   const holder = readHolder(directory);
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;
 }
 
-export function readIfPresent(path: string): string | undefined {
+export function readIfPresent(path: string) {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -158,7 +154,7 @@ export function readIfPresent(path: string): string | undefined {
   }
 }
 
-function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {
+function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown) {
   const holder = other === undefined ? "another process" : nameOf(other);
   const ofRegion = other?.shared === undefined ? "" : `, or AWS_REGION=${other.shared.region}`;
   return new Error(
@@ -167,7 +163,7 @@ function inUse(directory: string, other: DirectoryHolder | undefined, cause: unk
   );
 }
 
-function nameOf({ pid, parentPid, shared }: DirectoryHolder): string {
+function nameOf({ pid, parentPid, shared }: DirectoryHolder) {
   return shared === undefined
     ? `process ${parentPid} (its store is process ${pid})`
     : `the embedded stack of ${shared.region} (process ${pid})`;

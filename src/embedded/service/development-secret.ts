@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory, readIfPresent } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
@@ -19,7 +19,7 @@ export function developmentSecret(directory: string, env: Variables): string {
 }
 
 /** Creates a missing file. @throws Error if the file has less than 32 bytes. */
-export function secretInFile(path: string): string {
+export function secretInFile(path: string) {
   const secret = readIfPresent(path)?.trim() ?? create(path);
   if (Buffer.byteLength(secret) < 32)
     throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
@@ -27,7 +27,7 @@ export function secretInFile(path: string): string {
 }
 
 // A link makes the file appear with its whole content, and only the first link succeeds.
-function create(path: string): string {
+function create(path: string) {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeFileSync(draft, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });
   try {

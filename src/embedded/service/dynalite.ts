@@ -19,10 +19,7 @@ export interface TableIndex {
   readonly Projection: object;
 }
 
-export interface AttributeDefinition {
-  readonly AttributeName: string;
-  readonly AttributeType: string;
-}
+export type AttributeDefinition = Readonly<Record<"AttributeName" | "AttributeType", string>>;
 
 type KeySchema = readonly { readonly AttributeName: string }[];
 
@@ -50,10 +47,7 @@ export interface Store {
   getIndexDb(type: string, table: string, index: string): Section;
 }
 
-interface Range {
-  readonly gte: string;
-  readonly lt: string;
-}
+type Range = Readonly<Record<"gte" | "lt", string>>;
 
 interface Level {
   open(): Promise<void>;
@@ -80,21 +74,16 @@ interface Database {
   ): { puts: readonly { readonly index: string; readonly key: string; readonly item: Item }[] };
 }
 
-interface Rules {
-  readonly types: object;
-  readonly custom?: unknown;
-}
-
 interface Validations {
   checkTypes(input: object, types: object): object;
   checkValidations(input: object, types: object, custom: unknown, store: Store): void;
 }
 
-const operations = {
-  read: /^(GetItem|BatchGetItem|Query|Scan|DescribeTable|ListTables|ListTagsOfResource)$/,
-  write: /^(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/,
-  table: /^(CreateTable|UpdateTable|DeleteTable|TagResource|UntagResource)$/,
-};
+const operations = [
+  ["read", /^(GetItem|BatchGetItem|Query|Scan|DescribeTable|ListTables|ListTagsOfResource)$/],
+  ["write", /^(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/],
+  ["table", /^(CreateTable|UpdateTable|DeleteTable|TagResource|UntagResource)$/],
+] as const;
 
 export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
@@ -122,10 +111,11 @@ export async function openDynalite(
     kindOf,
     /** Validates an input and parses its expressions. The result is for a single run. */
     prepare(operation: string, input: object): object {
-      const rules = part(`validations/${lowerFirst(operation)}`) as Rules;
+      const rules = part(`validations/${lowerFirst(operation)}`);
+      const { types, custom } = rules as { readonly types: object; readonly custom?: unknown };
       try {
-        const checked = validations.checkTypes({ ...input }, rules.types);
-        validations.checkValidations(checked, rules.types, rules.custom, store);
+        const checked = validations.checkTypes({ ...input }, types);
+        validations.checkValidations(checked, types, custom, store);
         return checked;
       } catch (error) {
         // dynalite fails, for example, if a structure is null.
@@ -177,11 +167,11 @@ export async function openDynalite(
   };
 }
 
-export function itemPrefix(table: string): string {
+export function itemPrefix(table: string) {
   return `item-${table}~`;
 }
 
-export function indexPrefix(type: string, table: string, index = ""): string {
+export function indexPrefix(type: string, table: string, index = "") {
   return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
 }
 
@@ -211,13 +201,12 @@ function requireDynalite(load: (id: string) => unknown, id: string): unknown {
   }
 }
 
-function kindOf(operation: string): keyof typeof operations {
-  const kind = (["read", "write", "table"] as const).find((one) => operations[one].test(operation));
-  if (kind === undefined) throw unknownOperation(operation);
-  return kind;
+function kindOf(operation: string) {
+  for (const [kind, names] of operations) if (names.test(operation)) return kind;
+  throw unknownOperation(operation);
 }
 
-export function lowerFirst(name: string): string {
+export function lowerFirst(name: string) {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
@@ -229,7 +218,7 @@ function translate(error: unknown): unknown {
 }
 
 /** Checks that dynalite finds items under the keys that write-batch.ts writes. */
-async function checkLayout(store: Store): Promise<void> {
+async function checkLayout(store: Store) {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],
     [store.getIndexDb("Global", "layout", "i"), `${indexPrefix("Global", "layout", "i")}k`],

@@ -1,9 +1,8 @@
 import { appendFileSync, closeSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readIfPresent } from "./data-directory.ts";
 
-/** A file is compacted if it exceeds this size and `growth` times its last compacted size. */
+/** A file is compacted if it exceeds this size and four times its last compacted size. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
-const growth = 4;
 
 type Change<Value> = readonly [key: string, value?: Value];
 
@@ -46,7 +45,7 @@ export function openJournal<Value>(
       pending = [];
       appendFileSync(file, line);
       bytes += Buffer.byteLength(line);
-      if (bytes <= Math.max(compactionBytes, growth * compactedBytes)) return;
+      if (bytes <= Math.max(compactionBytes, 4 * compactedBytes)) return;
       closeSync(file);
       bytes = compactedBytes = compact(path, live);
       file = openSync(path, "a");
@@ -90,13 +89,13 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   );
 }
 
-function compact<Value>(path: string, live: ReadonlyMap<string, Value>): number {
+function compact<Value>(path: string, live: ReadonlyMap<string, Value>) {
   const text = Array.from(live, (change) => lineOf([change])).join("");
   writeFileSync(`${path}.draft`, text, { mode: 0o600 });
   renameSync(`${path}.draft`, path);
   return Buffer.byteLength(text);
 }
 
-function lineOf<Value>(changes: readonly Change<Value>[]): string {
+function lineOf<Value>(changes: readonly Change<Value>[]) {
   return `${JSON.stringify(changes)}\n`;
 }

@@ -1,20 +1,15 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { Addressed, Dynalite, Item, Table } from "./dynalite.ts";
 import { type Input, ServiceError } from "./service.ts";
 
-export interface ItemOperation {
-  readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
-  readonly table: string;
-  readonly of: Addressed;
-  readonly returnsItem: boolean;
-  readonly prepared: object;
-}
+export type ItemOperation = ReturnType<typeof prepareOperation>;
 
-/** Prepares a write and reads `ReturnValuesOnConditionCheckFailure`, which dynalite lacks. */
+/** dynalite lacks `ReturnValuesOnConditionCheckFailure`. */
 export function prepareOperation(
   dynalite: Dynalite,
-  operation: ItemOperation["operation"],
+  operation: "PutItem" | "UpdateItem" | "DeleteItem",
   input: Input,
-): ItemOperation {
+) {
   const onFailure = input["ReturnValuesOnConditionCheckFailure"] ?? "NONE";
   if (onFailure !== "ALL_OLD" && onFailure !== "NONE") {
     throw invalidMember(
@@ -26,7 +21,7 @@ export function prepareOperation(
   const prepared = dynalite.prepare(operation, input);
   // prepare has checked the table name, and the item of a put or the key of other writes.
   const { TableName, Item, Key } = prepared as { TableName: string; Item: Item; Key: Item };
-  const of = operation === "PutItem" ? { item: Item } : { key: Key };
+  const of: Addressed = operation === "PutItem" ? { item: Item } : { key: Key };
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
 }
 
@@ -48,29 +43,30 @@ export function isConditionFailure(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.type.endsWith("#ConditionalCheckFailedException");
 }
 
-export function validationError(message: string): ServiceError {
+export function validationError(message: string) {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
-export function detected(problem: string): ServiceError {
+export function detected(problem: string) {
   return validationError(`1 validation error detected: ${problem}`);
 }
 
-export function invalidMember(
-  value: string | null,
-  path: string,
-  constraint: string,
-): ServiceError {
+export function invalidMember(value: string | null, path: string, constraint: string) {
   const shown = value === null ? "null" : `'${value}'`;
   return detected(
     `Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
   );
 }
 
-export function missingMember(path: string): ServiceError {
+export function missingMember(path: string) {
   return invalidMember(null, path, "not be null");
 }
 
-export function dynamoDbError(name: string, message: string, members: Input = {}): ServiceError {
+export function dynamoDbError(name: string, message: string, members: Input = {}) {
   return new ServiceError(`com.amazonaws.dynamodb.v20120810#${name}`, message, { members });
+}
+
+export function asStructure(value: unknown, path: string) {
+  if (!isRecord(value)) throw missingMember(path);
+  return value;
 }

@@ -24,20 +24,20 @@ export type Operation<Scope> = (
 
 export type Operations<Scope> = Readonly<Record<string, Operation<Scope>>>;
 
-export function operationOf<Run>(operations: Readonly<Record<string, Run>>, name: string): Run {
+export function operationOf<Run>(operations: Readonly<Record<string, Run>>, name: string) {
   const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
   if (operation === undefined) throw unknownOperation(name);
   return operation;
 }
 
-/** Creates readers of texts. `refuse` creates the error for a `wrong` value or a missing text. */
+/** `refuse` creates the error for a `wrong` value or a missing text. */
 export function textReader(refuse: (member: string, wrong?: unknown) => ServiceError) {
-  const optionalText = (input: Input, member: string): string | undefined => {
+  const optionalText = (input: Input, member: string) => {
     const value = input[member] ?? undefined;
-    if (value !== undefined && typeof value !== "string") throw refuse(member, value);
-    return value;
+    if (value === undefined || typeof value === "string") return value;
+    throw refuse(member, value);
   };
-  const text = (input: Input, member: string): string => {
+  const text = (input: Input, member: string) => {
     const value = optionalText(input, member);
     if (!value) throw refuse(member);
     return value;
@@ -48,7 +48,7 @@ export function textReader(refuse: (member: string, wrong?: unknown) => ServiceE
 export class ServiceError extends Error {
   readonly type: string;
   readonly status: number;
-  /** Other members of the response, for example `CancellationReasons`. */
+  /** Of the response, for example `CancellationReasons`. */
   readonly members: Input;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -70,14 +70,14 @@ export class ServiceError extends Error {
   }
 }
 
-export function unknownOperation(operation: string): ServiceError {
+export function unknownOperation(operation: string) {
   return new ServiceError(
     "com.amazon.coral.service#UnknownOperationException",
     `The embedded stack has no operation ${JSON.stringify(operation.slice(0, 100))}`,
   );
 }
 
-export function serializationError(message: string): ServiceError {
+export function serializationError(message: string) {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
 }
 
@@ -89,6 +89,6 @@ export function parsed(text: string): unknown {
   }
 }
 
-export function byName(one: { readonly name: string }, other: { readonly name: string }): number {
+export function byName(one: { readonly name: string }, other: { readonly name: string }) {
   return one.name < other.name ? -1 : 1;
 }

@@ -8,8 +8,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { writeHolder } from "../service/data-directory.ts";
-import { attach } from "./attach.ts";
-import { acceptAttachments } from "./attachments.ts";
+import { acceptAttachments, attach } from "./attachments.ts";
 
 let directory: string;
 let server: Server;

@@ -5,7 +5,6 @@ import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
   type CallContext,
-  type Input,
   parsed,
   ServiceError,
   serializationError,
@@ -15,7 +14,6 @@ import {
 /** DynamoDB's limit is 16 MB; the rest allows for data that the limit does not include. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
 /** Accepted values of `Host`. Other names indicate DNS rebinding. */
@@ -43,7 +41,7 @@ async function answer(
   services: readonly AwsJsonService[],
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<void> {
+) {
   const onlyLocal = "The embedded stack answers to 127.0.0.1 and localhost only";
   if (!localHost.test(request.headers.host ?? ""))
     throw new ServiceError("AccessDeniedException", onlyLocal, { status: 403 });
@@ -58,7 +56,7 @@ async function answer(
   send(request, response, 200, await service.call(operation, input, contextOf(request, response)));
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage) {
   const chunks: Buffer[] = [];
   let bytes = 0;
   // Keeps the socket open for the response to a body that is too large.
@@ -72,7 +70,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function parseInput(body: string): Input {
+function parseInput(body: string) {
   const input = parsed(body);
   if (input === undefined) throw serializationError("The request body is not JSON");
   if (!isRecord(input))
@@ -83,7 +81,7 @@ function parseInput(body: string): Input {
 function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {
   const hungUp = new AbortController();
   response.once("close", () => hungUp.abort());
-  const offset = String(headers[clockOffsetHeader] ?? "");
+  const offset = String(headers["x-keelson-clock-offset"] ?? "");
   const offsetMs =
     /^\d{1,13}$/.test(offset) && Number(offset) <= largestClockOffsetMs ? Number(offset) : 0;
   return {
@@ -93,7 +91,7 @@ function contextOf({ headers }: IncomingMessage, response: ServerResponse): Call
   };
 }
 
-function internalError(error: unknown, reportFault: (error: unknown) => void): ServiceError {
+function internalError(error: unknown, reportFault: (error: unknown) => void) {
   reportFault(error);
   return new ServiceError(
     "com.amazon.coral.service#InternalServerError",
@@ -102,12 +100,7 @@ function internalError(error: unknown, reportFault: (error: unknown) => void): S
   );
 }
 
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: number,
-  body: object,
-): void {
+function send(request: IncomingMessage, response: ServerResponse, status: number, body: object) {
   const text = JSON.stringify(body);
   // A response before the end of the body closes the connection: the rest is not a request.
   if (!request.complete) response.setHeader("connection", "close");

@@ -6,10 +6,7 @@ import type { StackProcessMessage, StackProcessOptions } from "./stack-process.t
 
 const stopMs = 5000;
 
-/**
- * Starts the stack in a child process, which does not keep this process alive, and waits until the
- * stack listens or another process shares its own.
- */
+/** The child does not keep this process alive. Waits until it listens or another process shares. */
 export async function startStackChild(options: StackProcessOptions, ownRegion: string) {
   // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
@@ -17,7 +14,9 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
   const parameters = [entry, JSON.stringify(options)];
   const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain the region
   const child =
-    options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
+    options.idleMs === undefined
+      ? spawn(process.execPath, parameters, { stdio: ["ignore", "ignore", "inherit", "ipc"], env })
+      : startDetached(parameters, env);
   const told = await messageOf(child);
   if ("failure" in told) {
     await stopStackChild(child);
@@ -29,7 +28,7 @@ export async function startStackChild(options: StackProcessOptions, ownRegion: s
 }
 
 /** Leaves the stack: the child process exits, or continues detached if others use it. */
-export async function leaveStackChild(child: ChildProcess): Promise<void> {
+export async function leaveStackChild(child: ChildProcess) {
   if (!child.connected) return stopStackChild(child);
   child.ref();
   child.channel?.ref?.();
@@ -40,14 +39,14 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
   releaseStackChild(child);
 }
 
-/** Disconnects from a process that does not count its parent as a user. */
-export function releaseStackChild(child: ChildProcess): void {
+/** For a process that does not count its parent as a user. */
+export function releaseStackChild(child: ChildProcess) {
   /* v8 ignore next -- the process may have exited and disconnected in the meantime */
   if (child.connected) child.disconnect();
   child.unref();
 }
 
-export async function stopStackChild(child: ChildProcess): Promise<void> {
+export async function stopStackChild(child: ChildProcess) {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.ref();
@@ -56,18 +55,11 @@ export async function stopStackChild(child: ChildProcess): Promise<void> {
   clearTimeout(killer);
 }
 
-function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
-  return spawn(process.execPath, parameters, {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-    env,
-  });
-}
-
 /**
  * Starts the stack without a parent process, because tools that restart a process signal its
  * descendants and wait for them.
  */
-function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv) {
   const options: SpawnOptions = {
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     env,
@@ -81,16 +73,14 @@ function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): C
 
 async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   const stopped = new AbortController();
-  const { signal } = stopped;
+  const event = (name: string) => once(child, name, { signal: stopped.signal });
   try {
     return await Promise.race([
-      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // the process sends no other messages
+      event("message").then(([told]) => told as StackProcessMessage), // the process sends no other messages
       // If the direct child is the shell, only the disconnect shows that the stack has ended.
-      Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
-        ([[code, killedBy]]) => ({
-          failure: `its process ended with ${killedBy ?? code} before it listened`,
-        }),
-      ),
+      Promise.all([event("exit"), event("disconnect")]).then(([[code, killedBy]]) => ({
+        failure: `its process ended with ${killedBy ?? code} before it listened`,
+      })),
     ]);
   } finally {
     stopped.abort();
@@ -111,7 +101,7 @@ const needed = new Set([
 export function stackVariables(
   variables: Variables,
   hasPlugAndPlay = process.versions["pnp"] !== undefined,
-): Record<string, string | undefined> {
+) {
   return Object.fromEntries(
     Object.entries(variables).filter(
       ([name]) => needed.has(name.toUpperCase()) || (hasPlugAndPlay && name === "NODE_OPTIONS"),

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { systemCode } from "../../base/errors/errors.ts";
 import { openEventBridge } from "../bus/event-bridge.ts";
 import { openDynamoDb } from "../dynamodb/dynamodb.ts";
 import { openSsm } from "../parameters/ssm.ts";
@@ -95,7 +95,7 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 
-function useUntilParentLeaves({ enter }: Attachments): void {
+function useUntilParentLeaves({ enter }: Attachments) {
   const leave = enter();
   process.once("disconnect", leave);
   process.once("message", () => {
@@ -104,16 +104,16 @@ function useUntilParentLeaves({ enter }: Attachments): void {
   if (!process.connected) leave();
 }
 
-function reasonOf(error: unknown, port: number): string {
+function reasonOf(error: unknown, port: number) {
   return systemCode(error) === "EADDRINUSE"
     ? `127.0.0.1:${port} is in use; stop what listens there, or pass another port`
     : messageOf(error);
 }
 
-function messageOf(error: unknown): string {
+function messageOf(error: unknown) {
   return error instanceof Error ? error.message : String(error);
 }
 
-function tell(message: StackProcessMessage | typeof othersUse): void {
+function tell(message: StackProcessMessage | typeof othersUse) {
   process.send?.(message);
 }

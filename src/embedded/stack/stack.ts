@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import { isWatched, type Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
-import { type Attachment, attach } from "./attach.ts";
+import { type Attachment, attach } from "./attachments.ts";
 import {
   leaveStackChild,
   releaseStackChild,
@@ -11,9 +11,6 @@ import {
   stopStackChild,
 } from "./stack-child.ts";
 import type { StackProcessOptions } from "./stack-process.ts";
-
-/** Time that a shared stack waits for its next user. */
-const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
 export interface EmbeddedStackOptions {
@@ -60,7 +57,7 @@ export async function startEmbeddedStack(
     directory,
     port,
     region: env["AWS_REGION"] || undefined,
-    idleMs: directory !== undefined && isWatched(env) ? idleMs : undefined,
+    idleMs: directory !== undefined && isWatched(env) ? 5000 : undefined,
   });
   const endpoint = `http://127.0.0.1:${stack.port}`;
   if (stack.isAttached) log?.info("embedded.attached", { endpoint });
@@ -80,16 +77,10 @@ export async function startEmbeddedStack(
   };
 }
 
-interface OpenedStack extends Pick<Attachment, "port" | "region"> {
-  readonly isAttached: boolean;
-  readonly ended: Promise<object>;
-  close(): Promise<void>;
-}
-
 /** Retries of attaching: a stack may be about to stop, and others may take and leave the directory. */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
-async function openStack(options: StackProcessOptions): Promise<OpenedStack> {
+async function openStack(options: StackProcessOptions) {
   const { directory, port, region } = options;
   const ownRegion = region ?? "us-east-1";
   let hasStarted = false;
@@ -99,9 +90,9 @@ async function openStack(options: StackProcessOptions): Promise<OpenedStack> {
     if (attached !== undefined) return shareStack(attached, port, !hasStarted);
     const { child, told } = await startStackChild(options, ownRegion);
     if ("port" in told) {
-      const [region, ended] = [ownRegion, exitOf(child)];
       const close = () => leaveStackChild(child);
-      return { port: told.port, region, isAttached: false, ended, close };
+      const ended = exitOf(child);
+      return { port: told.port, region: ownRegion, isAttached: false, ended, close };
     }
     hasStarted = told.isOwn;
     if (told.isOwn) releaseStackChild(child);
@@ -116,7 +107,7 @@ async function shareStack(
   { port, region, ended, detach }: Attachment,
   wanted: number,
   isAttached: boolean,
-): Promise<OpenedStack> {
+) {
   if (wanted === 0 || wanted === port)
     return { port, region, isAttached, ended: ended.then(() => ({})), close: detach };
   await detach();
@@ -125,8 +116,8 @@ async function shareStack(
   );
 }
 
-function exitOf(child: ChildProcess): OpenedStack["ended"] {
-  return new Promise((resolve) => {
+function exitOf(child: ChildProcess) {
+  return new Promise<object>((resolve) => {
     child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
   });
 }

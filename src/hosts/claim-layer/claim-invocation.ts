@@ -1,19 +1,9 @@
+import { createHash } from "node:crypto";
 import type { IdempotencyConfig } from "@aws-lambda-powertools/idempotency";
 import type { ClaimRecord } from "../../parts/once/claim.ts";
 import type { Claim } from "../../parts/once/held-claim.ts";
-import type { DurableInvocation } from "./durable-execution.ts";
 
-/**
- * Invocation of a function that Powertools' engine runs, from its claim to its end.
- *
- * | state | |
- * |---|---|
- * | `claiming` | requests its claim |
- * | `refused` | another owner has the claim, or the work is done |
- * | `held` | has waited and now has the claim; the engine retries |
- * | `running` | has the claim, and its function runs |
- * | `settled` | has ended |
- */
+/** Invocation of a function that Powertools' engine runs, from its claim to its end. */
 export interface Invocation {
   readonly data: unknown;
   /** Hash of the event at the start, because a function may change its event. */
@@ -28,27 +18,25 @@ export interface Invocation {
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
   claim: Claim | undefined;
-  /**
-   * Record that refused the invocation. `undefined` without a refusal, and if this process's cache
-   * gave the answer.
-   */
+  /** Record that refused the invocation, unless this process's cache gave the answer. */
   found: ClaimRecord | undefined;
-  /**
-   * Whether the engine has processed the refusal. In a replay, the engine runs the function
-   * regardless.
-   */
+  /** Whether the engine has processed the refusal. In a replay, it runs the function regardless. */
   isRefusalKnown: boolean;
+  /**
+   * `refused`: another owner has the claim, or the work is done. `held`: has waited and now has the
+   * claim; the engine retries. `running`: has the claim, and its function runs.
+   */
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
 
-/** Returns whether the invocation is known to continue an earlier one of its execution. */
+/** Whether the invocation is known to continue an earlier one of its execution. */
 export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
 /**
- * Returns whether an invocation was refused, and the engine has not processed the refusal. If the
- * engine runs the function in this state, the invocation is a replay.
+ * Whether an invocation was refused, and the engine has not processed the refusal. If the engine
+ * runs the function in this state, the invocation is a replay.
  */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
@@ -75,5 +63,41 @@ export class AnsweredElsewhere extends Error {
   constructor(answer: unknown) {
     super("another durable execution has done this work");
     this.answer = answer;
+  }
+}
+
+/** Members of a durable function's context that keelson reads. */
+export interface DurableContextLike {
+  readonly executionContext: { readonly durableExecutionArn: string };
+}
+
+export interface DurableInvocation {
+  /** Hash of the execution's long ARN. */
+  readonly execution: string;
+  /** Event of the call, if this invocation continues an earlier one. */
+  readonly replayed: { readonly event: unknown } | undefined;
+  /** Owners of this invocation's claims. A duplicate with one of these owners is still running. */
+  readonly owners: Set<string>;
+}
+
+export function durableInvocation(event: unknown, context: DurableContextLike): DurableInvocation {
+  const { durableExecutionArn } = context.executionContext;
+  // Powertools reads this undeclared member in the same way.
+  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown };
+  return {
+    execution: createHash("sha256").update(durableExecutionArn).digest("base64url"),
+    replayed: durableExecutionMode === "ReplayMode" ? { event } : undefined,
+    owners: new Set(),
+  };
+}
+
+/** @throws TypeError if `context` is not a durable function's context. */
+export function assertDurableContext(context: unknown): asserts context is DurableContextLike {
+  const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext
+    ?.durableExecutionArn;
+  if (typeof arn !== "string" || arn === "") {
+    throw new TypeError(
+      "ClaimLayer: the context has no executionContext.durableExecutionArn; put durable() between withDurableExecution and makeIdempotent",
+    );
   }
 }

@@ -14,18 +14,16 @@ import {
 import { leaseMs } from "../../parts/once/claim.ts";
 import {
   AnsweredElsewhere,
+  assertDurableContext,
+  type DurableContextLike,
+  type DurableInvocation,
+  durableInvocation,
   type Invocation,
   isReplay,
   isUnanswered,
   settle,
 } from "./claim-invocation.ts";
 import { assertClaimLayerOptions, type ClaimLayerOptions } from "./claim-layer-options.ts";
-import {
-  assertDurableContext,
-  type DurableContextLike,
-  type DurableInvocation,
-  durableInvocation,
-} from "./durable-execution.ts";
 import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
 
 /**
@@ -118,14 +116,9 @@ export class ClaimLayer extends BasePersistenceLayer {
     }
   }
 
-  /**
-   * Waits for a running duplicate. The engine calls this method while a duplicate runs, but never
-   * in a replay.
-   */
+  /** Waits for a running duplicate. The engine calls this method then, but never in a replay. */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
-    const invocation = this.#current(
-      (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
-    );
+    const invocation = this.#unanswered(data);
     if (invocation?.found === undefined) return super.getRecord(data);
     // Throws for a duplicate with another payload, before any wait.
     const seen = this.processExistingRecord(
@@ -150,9 +143,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     record: IdempotencyRecord,
     data: JSONValue | IdempotencyRecord,
   ): IdempotencyRecord {
-    const invocation = this.#current(
-      (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
-    );
+    const invocation = this.#unanswered(data);
     if (invocation !== undefined) invocation.isRefusalKnown = true;
     return super.processExistingRecord(record, data);
   }
@@ -192,10 +183,9 @@ export class ClaimLayer extends BasePersistenceLayer {
     ) {
       // Safe: the engine passed `data` as a JSON value.
       this.processExistingRecord(known, invocation.data as JSONValue);
+      const response = known.getResponse();
       const { responseHook: hook } = invocation;
-      throw new AnsweredElsewhere(
-        hook === undefined ? known.getResponse() : hook(known.getResponse(), known),
-      );
+      throw new AnsweredElsewhere(hook === undefined ? response : hook(response, known));
     }
     throw new IdempotencyItemAlreadyExistsError(message, known);
   }
@@ -256,6 +246,10 @@ export class ClaimLayer extends BasePersistenceLayer {
       isRefusalKnown: false,
       state: "claiming",
     };
+  }
+
+  #unanswered(data: unknown): Invocation | undefined {
+    return this.#current((one) => Object.is(one.data, data) && isUnanswered(one));
   }
 
   #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {

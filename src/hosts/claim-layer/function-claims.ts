@@ -1,50 +1,30 @@
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
-import { type DynamoClaimStore, dynamoClaimStore } from "../../aws/stores/claim-store.ts";
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import {
+  type ClaimForm,
+  claimAttributes,
+  claimOf,
+  marshalled,
+  ownedNames,
+} from "../../aws/stores/claim-form.ts";
+import { dynamoClaimStore } from "../../aws/stores/claim-store.ts";
 import { systemClock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
+import { defined } from "../../base/types/defined.ts";
 import { type ClaimKey, type ClaimRecord, expiry, skewMs } from "../../parts/once/claim.ts";
-import { type Claims, createClaims } from "../../parts/once/claims.ts";
+import type { ClaimStore } from "../../parts/once/claim-store.ts";
+import { createClaims } from "../../parts/once/claims.ts";
 import type { Claim } from "../../parts/once/held-claim.ts";
 import { type Invocation, isUnanswered, mayTakeOver, settle } from "./claim-invocation.ts";
 import type { ClaimLayerOptions } from "./claim-layer-options.ts";
-import { sharedForm } from "./shared-claim-form.ts";
 import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
 
-export interface FunctionClaims {
-  /**
-   * Takes the claim of an invocation. If it is still refused after `waitMs`, returns the record
-   * that refuses it.
-   */
-  take(invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined>;
-  /**
-   * Takes the claim of a replay that the engine ran, or returns `done` if its work is already done.
-   */
-  takeForReplay(invocation: Invocation): Promise<"done" | undefined>;
-  /**
-   * Stores a result. Returns `false` if another owner has taken over the claim.
-   *
-   * @throws TypeError if the result could not be stored; the record then shows that the work is
-   * done.
-   */
-  complete(claim: Claim, result: unknown): Promise<boolean>;
-  /** Releases a claim. Never throws, so that callers receive the function's own error. */
-  release(invocation: Invocation): Promise<void>;
-  read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
-  /**
-   * Converts a claim to Powertools' record.
-   *
-   * @throws TypeError if the result of the claim could not be stored.
-   */
-  recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
-}
+export type FunctionClaims = ReturnType<typeof createFunctionClaims>;
 
-export function createFunctionClaims(
-  options: ClaimLayerOptions,
-  retentionMs: () => number,
-): FunctionClaims {
+export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: () => number) {
   const { sortKeyAttr, staticPkValue } = options;
-  let opening: Promise<Opened> | undefined;
+  let opening: ReturnType<typeof openStore> | undefined;
 
   const claimKey = (idempotencyKey: string): ClaimKey => {
     const partition =
@@ -56,7 +36,8 @@ export function createFunctionClaims(
     return opening;
   };
 
-  const take: FunctionClaims["take"] = async (invocation, waitMs) => {
+  /** Returns the record that still refuses the invocation after `waitMs`, if there is one. */
+  const take = async (invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined> => {
     const { claims, store } = await open();
     const { fingerprint, deadlineMs, durable } = invocation;
     const key = claimKey(invocation.key);
@@ -79,34 +60,21 @@ export function createFunctionClaims(
     invocation.claim = taken.claim;
     return undefined;
   };
-  const takeLate: FunctionClaims["takeForReplay"] = async (invocation) => {
+  /** Takes the claim of a replay that the engine ran, unless its work is already done. */
+  const takeForReplay = async (invocation: Invocation): Promise<"done" | undefined> => {
     if (invocation.found?.status !== "INPROGRESS") return "done";
     return (await take(invocation, 0))?.status === "COMPLETED" ? "done" : undefined;
   };
 
   return {
     take,
-    takeForReplay: takeLate,
-    complete: async (claim, result) => {
-      const { store } = await open();
-      const prepared = await storableResult(result);
-      if (prepared.kind === "unstorable") {
-        if (await claim.complete({ unkept: prepared.reason }))
-          throw unstorableError(prepared.reason);
-        return false;
-      }
-      const completeAsText = async () => {
-        const expiresAt = expiry(Date.now(), retentionMs());
-        return claim.complete(
-          await prepared.asText(store, { key: claim.key, owner: claim.owner, expiresAt }),
-        );
-      };
-      if (prepared.inRecord === undefined) return completeAsText();
-      return claim.complete(prepared.inRecord).catch(whereRefused(completeAsText));
-    },
-    release: async (invocation) => {
+    takeForReplay,
+    complete: async (claim: Claim, result: unknown): Promise<boolean> =>
+      complete((await open()).store, claim, result, retentionMs),
+    /** Never throws, so that callers receive the function's own error. */
+    release: async (invocation: Invocation): Promise<void> => {
       try {
-        if (isUnanswered(invocation)) await takeLate(invocation);
+        if (isUnanswered(invocation)) await takeForReplay(invocation);
         // An invocation without a claim was refused: the record belongs to its duplicate.
         await invocation.claim?.release();
       } catch (error) {
@@ -118,8 +86,14 @@ export function createFunctionClaims(
         settle(invocation);
       }
     },
-    read: async (idempotencyKey) => (await open()).store.read(claimKey(idempotencyKey)),
-    recordOf: async (idempotencyKey, found) => {
+    read: async (idempotencyKey: string): Promise<ClaimRecord | undefined> =>
+      (await open()).store.read(claimKey(idempotencyKey)),
+    /**
+     * Converts a claim to Powertools' record.
+     *
+     * @throws TypeError if the result of the claim could not be stored.
+     */
+    recordOf: async (idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord> => {
       const sortKey = sortKeyAttr === undefined ? {} : { sortKey: idempotencyKey };
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
       if (found.status === "INPROGRESS") return recordInProgress(common, found);
@@ -136,7 +110,36 @@ export function createFunctionClaims(
   };
 }
 
-/** Returns a record that expires no earlier than its lease, unlike some that Powertools writes. */
+/**
+ * Stores a result. Returns `false` if another owner has taken over the claim.
+ *
+ * @throws TypeError if the result could not be stored; the record then shows that the work is done.
+ */
+async function complete(
+  store: ClaimStore,
+  claim: Claim,
+  result: unknown,
+  retentionMs: () => number,
+): Promise<boolean> {
+  const prepared = await storableResult(result);
+  if (prepared.kind === "unstorable") {
+    if (await claim.complete({ unkept: prepared.reason })) throw unstorableError(prepared.reason);
+    return false;
+  }
+  const { key, owner } = claim;
+  const completeAsText = async () => {
+    const expiresAt = expiry(Date.now(), retentionMs());
+    return claim.complete(await prepared.asText(store, { key, owner, expiresAt }));
+  };
+  if (prepared.inRecord === undefined) return completeAsText();
+  return claim.complete(prepared.inRecord).catch((error: unknown) => {
+    // DynamoDB rejects a value for its size, its depth or a number.
+    if (error instanceof Error && error.name === "ValidationException") return completeAsText();
+    throw error;
+  });
+}
+
+/** Returns a record that expires no earlier than its lease, unlike some of Powertools. */
 function recordInProgress(
   common: { readonly idempotencyKey: string; readonly payloadHash: string },
   { leaseUntilMs, expiresAt }: Extract<ClaimRecord, { readonly status: "INPROGRESS" }>,
@@ -149,18 +152,13 @@ function recordInProgress(
   });
 }
 
-interface Opened {
-  readonly store: DynamoClaimStore;
-  readonly claims: Claims;
-}
-
 async function openStore(
   { tableName, keyAttr = "id", sortKeyAttr, awsSdkV3Client, clientConfig = {} }: ClaimLayerOptions,
   retentionMs: () => number,
-): Promise<Opened> {
+) {
   const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
   // Safe: only `commit` needs a document client, and this store never commits. Commands go to the
-  // given client itself, so a mocked one works.
+  // given client itself, which may be mocked.
   const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
   const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
     sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };
@@ -168,10 +166,51 @@ async function openStore(
   return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
 }
 
-/** Calls `otherwise` if DynamoDB rejects a value, for its size, its depth or a number. */
-function whereRefused(otherwise: () => Promise<boolean>): (error: unknown) => Promise<boolean> {
-  return (error) => {
-    if (error instanceof Error && error.name === "ValidationException") return otherwise();
-    throw error;
+/**
+ * Form of claims in a table that Powertools' `DynamoDBPersistenceLayer` and older versions of
+ * keelson read and write at the same time:
+ *
+ * | completed record | attributes | read by |
+ * |---|---|---|
+ * | Powertools' | `data`, a DynamoDB value | all |
+ * | ours | `data`, a DynamoDB value; `completed_by` | all |
+ * | ours, result is no DynamoDB value | `owner`, and `data` as bytes or `parts` | keelson |
+ * | ours, result not storable | `unkept`, the reason | this version; others find no result |
+ *
+ * If Powertools has overwritten the `data` of a record with an `owner`, the record still has
+ * `in_progress_expiration`.
+ */
+function sharedForm(key: ClaimForm["key"]): ClaimForm {
+  return {
+    key,
+    write: (claim) => {
+      const { owner, ...others } = marshalled(claimAttributes(claim));
+      const common = { ...others, ...marshalled(defined({ execution: claim.execution })) };
+      const owned = marshalled({ owner: claim.owner });
+      if (claim.status === "INPROGRESS") return { ...common, ...owned };
+      const { data, parts, value, unkept } = { ...claim.result };
+      return {
+        ...common,
+        ...marshalled({ completed_by: claim.owner, ...defined({ unkept }) }),
+        ...(data === undefined && parts === undefined ? {} : owned),
+        // Safe: only `storableResult` creates this value.
+        ...(value === undefined ? {} : { data: value as AttributeValue }),
+      };
+    },
+    read: (item) => {
+      const claim: ClaimRecord = { ...claimOf(item), execution: item["execution"]?.S };
+      if (claim.status === "INPROGRESS") return claim;
+      const unkept = item["unkept"]?.S;
+      if (unkept !== undefined) return { ...claim, result: { unkept } };
+      if (claim.owner !== "" && item["in_progress_expiration"] === undefined) return claim;
+      return { ...claim, owner: "", result: { value: item["data"] } };
+    },
+    // If the response to the first attempt was lost, the record is already completed, and the
+    // second attempt finds its owner in `completed_by`.
+    completable: (owner) => ({
+      ConditionExpression: "(#owner = :owner AND #status = :inProgress) OR completed_by = :owner",
+      ExpressionAttributeNames: ownedNames,
+      ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
+    }),
   };
 }

@@ -2,51 +2,32 @@ import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { type AnswerToStore, loadAnswer, storeAnswer } from "../../parts/once/answer.ts";
 import type { ClaimKey, CompletedClaim, StoredResult } from "../../parts/once/claim.ts";
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
-import { type StorableValue, storableValue } from "./storable-value.ts";
 
-/** Function result, prepared for a record that Powertools' own layer also reads. */
-export type StorableResult =
-  | {
-      readonly kind: "storable";
-      /** Content of the record, if the result can be a DynamoDB value. */
-      readonly inRecord: StoredResult | undefined;
-      /** Stores the result as a string that only keelson can read, in parts if it is large. */
-      asText(
-        store: ClaimStore,
-        claim: Omit<AnswerToStore, "answer" | "cipher">,
-      ): Promise<StoredResult>;
-    }
-  | { readonly kind: "unstorable"; readonly reason: string };
-
-/**
- * Largest value stored in the record, in bytes. DynamoDB limits an item to 409,600, including its
- * key and all other attributes.
- */
+/** Largest value stored in the record, in bytes. DynamoDB limits the whole item to 409,600. */
 const largestValue = 400_000;
-/**
- * Prefix of a string that contains a DynamoDB value instead of plain JSON. Versions that do not
- * know the prefix fail to read the string.
- */
+/** Prefix of a string with a DynamoDB value instead of plain JSON. Older versions fail to read it. */
 const nativeText = "dynamodb:";
 
-/**
- * Prepares a result for storage. Never throws, because the function has run: returns the reason why
- * a result cannot be stored.
- */
-export async function storableResult(result: unknown): Promise<StorableResult> {
-  let storable: StorableValue;
+/** Never throws, because the function has run: returns why a result cannot be stored. */
+export async function storableResult(result: unknown) {
+  let storable: ReturnType<typeof storableValue>;
   let native: AttributeValue | undefined;
   try {
     storable = storableValue(result);
     native = storable.isNative || !storable.isJson ? await marshalled(storable.value) : undefined;
   } catch (error) {
-    return { kind: "unstorable", reason: describe(error) };
+    return { kind: "unstorable" as const, reason: describe(error) };
   }
   const isInRecord = native !== undefined && storable.isNative && sizeOf(native) <= largestValue;
   return {
-    kind: "storable",
+    kind: "storable" as const,
+    /** Content of the record, if the result can be a DynamoDB value. */
     inRecord: isInRecord ? { value: native } : undefined,
-    asText: (store, claim) => {
+    /** Stores the result as a string that only keelson can read, in parts if it is large. */
+    asText: (
+      store: ClaimStore,
+      claim: Omit<AnswerToStore, "answer" | "cipher">,
+    ): Promise<StoredResult> => {
       const body = storable.isJson
         ? JSON.stringify(storable.value)
         : nativeText + JSON.stringify(native, bytesAsText);
@@ -101,7 +82,7 @@ async function unmarshalled(value: AttributeValue): Promise<unknown> {
 }
 
 /**
- * Returns the size of a value as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
+ * Returns a value's size as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
  * bytes for a list or map and 1 for each element.
  */
 function sizeOf(value: AttributeValue): number {
@@ -142,4 +123,108 @@ function textAsBytes(_name: string, value: unknown): unknown {
 
 function describe(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 300);
+}
+
+/** DynamoDB's nesting limit, minus the levels of the attribute itself. */
+const deepest = 30;
+
+/**
+ * Returns a function's result as plain data, and whether it has JSON's types only and whether it can
+ * be a DynamoDB value. Maps become objects, as in Powertools' own layer. Dates and other class
+ * instances become their JSON form. Undefined members, functions and symbols are left out.
+ *
+ * @throws TypeError that names the first value that could not be restored: NaN, an infinity, a
+ * cycle, an empty or mixed set.
+ */
+function storableValue(result: unknown) {
+  let [isJson, isNative] = [true, true];
+
+  const walk = (given: unknown, path: string, above: readonly unknown[]): unknown => {
+    const value = isBytes(given) ? given : plain(given, path);
+    if (above.length > deepest) isNative = false;
+    if (typeof value === "string") {
+      if (!value.isWellFormed()) isNative = false;
+      return value;
+    }
+    if (typeof value === "number") {
+      if (!Number.isFinite(value)) refuse(path, `is ${value}`);
+      if (Math.abs(value) > Number.MAX_SAFE_INTEGER) isNative = false;
+      return value;
+    }
+    if (typeof value === "bigint" || isBytes(value)) {
+      isJson = false;
+      return isBytes(value) ? bytesOf(value) : value;
+    }
+    if (typeof value !== "object" || value === null) return value;
+    if (above.includes(value)) refuse(path, "refers to itself");
+    const within = [...above, value];
+    if (Array.isArray(value)) {
+      return Array.from(
+        value,
+        (item: unknown, index) => walk(item, `${path}[${index}]`, within) ?? null,
+      );
+    }
+    if (value instanceof Set) {
+      const items = [...value].map((item) => walk(item, `${path} (a Set)`, within));
+      const kinds = new Set(items.map(kindOf));
+      if (kinds.size !== 1 || kinds.has(undefined))
+        refuse(path, "is a Set of other than only texts, only numbers or only bytes");
+      isJson = false;
+      return new Set(items);
+    }
+    const isMap = value instanceof Map;
+    const members = isMap ? value : Object.entries(value);
+    if (!isMap && Object.prototype.toString.call(value) !== "[object Object]")
+      refuse(path, `is a ${nameOf(value)}`);
+    const copy: [string, unknown][] = [];
+    for (const [key, member] of members) {
+      if (isMap && typeof key !== "string" && typeof key !== "number")
+        refuse(path, "is a Map with keys other than texts");
+      const name = String(key);
+      // For a member named `__proto__`, the SDK would set the prototype.
+      if (!name.isWellFormed() || name === "__proto__") isNative = false;
+      const stored = walk(member, `${path}.${name}`, within);
+      if (stored !== undefined) copy.push([name, stored]);
+    }
+    return Object.fromEntries(copy);
+  };
+
+  if (typeof result === "function" || typeof result === "symbol")
+    refuse("result", `is a ${typeof result}`);
+  const value = walk(result, "result", []) ?? null;
+  return { value, isJson, isNative };
+}
+
+function plain(value: unknown, path: string): unknown {
+  if (typeof value === "function" || typeof value === "symbol") return undefined;
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof Date && Number.isNaN(value.getTime())) refuse(path, "is an invalid date");
+  if ("toJSON" in value && typeof value.toJSON === "function") return value.toJSON("");
+  if (value instanceof String || value instanceof Number || value instanceof Boolean)
+    return value.valueOf();
+  return value;
+}
+
+function isBytes(value: unknown): value is ArrayBufferView | ArrayBuffer {
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+}
+
+function bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
+  return ArrayBuffer.isView(value)
+    ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+    : new Uint8Array(value);
+}
+
+function kindOf(value: unknown): string | undefined {
+  if (typeof value === "string") return "text";
+  if (typeof value === "number" || typeof value === "bigint") return "number";
+  return value instanceof Uint8Array ? "bytes" : undefined;
+}
+
+function nameOf(value: object): string {
+  return Object.prototype.toString.call(value).slice("[object ".length, -1);
+}
+
+function refuse(path: string, problem: string): never {
+  throw new TypeError(`${path} ${problem}`);
 }

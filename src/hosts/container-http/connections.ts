@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { InFlightLimit } from "./in-flight-limit.ts";
-import type { Unread } from "./unread-bytes.ts";
+import { takenByKernel, type Unread } from "./unread-bytes.ts";
 
 /** Request that is being answered or waits for its turn. */
 export interface OpenRequest {
@@ -16,13 +16,13 @@ export interface OpenRequest {
   abort(reason: unknown): void;
   /** Cleans up if the connection closes before the response is complete. */
   leave?(): void;
-  /** Logger, set once the response is ready. */
+  /** Set once the response is ready. */
   readonly log?: Logger | undefined;
   /** Progress of an HTTP/2 response. */
   outflow?: Outflow;
-  /** Whether the request was ended, and logged, because its client does not read the response. */
+  /** Whether the request was ended, and logged, because its client does not read. */
   isStalled?: boolean;
-  /** Releases a response that waits for earlier ones. Called when the connection is cut. */
+  /** Ends the wait of a response for earlier ones, because the connection is cut. */
   drop?: (() => void) | undefined;
 }
 
@@ -30,17 +30,6 @@ export interface Outflow {
   /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
   taken(): number | undefined;
   reset(): void;
-}
-
-export interface Upgraded {
-  readonly requestId: string;
-  readonly path: string;
-  readonly draining: AbortController;
-}
-
-export interface Lingering {
-  /** Sends the FIN now and closes the connection soon, because the process drains. */
-  hurry(): void;
 }
 
 export interface Connection {
@@ -55,19 +44,26 @@ export interface Connection {
   isClosing: boolean;
   /** Whether the rest of a body is being discarded because its request was answered early. */
   isDiscarding: boolean;
+  /** Makes the current read of a body fail. */
   failBody: ((error: unknown) => void) | undefined;
   /** Error for a later read of a body whose rest will not arrive. */
   bodyFailure: PipelineError | undefined;
-  upgraded: Upgraded | undefined;
-  /** HTTP/2 session; `undefined` for HTTP/1.1. */
+  upgraded:
+    | { readonly requestId: string; readonly path: string; readonly draining: AbortController }
+    | undefined;
+  /** `undefined` for HTTP/1.1. */
   session: Session | undefined;
   readonly unread: Unread;
-  /** Limit for HTTP/1.1 requests in flight, set at the first request. */
+  /** Set at the first HTTP/1.1 request. */
   inFlight: InFlightLimit | undefined;
-  lingering: Lingering | undefined;
+  /** Sends the FIN of a lingering close now and closes soon, because the process drains. */
+  hurry: (() => void) | undefined;
   /** Network socket, below the TLS socket. */
   transport: Duplex;
-  /** Returns the abort reason of requests whose client has disconnected. */
+  /**
+   * Returns the abort reason of requests whose client has disconnected: one error per connection,
+   * because creating an error takes longer than most steps of a request.
+   */
   readonly departure: () => DOMException;
 }
 
@@ -104,7 +100,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
         session: undefined,
         unread: { bytes: 0, movedMs: 0, taken: 0, isCut: false },
         inFlight: undefined,
-        lingering: undefined,
+        hurry: undefined,
         transport: socket,
         departure: lazyDeparture(),
       };
@@ -138,10 +134,6 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   return { of, known, shaking };
 }
 
-/**
- * Creates one error per connection, because creating an error takes longer than most steps of a
- * request.
- */
 function lazyDeparture(): () => DOMException {
   let departure: DOMException | undefined;
   return () => {
@@ -154,7 +146,7 @@ function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Returns whether no bytes have arrived since the last response or, without one, at all. */
+/** Whether no bytes have arrived since the last response or, without one, at all. */
 export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
   return bytesRead(socket) === idleAtBytes;
 }
@@ -163,9 +155,81 @@ export function bytesRead(socket: Duplex): number {
   return (socket as Socket).bytesRead; // safe: a server's sockets are network sockets
 }
 
+type Writer = Connection | OpenRequest;
+
+/** Longest time between two checks, in milliseconds. */
+const mostLookMs = 5_000;
+
 /**
- * Set for few members, in insertion order. A `Set` reallocates each time it has become empty, which
- * happens once per request of a connection (`http-no-log` in `bench/results.json`).
+ * Minimum rate at which a client must read, in bytes per second, because a client that takes a byte
+ * from time to time would keep its response in memory forever.
+ */
+const leastBytesASecond = 1_024;
+
+/**
+ * Cuts the connections and HTTP/2 streams whose client has taken almost nothing of the written data
+ * for `timeoutMs`, or up to a quarter longer. One check every few seconds replaces a timer for each.
+ */
+export function cutStalled(
+  http: HttpServer,
+  { known }: Connections,
+  timeoutMs: number,
+  log: Logger,
+): void {
+  const leastBytes = Math.ceil((timeoutMs / 1_000) * leastBytesASecond);
+  /** Bytes taken at each writer's last sufficient progress, and the time of this progress. */
+  type Marks = Map<Writer, { readonly taken: number; readonly sinceMs: number }>;
+  let marks: Marks = new Map();
+  const look = () => {
+    const nowMs = performance.now();
+    const seen: Marks = new Map();
+    const isStalled = (writer: Writer, taken: number | undefined): boolean => {
+      if (taken === undefined) return false;
+      const mark = marks.get(writer);
+      const isMoving = mark === undefined || taken >= mark.taken + leastBytes;
+      if (!isMoving && nowMs - mark.sinceMs >= timeoutMs) return true;
+      seen.set(writer, isMoving ? { taken, sinceMs: nowMs } : mark);
+      return false;
+    };
+    for (const [socket, connection] of known) {
+      const { requests, upgraded, session, transport } = connection;
+      if (upgraded !== undefined) continue;
+      if (isStalled(connection, takenByKernel(transport))) {
+        report(
+          log,
+          [...requests].find((request) => request.log !== undefined),
+          timeoutMs,
+        );
+        for (const request of requests) request.isStalled = true;
+        session?.destroy();
+        socket.destroy();
+        continue;
+      }
+      if (session === undefined) continue; // HTTP/1.1 writes its responses one after the other
+      for (const request of requests) {
+        if (!isStalled(request, request.outflow?.taken())) continue;
+        report(log, request, timeoutMs);
+        request.isStalled = true;
+        request.outflow?.reset();
+      }
+    }
+    marks = seen;
+  };
+  const timer = setInterval(look, Math.min(mostLookMs, timeoutMs / 4)).unref();
+  http.once("close", () => clearInterval(timer));
+}
+
+function report(log: Logger, request: OpenRequest | undefined, timeoutMs: number): void {
+  (request?.log ?? log).warn("response.stalled", {
+    method: request?.method,
+    path: request?.path.slice(0, 200),
+    timeoutMs,
+  });
+}
+
+/**
+ * Ordered set for few members. A `Set` reallocates each time it has become empty, which happens once
+ * per request of a connection (`http-no-log` in `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];

@@ -2,27 +2,10 @@ import type { Server as HttpServer } from "node:http";
 import type { Server } from "node:net";
 import { type Connections, isIdle } from "./connections.ts";
 
-/**
- * Requests in flight. `requests` and `requestIds` have the same order, up to {@link mostNamed}
- * entries.
- */
-export interface UnderWay {
-  readonly requests: readonly string[];
-  readonly requestIds: readonly string[];
-  readonly count: number;
-  readonly upgraded: number;
-}
+/** Requests in flight. `requests` and `requestIds`, in the same order, are cut at `mostNamed`. */
+export type UnderWay = ReturnType<typeof underWay>;
 
-export interface Drain {
-  /** Closes the listener, and each connection once it is idle. Calls back once all have ended. */
-  close(whenEnded: () => void): void;
-  /** Closes idle connections. New connections and partial requests get a short grace period. */
-  closeIdle(): void;
-  /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
-  abort(reason: unknown): void;
-  underWay(): UnderWay;
-  cut(): void;
-}
+export type Drain = ReturnType<typeof createDrain>;
 
 /** Maximum number of requests, events and jobs that a log line names. */
 export const mostNamed = 20;
@@ -31,13 +14,10 @@ export const mostNamed = 20;
 const sweepMs = 100;
 
 /**
- * Age until which an unused connection stays open during the drain, in milliseconds: its first
- * request may be on its way and would be lost.
+ * Age until which an unused connection stays open during the drain, because its first request may
+ * be on its way, and time for the rest of an incomplete request head, in milliseconds.
  */
-const newMs = 500;
-
-/** Time for the rest of an incomplete request head after the listener closes, in milliseconds. */
-const restOfHeadMs = 500;
+const [newMs, restOfHeadMs] = [500, 500];
 
 /** Node's code for a request that takes too long to arrive. */
 export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
@@ -46,7 +26,7 @@ export function createDrain(
   http: HttpServer,
   { known, shaking }: Connections,
   draining: AbortSignal,
-): Drain {
+) {
   let closingSinceMs: number | undefined;
   const closeIdle = () => {
     const nowMs = performance.now();
@@ -63,25 +43,26 @@ export function createDrain(
       if (isIdle(connection, socket)) {
         if (!isNew) socket.destroy();
       } else if (isOver) {
-        // A closed server no longer checks for late requests and would wait for them indefinitely.
+        // A closed server no longer checks for late requests and would wait for them forever.
         const late = Object.assign(new Error("Shutting down"), { code: lateRequest });
         http.emit("clientError", late, socket);
       }
     }
     if (isOver) for (const socket of shaking.values()) socket.destroy();
   };
-  // Replaces Node's method, which `http.close` calls and which treats an answered connection as
-  // idle even if its next request has not been read yet.
+  // `http.close` calls Node's method, which treats an answered connection as idle even if its next
+  // request has not been read yet.
   http.closeIdleConnections = closeIdle;
   draining.addEventListener("abort", () => {
-    for (const { requests, upgraded, session, lingering } of known.values()) {
+    for (const { requests, upgraded, session, hurry } of known.values()) {
       upgraded?.draining.abort(draining.reason);
-      lingering?.hurry();
+      hurry?.();
       if (requests.size > 0) session?.retire();
     }
   });
   return {
-    close: (whenEnded) => {
+    /** Closes the listener, and each connection once it is idle. Calls back once all have ended. */
+    close: (whenEnded: () => void): void => {
       const sweep = setInterval(closeIdle, sweepMs);
       closeListener(http, () => {
         clearInterval(sweep);
@@ -89,15 +70,17 @@ export function createDrain(
       });
       closeIdle();
     },
+    /** Closes idle connections. New connections and partial requests get a short grace period. */
     closeIdle,
-    abort: (reason) => {
+    /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
+    abort: (reason: unknown): void => {
       for (const { requests, failBody } of known.values()) {
         for (const request of requests) request.abort(reason);
         failBody?.(reason);
       }
     },
     underWay: () => underWay(known),
-    cut: () => {
+    cut: (): void => {
       for (const [socket, { session }] of known) {
         session?.destroy();
         socket.destroy();
@@ -107,25 +90,19 @@ export function createDrain(
   };
 }
 
-function underWay(known: Connections["known"]): UnderWay {
+function underWay(known: Connections["known"]) {
   const all = [...known.values()];
   const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
   const requests = all.flatMap((connection) => [...connection.requests]);
-  const shown = [
-    ...requests.map(({ method, path, requestId }) => ({
-      name: `${method} ${path.slice(0, 200)}`,
-      requestId,
-    })),
-    ...upgraded.map(({ path, requestId }) => ({
-      name: `GET ${path.slice(0, 200)} (upgraded)`,
-      requestId,
-    })),
+  const names = [
+    ...requests.map(({ method, path }) => `${method} ${path.slice(0, 200)}`),
+    ...upgraded.map(({ path }) => `GET ${path.slice(0, 200)} (upgraded)`),
   ];
-  const named = shown.slice(0, mostNamed);
+  const ids = [...requests, ...upgraded].map(({ requestId }) => requestId);
   return {
-    requests: named.map(({ name }) => name),
-    requestIds: named.map(({ requestId }) => requestId),
-    count: shown.length,
+    requests: names.slice(0, mostNamed),
+    requestIds: ids.slice(0, mostNamed),
+    count: ids.length,
     upgraded: upgraded.length,
   };
 }
@@ -134,20 +111,16 @@ function underWay(known: Connections["known"]): UnderWay {
 const mostTurns = 1_000;
 
 /**
- * Longest event loop turn that ends the wait, in milliseconds. A connection that arrives during the
- * turn may be lost.
+ * Longest event loop turn that ends the wait, because a connection that arrives during it may be
+ * lost, and longest wait for such a turn, in milliseconds.
  */
-const shortMs = 0.2;
-
-/** Longest wait for a turn of at most `shortMs`, in milliseconds. */
-const patienceMs = 50;
+const [shortMs, patienceMs] = [0.2, 50];
 
 /**
- * Closes a listener once it has accepted all pending connections, and calls back when its
- * connections have ended. Node accepts one connection per turn of the event loop, and on close, the
- * kernel resets those that still wait, so the listener closes after a short turn that accepted
- * none. A turn starts by polling for connections, so a connection that arrives between the poll and
- * the close is still lost: see `docs/container.md`.
+ * Closes a listener once it has accepted all pending connections, and calls back when they have
+ * ended. Node accepts one connection per turn of the event loop, and on close, the kernel resets
+ * those that still wait, so the listener closes after a short turn that accepted none. A connection
+ * that arrives between the turn's poll and the close is still lost: see `docs/container.md`.
  */
 export function closeListener(listener: Server, whenEnded: () => void): void {
   const beganMs = performance.now();

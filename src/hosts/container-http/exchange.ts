@@ -1,30 +1,36 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RunObserver } from "../../app/observe/run-observer.ts";
 import { type Sender, serve } from "../../app/run/pipeline.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
+import type { HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import { type SentBody, sendPieces, sentBytes, type WaitingBytes } from "./body-pieces.ts";
-import { type HeldBytes, holdBytes } from "./byte-budget.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
-import { headersOf, noBytes, splitTarget } from "./http-request.ts";
+import type { HttpSettings } from "./http-options.ts";
 import type { InFlightLimit, LimitedRequest } from "./in-flight-limit.ts";
-import { lingerAfterAnswer } from "./lingering-close.ts";
-import { receiveBody } from "./receive-body.ts";
-import { reportCut } from "./report-cut.ts";
-import { isSmallBody, readRest } from "./rest-of-body.ts";
-import type { Beginning, Serving } from "./serving.ts";
+import { isSmallBody, lingerAfterAnswer, readRest } from "./lingering-close.ts";
+import { type ByteBudget, type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
+import {
+  reportCut,
+  reportSent,
+  type SentBody,
+  sendPieces,
+  type WaitingBytes,
+} from "./send-body.ts";
+import type { UnreadBudget } from "./unread-bytes.ts";
 
-interface Place {
-  readonly connection: Connection;
-  readonly inFlight: InFlightLimit;
+export interface Serving {
+  readonly runtime: Runtime;
+  readonly routes: Runtime["routes"];
+  readonly settings: HttpSettings;
+  readonly bodies: ByteBudget;
+  readonly unread: UnreadBudget;
 }
 
 /**
- * HTTP/1.1 request and its response. An object with methods instead of closures: a dozen functions
- * per request, each retaining what it uses, took a tenth of the request's time (measured by the
- * benchmark `http-no-log`).
+ * HTTP/1.1 request and its response. A class, because a dozen closures per request took a tenth of
+ * its time (benchmark `http-no-log`).
  */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
@@ -41,12 +47,13 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   hasLeft = false;
   isAhead = false;
   drop: (() => void) | undefined = undefined;
+  /** Creates the error of a refused request on demand: most waiting requests never run. */
+  readonly #refuse: (() => PipelineError) | undefined;
   readonly #serving: Serving;
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #connection: Connection;
   readonly #inFlight: InFlightLimit;
-  readonly #refuse: (() => PipelineError) | undefined;
   readonly #expectsContinue: boolean;
   #departure: AbortController | undefined = undefined;
   #abortReason: unknown = undefined;
@@ -57,20 +64,17 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   constructor(
     serving: Serving,
-    { connection, inFlight }: Place,
+    connection: Connection,
+    inFlight: InFlightLimit,
     message: IncomingMessage,
     response: ServerResponse,
-    { refuse, expectsContinue }: Beginning,
+    refuse: (() => PipelineError) | undefined,
+    expectsContinue: boolean,
   ) {
     // Safe: Node always sets both on a server; the type is shared with the client.
-    const { method, url } = message as IncomingMessage & {
-      readonly method: string;
-      readonly url: string;
-    };
-    const { path, query } = splitTarget(url);
+    const { method, url } = message as { readonly method: string; readonly url: string };
     this.method = method;
-    this.path = path;
-    this.query = query;
+    ({ path: this.path, query: this.query } = splitTarget(url));
     this.headers = headersOf(message);
     this.ip = message.socket.remoteAddress;
     this.#refuse = refuse;
@@ -96,9 +100,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     return this.#scope?.log;
   }
 
-  /**
-   * Abort signal, created on demand: one read may bring thousands of requests, and most only wait.
-   */
+  /** Created on demand: one read may bring thousands of requests, and most only wait. */
   get signal(): AbortSignal {
     if (this.#departure === undefined) {
       this.#departure = new AbortController();
@@ -118,7 +120,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (this.#expectsContinue) this.#response.writeContinue();
     const { "content-length": length, "transfer-encoding": encoding } = this.headers;
     if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
-    this.#held = holdBytes(this.#serving.bodies);
+    this.#held = this.#serving.bodies.hold();
     return receiveBody(this.#message, limitBytes, this.#connection, this.#held);
   }
 
@@ -128,23 +130,10 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   ended(): void {
     this.#held?.release();
-    const { observer } = this.#serving.runtime;
-    if (observer !== undefined) this.#tell(observer);
-  }
-
-  /** Reports the request, unless it never ran. */
-  #tell(observer: RunObserver): void {
-    if (this.#sent === undefined) return;
+    if (this.#sent === undefined) return; // never ran, or nobody observes it
     const { statusCode: status, writableFinished: isWhole } = this.#response;
-    const bytes = sentBytes(this.#sent, isWhole);
     // Safe: `send` sets the scope before `#sent`.
-    observer.ended(this.#scope as RequestScope, {
-      kind: "request",
-      method: this.method,
-      status,
-      bytes,
-      isAborted: !isWhole,
-    });
+    reportSent(this.#scope as RequestScope, this.method, status, this.#sent, isWhole);
   }
 
   send(answer: HttpResponse, scope: RequestScope): Promise<void> | undefined {
@@ -156,8 +145,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Sends a response after those to earlier requests. Waits here and not in Node, which cannot drop
-   * a waiting response before its socket has closed. A waiting stream is not read.
+   * Sends a response after those to earlier requests. Waits here, because Node cannot drop a waiting
+   * response before its socket has closed. A waiting stream is not read.
    */
   async #sendInTurn(answer: HttpResponse): Promise<void> {
     const { body } = answer;
@@ -184,8 +173,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #sendNow(answer: HttpResponse): Promise<void> | undefined {
     this.#end();
     try {
-      const streamed = this.#write(answer);
-      return streamed?.catch((error) => this.#cut(error));
+      return this.#write(answer)?.catch((error) => this.#cut(error));
     } catch (error) {
       this.#cut(error);
       return undefined;
@@ -196,26 +184,25 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
-    // One call for all headers, because Node would keep a table of headers that are set one by one.
+    // One call, because Node would keep a table of headers that are set one by one.
     response.writeHead(
       status,
       cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
     );
-    if (body === undefined || this.method === "HEAD") {
-      response.end();
-      return undefined;
-    }
+    if (body === undefined || this.method === "HEAD") return void response.end();
     if (typeof body !== "string" && !(body instanceof Uint8Array)) {
       return sendPieces(body, response, pieceBytes, sent ?? { bytes: 0, atOnce: 0 }, this);
     }
-    const length = sent === undefined ? 0 : Buffer.byteLength(body);
-    if (sent !== undefined && length > pieceBytes) {
-      this.hold(length);
-      const bytes = typeof body === "string" ? Buffer.from(body) : body;
-      // If the client leaves during a fixed-length response, nothing is logged.
-      return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
+    if (sent !== undefined) {
+      const length = Buffer.byteLength(body);
+      if (length > pieceBytes) {
+        this.hold(length);
+        const bytes = typeof body === "string" ? Buffer.from(body) : body;
+        // If the client leaves during a fixed-length response, nothing is logged.
+        return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
+      }
+      sent.atOnce = length;
     }
-    if (sent !== undefined) sent.atOnce = length;
     response.end(body);
     const { writableLength } = response; // bytes that the kernel has not taken
     if (writableLength > 0) this.hold(writableLength);
@@ -241,9 +228,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.leave(this);
   }
 
-  /**
-   * Closes the connection after this response, if no other follows, or reads the rest of the body.
-   */
+  /** Closes the connection after a last response, or reads the rest of the request's body. */
   #end(): void {
     const connection = this.#connection;
     const { runtime, settings } = this.#serving;
@@ -267,9 +252,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     }
   }
 
-  /**
-   * Returns whether the rest of an unwanted body is small and will arrive, so that it can be read.
-   */
+  /** Whether the rest of an unwanted body is small and will arrive, so that it can be read. */
   #isRestSmall(): boolean {
     // A client that waits for `100 Continue` gets it only if the body is read.
     const isAwaited = !this.#expectsContinue || this.#held !== undefined;
@@ -282,14 +265,31 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   #cut(error: unknown): void {
     // Safe: `send` sets the scope before it can cut the response.
-    const { log } = this.#scope as RequestScope;
-    if (!this.isStalled) reportCut(log, error, this.signal);
+    if (!this.isStalled) reportCut((this.#scope as RequestScope).log, error, this.signal);
     this.#response.destroy();
   }
 }
 
-/** Bytes that a waiting stream is assumed to hold: the pipeline has read its start. */
+/** Bytes that a waiting stream is assumed to hold, because the pipeline has read its start. */
 const streamBytes = 1_048_576;
 
 /** Size of the pieces in which a long, counted body is written, in bytes. */
 const pieceBytes = 65_536;
+
+/** Returns Node's own object, because a copy took as long as creating it. */
+export function headersOf({ headers }: IncomingMessage): HeaderMap {
+  const { "set-cookie": list } = headers;
+  return (
+    list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }
+  ) as HeaderMap; // safe: Node joins repeated headers except `set-cookie`
+}
+
+/** Splits a request target into path and query, without the host of `GET http://host/path`. */
+export function splitTarget(target: string): { path: string; query: string } {
+  const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
+  const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
+  const mark = local.indexOf("?");
+  return mark === -1
+    ? { path: local, query: "" }
+    : { path: local.slice(0, mark), query: local.slice(mark + 1) };
+}

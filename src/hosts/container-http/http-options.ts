@@ -79,18 +79,18 @@ export type UpgradeHandler = (
 
 export type HttpSettings = ReturnType<typeof httpSettings>;
 
-export function httpSettings(options: HttpServerOptions) {
-  const { requestTimeoutMs = 60_000 } = options;
-  return {
-    keepAliveTimeoutMs: options.keepAliveTimeoutMs ?? 65_000,
-    headersTimeoutMs: options.headersTimeoutMs ?? Math.min(10_000, requestTimeoutMs),
-    requestTimeoutMs,
-    writeTimeoutMs: options.writeTimeoutMs ?? 30_000,
-    maxHeaderBytes: options.maxHeaderBytes ?? 16_384,
-    maxConnections: options.maxConnections ?? 10_000,
-    upgrade: options.upgrade,
-    tls: options.tls,
-  };
+export function httpSettings({
+  keepAliveTimeoutMs = 65_000,
+  requestTimeoutMs = 60_000,
+  headersTimeoutMs = Math.min(10_000, requestTimeoutMs),
+  writeTimeoutMs = 30_000,
+  maxHeaderBytes = 16_384,
+  maxConnections = 10_000,
+  upgrade,
+  tls,
+}: HttpServerOptions) {
+  const timeouts = { keepAliveTimeoutMs, requestTimeoutMs, headersTimeoutMs, writeTimeoutMs };
+  return { ...timeouts, maxHeaderBytes, maxConnections, upgrade, tls };
 }
 
 /**
@@ -107,19 +107,11 @@ export function checkHttpOptions(options: HttpServerOptions): void {
       const wanted = Object.hasOwn(known, name) ? known[name] : undefined;
       const key = `${prefix}${name.slice(0, 100)}`;
       if (wanted === undefined) {
-        add(
-          key,
-          "unknown-option",
-          "there is no such option",
-          `known are ${Object.keys(known).join(", ")}`,
-        );
+        const fix = `known are ${Object.keys(known).join(", ")}`;
+        add(key, "unknown-option", "there is no such option", fix);
       } else if (value !== undefined && !wanted.allows(value)) {
-        add(
-          key,
-          "option-type",
-          `${wanted.isSecret ? typeName(value) : shown(value)} is not allowed`,
-          `use ${wanted.text}`,
-        );
+        const given = wanted.isSecret ? typeName(value) : shown(value);
+        add(key, "option-type", `${given} is not allowed`, `use ${wanted.text}`);
       }
     }
   };
@@ -169,10 +161,10 @@ const knownOptions: Readonly<Record<string, Wanted>> = {
   },
 };
 
-const isText = (value: unknown) => typeof value === "string" || value instanceof Uint8Array;
+const isPem = (value: unknown) => typeof value === "string" || value instanceof Uint8Array;
 const knownTlsOptions: Readonly<Record<string, Wanted>> = {
-  key: { allows: isText, text: "a private key as PEM", isSecret: true },
-  cert: { allows: isText, text: "a certificate as PEM" },
+  key: { allows: isPem, text: "a private key as PEM", isSecret: true },
+  cert: { allows: isPem, text: "a certificate as PEM" },
   passphrase: { allows: (value) => typeof value === "string", text: "a text", isSecret: true },
   minVersion: {
     allows: (value) => value === "TLSv1.2" || value === "TLSv1.3",

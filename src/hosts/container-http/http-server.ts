@@ -1,34 +1,27 @@
-import {
-  createServer,
-  type Server as HttpServer,
-  type IncomingMessage,
-  type ServerOptions,
-  type ServerResponse,
-} from "node:http";
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-
-import { runInScope } from "../../app/runtime/scoped-run.ts";
-
-import { describeError } from "../../base/errors/describe.ts";
+import { runInScope } from "../../app/runtime/scope.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import { emptyHeaders } from "../../parts/http/headers.ts";
 import { bufferLimit } from "../../parts/http/limits.ts";
-import { type ByteBudget, createByteBudget } from "./byte-budget.ts";
-import { type Connection, type Connections, followConnections, isIdle } from "./connections.ts";
-import { countedReport, reportRefused } from "./counted-report.ts";
+import {
+  type Connection,
+  type Connections,
+  cutStalled,
+  followConnections,
+  isIdle,
+} from "./connections.ts";
 import { createDrain, type Drain, lateRequest } from "./drain.ts";
-import { Exchange } from "./exchange.ts";
+import { Exchange, headersOf, type Serving, splitTarget } from "./exchange.ts";
 import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
-import { headersOf, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
 import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
-import { refusals } from "./refusals.ts";
-import type { Serving } from "./serving.ts";
-import { cutStalled } from "./stalled-writes.ts";
-import { createTlsServer } from "./tls-server.ts";
-import { turnAway } from "./turned-away.ts";
+import { countedReport, createNodeServer } from "./node-server.ts";
+import { type ByteBudget, createByteBudget } from "./receive-body.ts";
+import { refusals, turnAway } from "./refusals.ts";
 import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
 export interface ContainerServer {
@@ -42,23 +35,9 @@ export interface ContainerServer {
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
   const settings = httpSettings(options);
   const { tls, upgrade } = settings;
-  const nodeOptions = {
-    keepAliveTimeout: settings.keepAliveTimeoutMs,
-    headersTimeout: settings.headersTimeoutMs,
-    requestTimeout: settings.requestTimeoutMs,
-    maxHeaderSize: settings.maxHeaderBytes,
-    connectionsCheckingInterval: 1_000, // Node checks for slow requests only every 30 s by default
-    requireHostHeader: false, // Node would answer on its own, without a request ID
-    joinDuplicateHeaders: true, // Node would drop repeated headers, which a proxy may read
-  } satisfies ServerOptions;
-  const http =
-    tls === undefined
-      ? createServer(nodeOptions)
-      : createTlsServer(tls, nodeOptions, runtime.log, (socket) => {
-          serveSession(serving, connections.of(socket), socket);
-        });
-  http.maxConnections = settings.maxConnections;
-  reportRefused(http, runtime.log);
+  const http = createNodeServer(settings, runtime.log, (socket) => {
+    serveSession(serving, connections.of(socket), socket);
+  });
   const connections = followConnections(http, tls !== undefined);
   const drain = createDrain(http, connections, runtime.lifecycle.draining);
   cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
@@ -68,12 +47,8 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   const onCut = countedReport((count) =>
     runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }),
   );
-  const unread = createUnreadBudget(
-    limitBytes,
-    connections.known,
-    () => holdAllBack(connections),
-    onCut,
-  );
+  const onStrain = () => holdAllBack(connections);
+  const unread = createUnreadBudget(limitBytes, connections.known, onStrain, onCut);
   const serving: Serving = { runtime, routes: runtime.routes, settings, bodies, unread };
   http.on("request", (message, response) =>
     respond(serving, connections, message, response, refusalOfHead(message)),
@@ -104,8 +79,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
 
 /**
  * Returns why to refuse a request that Node accepts: it has no host, or a coding before `chunked`,
- * which Node ignores. If `chunked` is not the last coding, the length of the body is unknown, and
- * Node's parser fails, which results in a 400 (RFC 9112, 6.3).
+ * which Node ignores. Node's parser itself fails if `chunked` is not the last (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,
@@ -135,26 +109,29 @@ function respond(
     holdBack(socket),
   );
   const { inFlight } = connection;
-  const exchange = new Exchange(serving, { connection, inFlight }, message, response, {
+  const exchange = new Exchange(
+    serving,
+    connection,
+    inFlight,
+    message,
+    response,
     refuse,
     expectsContinue,
-  });
+  );
   connection.requests.add(exchange);
   inFlight.enter(exchange);
   response.on("close", () => exchange.leave());
 }
 
 /**
- * Pauses reading on all open HTTP/1.1 connections for one turn of the event loop; otherwise, each
- * turn reads from all of them. During the pause, waiting requests and new clients get their turn,
- * and the memory of cut connections is freed.
+ * Pauses reading on all HTTP/1.1 connections for one turn of the event loop, in which waiting
+ * requests and new clients get their turn, and the memory of cut connections is freed.
  */
 function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
   for (const [socket, connection] of known) {
     const { session, upgraded, inFlight } = connection;
-    if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed)
-      continue;
+    if ((session ?? upgraded) !== undefined || inFlight?.isHolding || socket.destroyed) continue;
     const release = holdBack(socket as Socket); // safe: a server's sockets are network sockets
     releases.push(() => release(!connection.inFlight?.isHolding));
   }
@@ -168,8 +145,8 @@ function holdAllBack({ known }: Connections): void {
 
 /**
  * Refuses a request that the parser rejects. If its body is being read, the read fails and the
- * pipeline answers. If no request is in progress, the uniform error goes directly to the socket.
- * Otherwise, pending responses use the socket, so only a later read of the body fails.
+ * pipeline answers. If no request is in progress, the error goes directly to the socket. Otherwise,
+ * pending responses use the socket, so only a later read of the body fails.
  */
 function refuse(
   runtime: Runtime,
@@ -205,8 +182,8 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
 };
 
 /**
- * Returns whether a connection that Node has detached can be taken over. If responses are pending,
- * it cannot: they are still written, and the last one closes the connection.
+ * Whether a connection that Node has detached can be taken over. Pending responses are written
+ * first, and the last one closes the connection.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
   // Node has removed its listeners, and an unhandled error would end the process.
@@ -217,10 +194,7 @@ function isFree(connection: Connection, socket: Duplex): boolean {
   return false;
 }
 
-/**
- * Passes a connection to the upgrade handler. A draining process refuses it, because the connection
- * would soon be cut.
- */
+/** A draining process refuses an upgrade, because the connection would soon be cut. */
 function takeOver(
   runtime: Runtime,
   connections: Connections,
@@ -233,8 +207,7 @@ function takeOver(
   if (!isFree(connection, socket)) return;
   const headers = headersOf(message);
   void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
-    const isLate = runtime.lifecycle.draining.aborted;
-    const refusal = isLate
+    const refusal = runtime.lifecycle.draining.aborted
       ? refusals.shuttingDown()
       : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined)
@@ -250,10 +223,7 @@ function takeOver(
     try {
       await upgrade(message, socket, head, draining.signal);
     } catch (error) {
-      scope.log.error(
-        "upgrade.failed",
-        describeError(error, { requestId: "", environment: "production" }).log.data,
-      );
+      scope.log.error("upgrade.failed", errorLog(error).data);
       socket.destroy();
     }
   });

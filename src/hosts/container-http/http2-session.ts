@@ -3,17 +3,22 @@ import type { TLSSocket } from "node:tls";
 import { type Sender, serve } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { HttpResponse } from "../../parts/http/message.ts";
-import { type SentBody, sendPieces, sentBytes, type WaitingBytes } from "./body-pieces.ts";
-import { type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, Outflow } from "./connections.ts";
+import type { Serving } from "./exchange.ts";
 import {
   createInFlightLimit,
   type InFlightLimit,
   type LimitedRequest,
   maxInFlight,
 } from "./in-flight-limit.ts";
-import { reportCut } from "./report-cut.ts";
-import type { Serving } from "./serving.ts";
+import type { HeldBytes } from "./receive-body.ts";
+import {
+  reportCut,
+  reportSent,
+  type SentBody,
+  sendPieces,
+  type WaitingBytes,
+} from "./send-body.ts";
 import { type StreamRequest, streamRequest } from "./stream-request.ts";
 
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
@@ -48,11 +53,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     stream.on("error", () => {});
     /* v8 ignore next -- Node emits a stream before its reset; no close event would follow */
     if (stream.closed) return;
-    const held = holdBytes(bodies);
-    const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
+    const held = bodies.hold();
     const request = streamRequest(stream, received, fields, {
-      remoteAddress,
-      nowMs,
+      ip: remoteAddress,
+      nowMs: runtime.observer === undefined ? undefined : runtime.clock.now(),
       settings,
       held,
     });
@@ -89,7 +93,6 @@ function respond(
   held: HeldBytes,
 ): void {
   connection.requests.add(request);
-  const { observer } = serving.runtime;
   const sent: SentBody = { bytes: 0, atOnce: 0 };
   const isSent = followEnd(stream);
   let isWhole = false;
@@ -100,8 +103,7 @@ function respond(
   };
   const send: Sender["send"] = async (answer, scope) => {
     const { log } = scope;
-    const { status } = answer;
-    answered = { scope, status };
+    answered = { scope, status: answer.status };
     request.log = log;
     try {
       await write(stream, request, answer, sent, waiting);
@@ -112,16 +114,8 @@ function respond(
   };
   const ended = () => {
     held.release();
-    if (answered === undefined || observer === undefined) return;
-    const { scope, status } = answered;
-    const bytes = sentBytes(sent, isWhole);
-    observer.ended(scope, {
-      kind: "request",
-      method: request.method,
-      status,
-      bytes,
-      isAborted: !isWhole,
-    });
+    if (answered !== undefined)
+      reportSent(answered.scope, request.method, answered.status, sent, isWhole);
   };
   const limited: LimitedRequest = {
     work: () => serve(serving, request, { send }),
@@ -146,21 +140,13 @@ const noError = 0;
 const internalError = 2;
 
 /** Headers that HTTP/2 forbids (RFC 9113, 8.2.2). */
-const hopHeaders = [
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-  "http2-settings",
-  "te",
-];
+const hopHeaders =
+  /^(connection|keep-alive|proxy-connection|transfer-encoding|upgrade|http2-settings|te)$/;
 
 /** Returns a function that tells, once a stream is closed, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
   const { session } = stream; // kept, because a closed stream has no session
-  // `writableFinished` is not enough: for a request with a body, Node closes the stream before it
-  // sets it.
+  // For a request with a body, Node closes the stream before it sets `writableFinished`.
   return () =>
     stream.rstCode === noError &&
     (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
@@ -175,9 +161,9 @@ async function write(
 ): Promise<void> {
   if (stream.destroyed) return; // the client has gone
   const { status, headers, cookies, body } = answer;
-  const isHead = request.method === "HEAD";
+  const endStream = request.method === "HEAD" || body === undefined;
   const fields = Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)),
+    Object.entries(headers).filter(([name]) => !hopHeaders.test(name)),
   );
   // Without this, an unread rest of the request body would hold the stream open.
   stream.once("finish", () => {
@@ -185,9 +171,9 @@ async function write(
   });
   stream.respond(
     { ":status": status, ...fields, ...(cookies.length > 0 ? { "set-cookie": [...cookies] } : {}) },
-    { endStream: isHead || body === undefined },
+    { endStream },
   );
-  if (isHead || body === undefined) return;
+  if (endStream) return;
   request.outflow = {
     taken: () =>
       stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined,
@@ -204,7 +190,5 @@ async function write(
   await sendPieces(bytes, stream, pieceBytes, sent);
 }
 
-/**
- * Size of the pieces in which a response is written, in bytes. Progress is measured by the piece.
- */
+/** Size of the pieces in which a response is written and progress is measured, in bytes. */
 const pieceBytes = 16_384;

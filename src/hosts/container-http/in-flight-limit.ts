@@ -6,52 +6,30 @@ import type { Holder, UnreadBudget } from "./unread-bytes.ts";
 export const maxInFlight = 100;
 
 /** Limit for the requests in flight of one connection. Others wait in order of arrival. */
-export interface InFlightLimit {
-  /** Whether any request had to wait. The client may then have sent more than was read. */
-  readonly hadToWait: boolean;
-  /** Whether reading is paused because requests wait. */
-  readonly isHolding: boolean;
-  /**
-   * Runs the request once there is room. It is in flight until its work has settled and `leave` was
-   * called.
-   */
-  enter(request: LimitedRequest): void;
-  /** Reports that the response is ready. */
-  answered(request: LimitedRequest): void;
-  /** Counts response bytes that wait for the client, until the request leaves or releases them. */
-  hold(request: LimitedRequest, bytes: number): void;
-  release(request: LimitedRequest, bytes: number): void;
-  /** Reports that the response was sent or abandoned. Call it once. */
-  leave(request: LimitedRequest): void;
-}
+export type InFlightLimit = ReturnType<typeof createInFlightLimit>;
 
 export interface LimitedRequest {
   /** Runs the request. Never rejects. */
   work(): Promise<void>;
   /** Called once the request has ended, even if it never ran. */
   ended(): void;
-  /** Unfinished parts, work and response: starts at 2, and {@link InFlightLimit} counts it down. */
+  // The following members belong to `InFlightLimit`.
+  /** Unfinished parts, work and response: starts at 2. */
   left: number;
   /** Bytes that the request holds of the budget for unread bytes. Starts at 0. */
   heldBytes: number;
-  /** Whether the response was sent or abandoned, so that no bytes are held. Starts as false. */
+  /** Whether the response was sent or abandoned, so that no bytes are held. */
   hasLeft: boolean;
-  /**
-   * Whether the request is unanswered and started before earlier ones were answered. Starts as
-   * false.
-   */
+  /** Whether the request is unanswered and started before earlier ones were answered. */
   isAhead: boolean;
 }
 
-/**
- * Memory of a request that was read while earlier ones are unanswered, in bytes, in addition to its
- * content. Measured: 1.9 KB.
- */
+/** Memory of a waiting request, in bytes, in addition to its content. Measured: 1.9 KB. */
 const requestBytes = 2_048;
 
 /**
- * Creates the limit of one connection. A handler keeps running after its HTTP/2 stream is reset, so
- * its request stays in flight until the handler ends. Requests run concurrently only while few
+ * Creates the limit of one connection. A request is in flight until its work has settled, even if
+ * its HTTP/2 stream is reset, and `leave` was called. Requests run concurrently only while few
  * bytes wait for the client.
  *
  * @param hold - pauses reading while requests wait; the returned function resumes it.
@@ -61,25 +39,22 @@ export function createInFlightLimit(
   connection: Holder,
   budget: UnreadBudget,
   hold?: () => () => void,
-): InFlightLimit {
+) {
   let inFlight = 0;
   let hadToWait = false;
   let isAdvancing = false;
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
-  // Unread responses queue in memory and leave no room. Without room, a response is being written,
-  // and its end calls `advance`.
-  const hasRoom = () =>
-    inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
-      if (!hasRoom()) return false;
+      // Unread responses queue in memory and leave no room. Without room, a response is being
+      // written, and its end calls `advance`.
+      const isFull = inFlight >= maxInFlight || socket.writableNeedDrain;
+      if (isFull || !budget.hasRoom(connection)) return false;
       // HTTP/2 passes no `hold`, because its responses do not wait for each other.
-      if (hold !== undefined) {
-        if (!budget.takeAhead()) return false;
-        request.isAhead = true;
-      }
+      if (hold !== undefined && !budget.takeAhead()) return false;
+      request.isAhead = hold !== undefined;
     }
     inFlight += 1;
     void request.work().then(() => {
@@ -89,9 +64,8 @@ export function createInFlightLimit(
     return true;
   };
   const answered = (request: LimitedRequest) => {
-    if (!request.isAhead) return;
+    if (request.isAhead) budget.giveAhead();
     request.isAhead = false;
-    budget.giveAhead();
   };
   const advance = () => {
     isAdvancing = false;
@@ -102,8 +76,8 @@ export function createInFlightLimit(
     release?.();
     release = undefined;
   };
-  // Advances in a later turn, because one read may bring thousands of requests, which would delay
-  // others. Under strain, advances now, so that memory is freed before the next connection is read.
+  // In a later turn, because one read may bring thousands of requests, which would delay others.
+  // Under strain at once, so that memory is freed before the next connection is read.
   const advanceLater = () => {
     if (isAdvancing || (waiting.size === 0 && release === undefined)) return;
     if (budget.isStrained) return advance();
@@ -127,13 +101,16 @@ export function createInFlightLimit(
     budget.release(connection, bytes);
   };
   return {
+    /** Whether any request had to wait. The client may then have sent more than was read. */
     get hadToWait() {
       return hadToWait;
     },
+    /** Whether reading is paused because requests wait. */
     get isHolding() {
       return release !== undefined;
     },
-    enter: (request) => {
+    /** Runs the request once there is room. */
+    enter: (request: LimitedRequest): void => {
       if (inFlight > 0 || waiting.size > 0) holdBytes(request, requestBytes);
       if (waiting.size === 0 && tryBegin(request)) return;
       waiting.add(request);
@@ -141,12 +118,14 @@ export function createInFlightLimit(
       release ??= hold?.();
     },
     answered,
+    /** Counts response bytes that wait for the client, until they are released or `leave`. */
     hold: holdBytes,
-    release: (request, bytes) => {
+    release: (request: LimitedRequest, bytes: number): void => {
       /* v8 ignore next -- a destroyed response no longer asks for its body */
       if (!request.hasLeft) releaseBytes(request, bytes);
     },
-    leave: (request) => {
+    /** Reports that the response was sent or abandoned. Called once. */
+    leave: (request: LimitedRequest) => {
       request.hasLeft = true;
       if (request.heldBytes > 0) releaseBytes(request, request.heldBytes);
       if (!waiting.delete(request)) return countDown(request);
@@ -157,11 +136,9 @@ export function createInFlightLimit(
 }
 
 /**
- * Stops reading from an HTTP/1.1 socket until the returned function is called. Node's server
- * resumes the socket after each message, so `resume` is disabled. Data already read is still
- * parsed.
- *
- * @returns a function that ends this pause; pass `false` if another pause is still active.
+ * Stops reading from an HTTP/1.1 socket until the returned function is called, with `false` if
+ * another pause is still active. Node's server resumes the socket after each message, so `resume`
+ * is disabled. Data already read is still parsed.
  */
 export function holdBack(socket: Socket): (isLast?: boolean) => void {
   const pause = () => void socket.pause();

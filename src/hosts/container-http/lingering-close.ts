@@ -1,17 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { bytesRead, type Connection, type Lingering } from "./connections.ts";
+import { bytesRead, type Connection } from "./connections.ts";
 
-/**
- * Time without data after which all data in flight has arrived and the FIN is sent, in
- * milliseconds.
- */
-const quietMs = 500;
-/** Time without data after which a client is considered silent, in milliseconds. */
-const silentMs = 5_000;
+/** Time without data after which none is in flight, and a client is silent, in milliseconds. */
+const [quietMs, silentMs] = [500, 5_000];
 /** Limits for discarding data: its duration in milliseconds, and its size in bytes. */
-const mostMs = 30_000;
-const mostBytes = 67_108_864;
+const [mostMs, mostBytes] = [30_000, 67_108_864];
 /** Time limit while the process drains, in milliseconds. */
 const hurriedMs = 250;
 const lookMs = 50;
@@ -38,21 +32,21 @@ export function lingerAfterAnswer(
   // Node calls this method when the last response is out.
   socket.destroySoon = () => {
     lingerNow(socket, connection, message, requestTimeoutMs);
-    if (draining.aborted) connection.lingering?.hurry();
+    if (draining.aborted) connection.hurry?.();
   };
 }
 
 /** Starts the lingering close of a connection whose last response is already out. */
-export function lingerNow(
+function lingerNow(
   socket: Socket,
   connection: Connection,
   message: IncomingMessage,
   requestTimeoutMs: number,
 ): void {
-  connection.lingering ??= linger(socket, message, Math.min(mostMs, requestTimeoutMs));
+  connection.hurry ??= linger(socket, message, Math.min(mostMs, requestTimeoutMs));
 }
 
-function linger(socket: Socket, message: IncomingMessage, longestMs: number): Lingering {
+function linger(socket: Socket, message: IncomingMessage, longestMs: number): () => void {
   const firstBytes = bytesRead(socket);
   let lastBytes = firstBytes;
   let lastMs = performance.now();
@@ -76,11 +70,58 @@ function linger(socket: Socket, message: IncomingMessage, longestMs: number): Li
   message.resume();
   message.once("end", look);
   look();
-  return {
-    hurry: () => {
-      isHurried = true;
-      endMs = Math.min(endMs, performance.now() + hurriedMs);
-      look();
-    },
+  return () => {
+    isHurried = true;
+    endMs = Math.min(endMs, performance.now() + hurriedMs);
+    look();
   };
+}
+
+/** Largest unwanted body that is read to keep its connection open, in bytes. */
+const smallBytes = 65_536;
+
+/** Decides by the declared length or, without one, by the received bytes. */
+export function isSmallBody({ headers }: IncomingMessage, received: number): boolean {
+  return Number(headers["content-length"] ?? received) <= smallBytes;
+}
+
+/**
+ * Discards the rest of a body whose request was answered early, so that the connection can serve
+ * the next request. If too much arrives, the connection closes in stages. A silent client is cut
+ * off.
+ *
+ * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
+ */
+export function readRest(
+  socket: Socket,
+  connection: Connection,
+  message: IncomingMessage,
+  requestTimeoutMs: number,
+): void {
+  let received = 0;
+  connection.isDiscarding = true;
+  const cut = () => void socket.destroy();
+  const silence = setTimeout(cut, Math.min(silentMs, requestTimeoutMs)).unref();
+  const end = setTimeout(cut, Math.min(mostMs, requestTimeoutMs)).unref();
+  const stop = () => {
+    clearTimeout(silence);
+    clearTimeout(end);
+    message.off("data", receive).off("end", arrived);
+    socket.off("close", stop);
+    connection.isDiscarding = false;
+  };
+  const arrived = () => {
+    stop();
+    connection.idleAtBytes = bytesRead(socket);
+  };
+  const receive = (chunk: Buffer) => {
+    silence.refresh();
+    received += chunk.byteLength;
+    if (received <= smallBytes) return;
+    stop();
+    connection.isClosing = true;
+    lingerNow(socket, connection, message, requestTimeoutMs);
+  };
+  message.on("data", receive).on("end", arrived);
+  socket.on("close", stop);
 }

@@ -1,12 +1,9 @@
 import { finished, type Readable } from "node:stream";
 import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
-import type { HeldBytes } from "./byte-budget.ts";
+import type { Connection } from "./connections.ts";
 
-/** Object whose `failBody` makes the current read of a body fail. */
-export interface BodyHolder {
-  failBody: ((error: unknown) => void) | undefined;
-}
+export const noBytes = new Uint8Array(0);
 
 /**
  * Reads a whole body. If it rejects, the stream keeps flowing and stays open, because its socket
@@ -18,7 +15,7 @@ export interface BodyHolder {
 export function receiveBody(
   body: Readable,
   limitBytes: number,
-  holder: BodyHolder,
+  holder: Pick<Connection, "failBody">,
   held: HeldBytes,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
@@ -59,18 +56,15 @@ function overloaded(): FrameworkError {
   return new FrameworkError(
     "overloaded",
     "The server holds as many bytes of requests as it may; try again",
-    {
-      headers: { "retry-after": "1" },
-    },
+    { headers: { "retry-after": "1" } },
   );
 }
 
 /**
- * Size below which pieces are copied into a shared page, in bytes, because a separate buffer takes
- * a few hundred bytes more than its content.
+ * Size below which pieces are copied into a shared page, because a separate buffer takes a few
+ * hundred bytes more than its content, and largest page, in bytes.
  */
-const smallBytes = 1_024;
-const maxPageBytes = 16_384;
+const [smallBytes, maxPageBytes] = [1_024, 16_384];
 
 /** Collects the pieces of a body, of any size, in at most about twice the memory of their bytes. */
 function createPieces() {
@@ -100,6 +94,47 @@ function createPieces() {
     joined: () => {
       endPage();
       return whole.length === 1 && whole[0] !== undefined ? whole[0] : Buffer.concat(whole);
+    },
+  };
+}
+
+/** Bytes that one request holds of a {@link ByteBudget}. */
+export interface HeldBytes {
+  /** Highest number of bytes held so far. */
+  readonly mostBytes: number;
+  /** Takes bytes if the limit allows, and returns whether it does. */
+  take(bytes: number): boolean;
+  release(): void;
+}
+
+export type ByteBudget = ReturnType<typeof createByteBudget>;
+
+/** Creates the limit for the bytes that a server holds for all its requests. */
+export function createByteBudget(limitBytes: number) {
+  let heldBytes = 0;
+  return {
+    get heldBytes() {
+      return heldBytes;
+    },
+    hold: (): HeldBytes => {
+      let held = 0;
+      let mostBytes = 0;
+      return {
+        get mostBytes() {
+          return mostBytes;
+        },
+        take: (bytes) => {
+          if (heldBytes + bytes > limitBytes) return false;
+          heldBytes += bytes;
+          held += bytes;
+          mostBytes = held;
+          return true;
+        },
+        release: () => {
+          heldBytes -= held;
+          held = 0;
+        },
+      };
     },
   };
 }

@@ -1,10 +1,15 @@
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { fail, recognize } from "../../app/run/failed-request.ts";
+import { finish } from "../../app/run/pipeline.ts";
+import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
+import { defined } from "../../base/types/defined.ts";
+import type { HttpRequest } from "../../parts/http/message.ts";
+import type { Connections } from "./connections.ts";
 
 const malformed = (message: string, status: number, cause?: unknown) =>
-  new PipelineError(message, status, {
-    code: "malformed_request",
-    ...(cause === undefined ? {} : { cause }),
-  });
+  new PipelineError(message, status, { code: "malformed_request", ...defined({ cause }) });
 
 /** Errors of requests that are refused before the pipeline sees them. */
 export const refusals = Object.freeze({
@@ -24,3 +29,40 @@ export const refusals = Object.freeze({
   tunnel: () => new FrameworkError("method_not_allowed", "Method not allowed"),
   shuttingDown: () => new PipelineError("The service is shutting down", 503),
 });
+
+/** Time for a refused client to read the response before its connection is cut, in milliseconds. */
+const cutAfterMs = 500;
+
+/** Answers a refused request directly on its socket, because Node has no response object for it. */
+export async function turnAway(
+  scope: RequestScope,
+  connections: Connections,
+  socket: Duplex,
+  // The method is `undefined` if the parser failed.
+  { headers: sent, method }: Pick<HttpRequest, "headers"> & { readonly method: string | undefined },
+  error: PipelineError,
+): Promise<void> {
+  connections.of(socket).isClosing = true;
+  socket.on("error", () => socket.destroy());
+  scope.asked = { method, isEncrypted: "encrypted" in socket };
+  const request = { headers: sent, method: "", gatewayClaims: undefined };
+  const recognizing = recognize(scope, request);
+  if (recognizing !== undefined) await recognizing;
+  const { status, body, headers: own } = fail(scope, request, error);
+  const headers = {
+    ...finish(scope, request, own),
+    date: new Date().toUTCString(),
+    connection: "close",
+  };
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ];
+  const { observer } = scope.runtime;
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {
+    const { writableFinished: isWhole } = socket;
+    const bytes = isWhole ? Buffer.byteLength(String(body)) : 0;
+    observer?.ended(scope, { kind: "request", method, status, bytes, isAborted: !isWhole });
+  });
+  setTimeout(() => socket.destroy(), cutAfterMs).unref(); // a client may never close its side
+}

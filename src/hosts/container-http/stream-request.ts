@@ -3,11 +3,10 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
-import type { HeldBytes } from "./byte-budget.ts";
-import type { OpenRequest } from "./connections.ts";
+import type { Connection, OpenRequest } from "./connections.ts";
+import { splitTarget } from "./exchange.ts";
 import type { HttpSettings } from "./http-options.ts";
-import { noBytes, splitTarget } from "./http-request.ts";
-import { type BodyHolder, receiveBody } from "./receive-body.ts";
+import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 
 export interface StreamRequest extends HttpRequest, OpenRequest {
@@ -16,26 +15,23 @@ export interface StreamRequest extends HttpRequest, OpenRequest {
   log?: Logger;
 }
 
-interface StreamFacts {
-  readonly remoteAddress: string | undefined;
-  readonly nowMs: number | undefined;
-  readonly settings: HttpSettings;
-  readonly held: HeldBytes;
-}
-
 export function streamRequest(
   stream: ServerHttp2Stream,
   received: IncomingHttpHeaders,
   fields: readonly string[],
-  { remoteAddress: ip, nowMs, settings, held }: StreamFacts,
+  facts: Pick<StreamRequest, "ip" | "nowMs"> & {
+    readonly settings: HttpSettings;
+    readonly held: HeldBytes;
+  },
 ): StreamRequest {
+  const { settings, held, ip, nowMs } = facts;
   const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
   const { path, query } = splitTarget(target);
   const headers = headersOf(fields);
   const refusal = refusalOf(received, headers, settings);
   if (authority !== undefined) headers["host"] = authority;
   const departure = new AbortController();
-  const body: BodyHolder = { failBody: undefined };
+  const body: Pick<Connection, "failBody"> = { failBody: undefined };
   return {
     requestId: "",
     method,
@@ -68,13 +64,10 @@ export function streamRequest(
  */
 function headersOf(fields: readonly string[]): HeaderMap {
   const headers = emptyHeaders();
-  let name: string | undefined;
-  for (const text of fields) {
-    if (name === undefined) name = text;
-    else {
-      if (!name.startsWith(":")) addHeader(headers, name, text);
-      name = undefined;
-    }
+  let name = "";
+  for (const [index, text] of fields.entries()) {
+    if (index % 2 === 0) name = text;
+    else if (!name.startsWith(":")) addHeader(headers, name, text);
   }
   return headers;
 }

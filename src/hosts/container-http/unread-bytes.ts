@@ -8,19 +8,17 @@ export interface Unread {
   movedMs: number;
   /** Bytes that the client had taken at `movedMs`. */
   taken: number;
-  /** Whether the connection was cut because of these bytes, which are then no longer counted. */
+  /** Whether the connection was cut because of these bytes, which no longer count. */
   isCut: boolean;
-}
-
-interface HoldingRequest {
-  readonly outflow?: { taken(): number | undefined };
-  isStalled?: boolean;
-  drop?: (() => void) | undefined;
 }
 
 export interface Holder {
   readonly unread: Unread;
-  readonly requests: Iterable<HoldingRequest> & { readonly size: number };
+  readonly requests: Iterable<{
+    readonly outflow?: { taken(): number | undefined };
+    isStalled?: boolean;
+    drop?: (() => void) | undefined;
+  }> & { readonly size: number };
   readonly session: { destroy(): void } | undefined;
   readonly transport: Duplex;
 }
@@ -29,47 +27,26 @@ export interface Holder {
  * Limit for the bytes that wait for clients: unread responses, and requests that were sent before
  * earlier ones were answered.
  */
-export interface UnreadBudget {
-  readonly heldBytes: number;
-  /** Whether so many bytes are held that freeing memory precedes fairness. */
-  readonly isStrained: boolean;
-  /** Returns whether a connection may start a request while others are unanswered. */
-  hasRoom(connection: Holder): boolean;
-  /**
-   * Holds more bytes. Above the limit, cuts the connections that hold most bytes for the longest
-   * time.
-   */
-  hold(connection: Holder, bytes: number): void;
-  release(connection: Holder, bytes: number): void;
-  /**
-   * Reserves a place for a request that starts before earlier ones of its connection are answered.
-   * Returns whether one was free.
-   */
-  takeAhead(): boolean;
-  giveAhead(): void;
-}
+export type UnreadBudget = ReturnType<typeof createUnreadBudget>;
 
 /**
- * Maximum number of concurrent pipelined requests on all connections, in addition to the first of
- * each, because the size of a response is unknown until it is ready, and requests that wait for the
- * same event finish together.
+ * Maximum number of concurrent pipelined requests on all connections, beyond the first of each. The
+ * size of a response is unknown until it is ready, and many may become ready together.
  */
 const mostAhead = 100;
+const mebibyte = 1_048_576;
 /** Assumed size of a pipelined response, in bytes: a low limit allows fewer than `mostAhead`. */
-const aheadBytes = 1_048_576;
+const aheadBytes = mebibyte;
 
 /** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
-/**
- * Share of the limit down to which connections are cut, so that one check makes room for some time.
- */
+/** Share of the limit down to which connections are cut, to make room for some time. */
 const rest = 3 / 4;
 
-const mebibyte = 1_048_576;
 /** Bytes for young objects that V8 includes in its heap limit: three times 64 MiB. */
 const youngBytes = 192 * mebibyte;
 
-/** Returns the default limit: 128 MiB, or a quarter of a small heap, and at least 8 MiB. */
+/** Returns 128 MiB, or a quarter of a small heap, and at least 8 MiB. */
 export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_limit): number {
   return Math.min(128 * mebibyte, Math.max(8 * mebibyte, Math.floor((heapBytes - youngBytes) / 4)));
 }
@@ -83,12 +60,11 @@ export function createUnreadBudget(
   known: ReadonlyMap<Duplex, Holder>,
   onStrain: () => void,
   onCut: (count: number) => void,
-): UnreadBudget {
+) {
   const maxAhead = Math.min(mostAhead, Math.max(1, Math.floor(limitBytes / aheadBytes)));
   const strainBytes = limitBytes * connectionShare;
   let held = 0;
-  /** Bytes held at the last call of `onStrain`. */
-  let told = 0;
+  let told = 0; // bytes held at the last call of `onStrain`
   let ahead = 0;
   const letGo = (bytes: number) => {
     held -= bytes;
@@ -108,8 +84,7 @@ export function createUnreadBudget(
   const makeRoom = (latest: Holder) => {
     const nowMs = performance.now();
     const holders = [...known]
-      // Spares the latest connection if it has one request, whose response may exceed the limit
-      // alone.
+      // Spares the latest connection if it has one request: its response alone may be too large.
       .filter(
         ([, connection]) =>
           connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),
@@ -128,11 +103,14 @@ export function createUnreadBudget(
     get heldBytes() {
       return held;
     },
+    /** Whether so many bytes are held that freeing memory precedes fairness. */
     get isStrained() {
       return held > strainBytes;
     },
-    hasRoom: ({ unread }) => unread.bytes < strainBytes && held < limitBytes * rest,
-    hold: (connection, bytes) => {
+    /** Returns whether a connection may start a request while others are unanswered. */
+    hasRoom: ({ unread }: Holder) => unread.bytes < strainBytes && held < limitBytes * rest,
+    /** Above the limit, cuts the connections that hold most bytes for the longest time. */
+    hold: (connection: Holder, bytes: number): void => {
       const { unread } = connection;
       if (unread.isCut) return;
       if (unread.bytes === 0) {
@@ -146,26 +124,30 @@ export function createUnreadBudget(
       told = held;
       onStrain();
     },
-    release: ({ unread }, bytes) => {
+    release: ({ unread }: Holder, bytes: number): void => {
       if (unread.isCut) return;
       unread.bytes -= bytes;
       unread.movedMs = performance.now();
       letGo(bytes);
     },
-    takeAhead: () => {
+    /**
+     * Reserves a place for a request that starts before earlier ones of its connection are
+     * answered. Returns whether one was free.
+     */
+    takeAhead: (): boolean => {
       if (ahead >= maxAhead) return false;
       ahead += 1;
       return true;
     },
-    giveAhead: () => {
+    giveAhead: (): void => {
       ahead -= 1;
     },
   };
 }
 
 /**
- * Returns the bytes a connection holds, multiplied by the time since its client last took any. An
- * active reader holds many bytes only briefly, so its weight stays low.
+ * Returns the bytes held, multiplied by the time since the client last took any: low for an active
+ * reader, even if it holds many.
  */
 function weightOf(connection: Holder, nowMs: number): number {
   const { unread } = connection;
@@ -184,10 +166,7 @@ function takenOf({ transport, session, requests }: Holder): number {
   return taken;
 }
 
-/**
- * Returns the bytes that the kernel has taken, at the pace of the client; `undefined` if none wait.
- * Node's socket timeout uses the same number, but also treats received data as progress.
- */
+/** Returns the bytes that the kernel has taken, at the client's pace; `undefined` if none wait. */
 export function takenByKernel(socket: Duplex): number | undefined {
   // Safe: a network socket has a handle until it is destroyed. Without it, no connection is cut.
   const { _handle: handle } = socket as {

@@ -1,10 +1,12 @@
 import { allTables, usesMessages } from "../../app/registry/registry.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { RuntimeOptions } from "../../app/server/runtime-options.ts";
-import { type Server, serverInternals } from "../../app/server/server.ts";
+import { type BindAlone, type Server, serverInternals } from "../../app/server/server.ts";
 import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { ensureTables } from "../../aws/tables/tables.ts";
+import { loadPowertools } from "../../base/log/log-threshold.ts";
 import {
   type Environment,
   embeddedDirectory,
@@ -27,41 +29,36 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const endpoint = options.dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const directory = embeddedDirectory(variables, environment);
   const local = directory === undefined ? {} : await openLocal(directory, variables, environment);
+  const isEmbedded = endpoint === undefined && directory !== undefined;
+  const place = isEmbedded ? `embedded (${directory})` : "aws";
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
   const hasQueues = usesMessages(registry);
-  const others = (place: string) => ({
-    ...(usesSsm ? { ssm: endpointOf(variables, "SSM") ?? place } : {}),
-    ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
-    ...(hasQueues ? { eventbridge: endpointOf(variables, "EVENTBRIDGE") ?? place } : {}),
-  });
-  if (endpoint !== undefined) {
-    return {
-      ...local,
-      adapters: { dynamodb: endpoint, ...others("aws") },
-      openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
-    };
-  }
-  if (directory === undefined) {
-    return {
-      adapters: { dynamodb: "aws", ...others("aws") },
-      openAdapters: (runtime) => openChecked(runtime, variables, "check"),
-    };
-  }
   return {
     ...local,
-    adapters: { dynamodb: `embedded (${directory})`, ...others(`embedded (${directory})`) },
-    openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
+    adapters: {
+      dynamodb: endpoint ?? place,
+      ...(usesSsm ? { ssm: endpointOf(variables, "SSM") ?? place } : {}),
+      ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
+      ...(hasQueues ? { eventbridge: endpointOf(variables, "EVENTBRIDGE") ?? place } : {}),
+    },
+    openAdapters: (runtime) =>
+      isEmbedded
+        ? openEmbedded(runtime, variables, directory)
+        : openChecked(runtime, variables, endpoint === undefined ? "check" : tableMode(endpoint)),
   };
 }
 
+/** Returns the secret of a development directory, and the log that `keelson trace` reads. */
 async function openLocal(
   directory: string,
   variables: Variables,
   environment: Environment,
 ): Promise<Pick<Binding, "developmentSecret" | "keepRecord">> {
-  const secret = { developmentSecret: await loadDevelopmentSecret(directory, variables) };
-  const isDeveloping = environment === "development" && environmentOf(variables) === "development";
-  return isDeveloping ? { ...secret, keepRecord: await openLog(directory, variables) } : secret;
+  const { developmentSecret } = await loadEmbedded();
+  const secret = { developmentSecret: await developmentSecret(directory, variables) };
+  if (environment !== "development" || environmentOf(variables) !== "development") return secret;
+  const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
+  return { ...secret, keepRecord: openDevelopmentLog(directory, variables).keep };
 }
 
 /** Opens the AWS adapters. Creates their tables on an emulator, and checks them on AWS. */
@@ -72,19 +69,19 @@ export async function openChecked(
 ): Promise<Adapters> {
   const adapters = await openAwsAdapters(runtime, variables, mode);
   try {
-    await ensureTables(adapters.database, requiredTables(runtime), mode);
+    const tables = allTables(runtime.server.registry).map((table) => ({
+      ...table,
+      tableName: runtime.tableName(table.name),
+    }));
+    await ensureTables(adapters.database, tables, mode);
   } catch (error) {
     await adapters.close();
-    throw new Error(`DynamoDB: ${String(error)}${hint(mode)}`, { cause: error });
+    // For a developer who forgot to set the variable.
+    const hint =
+      "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack";
+    throw new Error(`DynamoDB: ${String(error)}${mode === "check" ? hint : ""}`, { cause: error });
   }
   return adapters;
-}
-
-/** Returns a hint for a developer who forgot to set `NODE_ENV=development`. */
-function hint(mode: "create" | "check"): string {
-  return mode === "check"
-    ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
-    : "";
 }
 
 async function openEmbedded(
@@ -96,11 +93,10 @@ async function openEmbedded(
   const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
     const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
-    const { endPolls } = await import("../../embedded/queues/end-polls.ts");
+    const { endPolls } = await import("../../embedded/queues/long-polls.ts");
     return {
       ...adapters,
-      // With another endpoint for SQS, the queues are not the stack's, so it cannot end their
-      // polls.
+      // With another endpoint for SQS, the stack has no polls to end.
       ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
       close: async () => {
         await adapters.close();
@@ -113,33 +109,13 @@ async function openEmbedded(
   }
 }
 
-async function loadDevelopmentSecret(directory: string, variables: Variables): Promise<string> {
-  const { developmentSecret } = await loadEmbedded();
-  return developmentSecret(directory, variables);
-}
-
-/** Opens the log that keeps records for `keelson trace`. */
-async function openLog(directory: string, variables: Variables): Promise<(record: string) => void> {
-  const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
-  return openDevelopmentLog(directory, variables).keep;
-}
-
 // Imported dynamically, because the embedded stack is a layer above the hosts, and production
 // processes must not load it.
 function loadEmbedded() {
   return import("../../embedded/stack/index.ts");
 }
 
-function requiredTables(runtime: Runtime) {
-  return allTables(runtime.server.registry).map((table) => ({
-    ...table,
-    tableName: runtime.tableName(table.name),
-  }));
-}
-
-/**
- * Returns `create` for an emulator: an endpoint on this machine, or with plain HTTP outside AWS.
- */
+/** Returns `create` for an emulator: on this machine, or with plain HTTP outside AWS. */
 export function tableMode(endpoint: string): "create" | "check" {
   const { protocol, hostname } = new URL(endpoint);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
@@ -147,3 +123,14 @@ export function tableMode(endpoint: string): "create" | "check" {
     ? "create"
     : "check";
 }
+
+/** Creates the runtime of a server as a container does, for a script or a REPL. */
+export const bindAlone: BindAlone = async (server) => {
+  const variables = process.env;
+  const binding = await bindAdapters(server, variables);
+  return createRuntime(server, {
+    variables,
+    powertools: await loadPowertools(variables),
+    ...binding,
+  });
+};

@@ -1,6 +1,6 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { closeResources } from "../../app/server/close-resources.ts";
-import { describeError } from "../../base/errors/describe.ts";
+import { errorLog } from "../../base/errors/describe.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import {
   type Lifecycle,
@@ -8,16 +8,14 @@ import {
   type LifecycleEvent,
   nextDue,
   type ShutdownPhase,
+  type ShutdownTimes,
   startingLifecycle,
   step,
 } from "../../base/process/lifecycle.ts";
-import type { ShutdownTimes } from "../../base/process/times.ts";
 import { mostNamed, type UnderWay } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
-import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
 import type { Workers } from "./workers.ts";
 
-/** Lifecycle of a container's process: receives events and performs the resulting actions. */
 export interface ProcessLife {
   server: ContainerServer | undefined;
   workers: Workers | undefined;
@@ -31,21 +29,14 @@ const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-interface CutOff {
-  requestIds: readonly string[];
-  messages: readonly Readonly<Record<string, string>>[];
-}
-
 export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const { log } = runtime;
   let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
   let timer: NodeJS.Timeout | undefined;
   let dueMs = 0;
-  const cut: CutOff = { requestIds: [], messages: [] };
-  let end: (code: 0 | 1) => void = () => {};
-  const ended = new Promise<0 | 1>((resolve) => {
-    end = resolve;
-  });
+  let cutRequestIds: readonly string[] = [];
+  let cutMessages: readonly object[] = [];
+  const { promise: ended, resolve: end } = Promise.withResolvers<0 | 1>();
 
   const tell = (event: LifecycleEvent) => {
     const { lifecycle: after, actions } = step(lifecycle, event, Date.now());
@@ -77,12 +68,12 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     },
     "cut-requests": () => {
       const underWay = life.server?.drain.underWay() ?? noRequests;
-      cut.requestIds = underWay.requestIds;
+      cutRequestIds = underWay.requestIds;
       log.error("shutdown.requests_cut_off", { ...underWay });
       life.server?.drain.cut();
     },
     "finish-workers": () => {
-      // `allSettled` never rejects, and each run logs its own failure.
+      // Each run logs its own failure.
       const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
       void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
     },
@@ -91,15 +82,19 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
         handler,
         ...ids,
       }));
-      cut.messages = messages.slice(0, mostNamed);
-      log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
+      cutMessages = messages.slice(0, mostNamed);
+      log.error("shutdown.workers_cut_off", { messages: cutMessages, count: messages.length });
     },
     "close-resources": () => {
       void closeResources(runtime, leftMs()).then((clean) => done("resources-closed", clean));
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
-      log.info("shutdown.completed", record(lifecycle, cut));
+      log.info("shutdown.completed", {
+        ...record(lifecycle),
+        ...(cutRequestIds.length > 0 ? { cutOffRequestIds: cutRequestIds } : {}),
+        ...(cutMessages.length > 0 ? { cutOffMessages: cutMessages } : {}),
+      });
       runtime.metrics?.record("keelson.drains", 1, {
         "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy",
       });
@@ -131,10 +126,7 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-function record(
-  { entered, cutOff, exitCode, signals }: Lifecycle,
-  { requestIds, messages }: CutOff,
-): Record<string, unknown> {
+function record({ entered, cutOff, exitCode, signals }: Lifecycle) {
   // Safe: every phase has a time, because the record is written at the end.
   const times = phases.map((phase) => entered[phase] as number);
   const phaseMs = Object.fromEntries(
@@ -143,13 +135,92 @@ function record(
       .map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
   );
   const totalMs = (times.at(-1) as number) - (times[0] as number);
-  const cutOffWork = {
-    ...(requestIds.length > 0 ? { cutOffRequestIds: requestIds } : {}),
-    ...(messages.length > 0 ? { cutOffMessages: messages } : {}),
-  };
-  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
+  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff };
 }
 
-export function thrown(error: unknown): Record<string, unknown> {
-  return describeError(error, { requestId: "", environment: "production" }).log.data;
+/** OpenTelemetry provider that buffers spans or metrics, or a proxy of one. */
+interface Provider {
+  forceFlush?(): Promise<void>;
+  getDelegate?(): Provider;
+}
+
+/**
+ * Global under which the OpenTelemetry API registers its providers. Without it, no flush is needed.
+ */
+const telemetry = Symbol.for("opentelemetry.js.api.1");
+
+/**
+ * Flushes the OpenTelemetry SDK, which exports only at intervals, for at most `limitMs`
+ * milliseconds. Never rejects.
+ */
+function flushTelemetry(limitMs: number): Promise<unknown> {
+  // Safe: only version 1 of the OpenTelemetry API sets this key, and it sets this shape.
+  const { [telemetry]: api } = globalThis as {
+    readonly [key: symbol]: { readonly metrics?: Provider; readonly trace?: Provider } | undefined;
+  };
+  const flushes = [api?.metrics, api?.trace].flatMap((registered) => {
+    const provider = registered?.getDelegate?.() ?? registered;
+    // Asynchronous, so that a throw becomes a rejection.
+    return provider === undefined ? [] : [(async () => provider.forceFlush?.())()];
+  });
+  const { promise: done, resolve } = Promise.withResolvers<unknown>();
+  const timer = setTimeout(resolve, limitMs);
+  void Promise.allSettled(flushes).then(resolve);
+  return done.finally(() => clearTimeout(timer));
+}
+
+export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
+  readonly env: NodeJS.ProcessEnv;
+  exit(code: number): void;
+}
+
+/** Time in which two signals count as one, in milliseconds. */
+const sameSignalMs = 200;
+
+export interface ProcessTie {
+  /** Whether the caller closed the container, so that the process continues. */
+  isCallers: boolean;
+  readonly ignore: () => void;
+}
+
+/** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
+export function listen(
+  process: HostProcess,
+  { log, environment }: Pick<Runtime, "log" | "environment">,
+  life: Pick<ProcessLife, "tell" | "ended">,
+): ProcessTie {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  const onSignal = (signal: NodeJS.Signals) => {
+    // npm forwards a signal that the terminal has already sent to the whole process group.
+    if (performance.now() - lastAt <= sameSignalMs) return;
+    lastAt = performance.now();
+    count += 1;
+    log.info(count === 1 ? "shutdown.started" : "shutdown.hurried", { signal });
+    life.tell({
+      type: "terminate",
+      skipsLinger: signal === "SIGINT" && environment === "development",
+    });
+  };
+  const onFault = (msg: string) => (error: unknown) => {
+    log.error(msg, errorLog(error).data);
+    life.tell({ type: "fault" });
+  };
+  const listeners = {
+    SIGTERM: onSignal,
+    SIGINT: onSignal,
+    uncaughtException: onFault("process.uncaught_exception"),
+    unhandledRejection: onFault("process.unhandled_rejection"),
+  };
+  for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
+  const tie: ProcessTie = {
+    isCallers: false,
+    ignore: () => {
+      for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
+    },
+  };
+  void life.ended.then((code) => {
+    if (!tie.isCallers) process.exit(code);
+  });
+  return tie;
 }

@@ -2,22 +2,27 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openContainerMetrics } from "../../app/metrics/metrics.ts";
-import { warnOfLooseOutputs } from "../../app/runtime/loose-outputs.ts";
+import { warnOfLooseOutputs } from "../../app/registry/loose-output.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { describeError } from "../../base/errors/describe.ts";
-import { FrameworkError } from "../../base/errors/errors.ts";
-import { loadPowertools } from "../../base/log/load-powertools.ts";
+import { errorLog } from "../../base/errors/describe.ts";
+import { FrameworkError, systemCode } from "../../base/errors/errors.ts";
+import { needsIdentity } from "../../base/identity/access.ts";
+import { loadPowertools } from "../../base/log/log-threshold.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
-import { isReloaded } from "../../base/process/environment.ts";
+import { isReloaded, type Variables } from "../../base/process/environment.ts";
+import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/lifecycle.ts";
 import { checkHttpOptions, type HttpServerOptions } from "../container-http/http-options.ts";
 import { createHttpServer } from "../container-http/http-server.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
-import { portOf, requireTokens, shutdownTimes, warnOfPlatform } from "./container-settings.ts";
-import { ListenError, listenError } from "./listen-error.ts";
-import { beginLife, type ProcessLife } from "./process-life.ts";
-import { type HostProcess, listen, type ProcessTie } from "./process-signals.ts";
+import {
+  beginLife,
+  type HostProcess,
+  listen,
+  type ProcessLife,
+  type ProcessTie,
+} from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
 /** Options of {@link runContainer}. */
@@ -50,7 +55,6 @@ export function runContainer(server: Server, options: ContainerOptions = {}): Pr
   return runContainerIn(process, server, options);
 }
 
-/** @param process - the process to listen to and to exit. */
 export async function runContainerIn(
   process: HostProcess,
   server: Server,
@@ -82,11 +86,10 @@ export async function runContainerIn(
     if (life?.isAlive() === false) return exiting();
     // A `FrameworkError` has a message for clients; its cause holds the actual reason.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
-    const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
     const report =
       runtime?.log ?? createServerLogger({ ...state.options.log, environment, env: variables });
-    const { error: _code, status: _status, stack, ...reasons } = log.data;
+    const { error: _code, status: _status, stack, ...reasons } = errorLog(reason).data;
     report.error(
       "server.start_failed",
       error instanceof ListenError ? reasons : { ...reasons, stack },
@@ -105,8 +108,8 @@ async function start(
   tie: ProcessTie,
 ): Promise<Container> {
   if (!life.isAlive()) return exiting();
-  // A reloaded process serves before it starts its workers, because a developer waits for the first
-  // response. Any other process starts them before it is ready.
+  // A reloaded process serves first, because a developer waits for the first response. Any other
+  // process starts its workers before it is ready.
   const isQuick = isReloaded(runtime);
   if (!isQuick && !(await hasWorkers(runtime, life))) return exiting();
   const container = createHttpServer(runtime, options);
@@ -140,10 +143,7 @@ async function start(
   };
 }
 
-/**
- * Starts the workers. Returns `false`, and stops them, if the process was stopped before they
- * existed.
- */
+/** Starts the workers. Stops them and returns `false` if the process was stopped meanwhile. */
 async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
   life.workers = await startWorkers(runtime);
   if (life.isAlive()) return true;
@@ -151,7 +151,7 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   return false;
 }
 
-/** Returns a promise that never resolves: the process exits once its resources are closed. */
+/** Never resolves: the process exits once its resources are closed. */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }
@@ -161,3 +161,53 @@ function exiting(): Promise<never> {
  * clients would block its first responses.
  */
 const quickMs = 250;
+
+/** A process that restarts on source changes has no load balancer to notify, so no linger. */
+export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
+  const times = { ...defaultTimes, ...given };
+  return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
+}
+
+export function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
+  const { totalMs } = { ...defaultTimes, ...given };
+  if (runtime.environment !== "production" || totalMs <= platformMs) return;
+  const least = Math.ceil(totalMs / 1_000);
+  runtime.log.warn("shutdown.platform_limit", {
+    totalMs,
+    fix: `set terminationGracePeriodSeconds (Kubernetes) or stopTimeout (ECS) to more than ${least} seconds; their default is 30`,
+  });
+}
+
+export function portOf(port: number | undefined, variables: Variables): number {
+  const given = port ?? (variables["PORT"] || 3000);
+  const number = Number(given);
+  if (!Number.isInteger(number) || number < 0 || number > 65_535)
+    throw new Error(`PORT: ${JSON.stringify(given)} is not a port; set a number from 0 to 65535`);
+  return number;
+}
+
+/** @throws Error if a handler needs an identity but the server cannot verify tokens. */
+export function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
+  const needy = [...runtime.server.registry.handlers.values()].find(
+    ({ access }) => access !== undefined && needsIdentity(access),
+  );
+  if (!runtime.verifiesTokens && developmentSecret === undefined && needy !== undefined) {
+    throw new Error(
+      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer; or NODE_ENV=development, which has a secret of its own`,
+    );
+  }
+}
+
+/** Error whose message is complete, so that its stack is not logged. */
+export class ListenError extends Error {}
+
+/** Turns an error about the port into one sentence, and returns any other unchanged. */
+export function listenError(error: unknown, port: number): unknown {
+  const reason = reasons.get(systemCode(error));
+  return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);
+}
+
+const reasons: ReadonlyMap<unknown, string> = new Map([
+  ["EADDRINUSE", "is in use: stop the process that listens on it, or set PORT to another one"],
+  ["EACCES", "may not be used by this user: set PORT to one above 1023"],
+]);

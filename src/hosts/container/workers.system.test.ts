@@ -5,7 +5,7 @@ import { defineFeature, type Feature } from "../../app/features/feature.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { buildServer } from "../../app/server/server.ts";
-import { endPolls } from "../../embedded/queues/end-polls.ts";
+import { endPolls } from "../../embedded/queues/long-polls.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { openChecked } from "./adapters.ts";
 import { beginLife } from "./process-life.ts";

@@ -4,7 +4,6 @@ import { processMessage } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
 import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { keepSchedules } from "../../app/schedules/keep-schedules.ts";
 import {
   queueMessage,
   systemAttributes,
@@ -12,6 +11,7 @@ import {
 } from "../../aws/messaging/sqs-queue.ts";
 import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
+import { defined } from "../../base/types/defined.ts";
 import {
   isOrdered,
   type MessageQueue,
@@ -24,27 +24,20 @@ export interface Workers {
   finished(): Promise<void>;
 }
 
-/**
- * Average time between sweeps of the outbox, in milliseconds. Events are usually dispatched right
- * after their commit, so most sweeps find none.
- */
+/** Average time between sweeps of the outbox, in milliseconds. Most find no undispatched event. */
 const sweepMs = 10_000;
-/**
- * Minimum age of an outbox row for a sweep, and for the last sweep of a process, in milliseconds.
- */
+/** Minimum age of an outbox row for a sweep, and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
 export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
   const { registry } = runtime.server;
-  const queues = usesMessages(registry) ? await startQueues(runtime) : [];
+  const hasMessages = usesMessages(registry);
+  const queues = hasMessages ? await startQueues(runtime) : [];
   const stopping = new AbortController();
-  const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
+  const sweep = async (ageMs: number, signal?: AbortSignal) => {
     try {
       const { outbox } = runtime.runs.value ?? (await runtime.runs.open());
-      await outbox.sweep({
-        graceMs: ageMs,
-        ...(signal === undefined ? {} : { signal }),
-      });
+      await outbox.sweep({ graceMs: ageMs, ...defined({ signal }) });
     } catch (error) {
       runtime.log.warn("outbox.sweep_failed", { reason: String(error) });
     }
@@ -56,9 +49,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
       await sweep(graceMs, stopping.signal);
     }
   };
-  const hasOutbox = usesMessages(registry);
-  const sweepsAtEnd = hasOutbox && !isReloaded(runtime);
-  const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
+  const sweeping = hasMessages ? sweepUntilStopped() : undefined;
   const schedules =
     registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
   return {
@@ -68,24 +59,20 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     },
     finished: async () => {
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
-      // A reloaded process skips the last sweep, because a developer waits for the restart. The
-      // next process sweeps the remaining rows.
-      if (sweepsAtEnd) await sweep(lastGraceMs, undefined);
+      // A reloaded process leaves the last sweep to the next one, because a developer waits.
+      if (hasMessages && !isReloaded(runtime)) await sweep(lastGraceMs);
     },
   };
 }
 
-async function startSchedules(
-  runtime: Runtime,
-  stop: AbortSignal,
-): Promise<{ readonly ended: Promise<void> }> {
+async function startSchedules(runtime: Runtime, stop: AbortSignal) {
   // Only servers with schedules load croner.
-  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  const { createSchedules, keepSchedules } = await import("../../app/schedules/schedules.ts");
   const schedules = await createSchedules(runtime, await runtime.adapters.open(), consumeOnce);
   return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }
 
-async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
+async function startQueues(runtime: Runtime) {
   const adapters = await runtime.adapters.open();
   const messaging = await adapters.messaging.open();
   const queues = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
@@ -94,25 +81,15 @@ async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
   return queues;
 }
 
-interface QueueWorker {
-  stop(): void;
-  finished(): Promise<void>;
-}
-
-/**
- * Number of message groups in progress at which a worker stops polling. On a standard queue, each
- * message is a group.
- */
+/** Number of groups in progress, or messages of a standard queue, at which a worker stops polling. */
 const maxRunning = 10;
-/**
- * Time between renewals of a visibility timeout, in milliseconds: two renewals in a row may fail.
- */
+/** Time between renewals of a visibility timeout, in milliseconds: two in a row may fail. */
 const renewMs = (visibilitySeconds * 1_000) / 3;
 /** Extra invisibility of messages after a retried one in their group, in milliseconds. */
 const behindFirstMs = 1_000;
 /**
  * Wait time of a long poll in production and in development, in seconds. A stopping process waits
- * for its last poll; the linger covers that time. On the embedded stack, it ends the poll early.
+ * for its last poll, within its linger. The embedded stack ends the poll early.
  */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
 const lookMs = 5;
@@ -127,7 +104,7 @@ async function startQueueWorker(
   adapters: Adapters,
   { sqs }: Pick<Messaging, "sqs">,
   queue: MessageQueue,
-): Promise<QueueWorker> {
+): Promise<Workers> {
   const { Consumer } = await import("sqs-consumer");
   (await runtime.messages.open()).meet(queue);
   const running = new Set<Promise<void>>();
@@ -174,8 +151,7 @@ async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // The poll is not aborted, because messages of an aborted poll would stay invisible until
-      // their visibility timeout ends.
+      // Messages of an aborted poll would stay invisible until their visibility timeout ends.
       consumer.stop();
       void adapters.endPolls?.(url);
     },
@@ -195,9 +171,7 @@ function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): Queu
   return [...Map.groupBy(messages, ({ group }) => group).values()];
 }
 
-/**
- * Processes a group in sequence. Never throws: failures are logged, and SQS redelivers the message.
- */
+/** Processes a group in sequence. Never throws: it logs failures, and SQS redelivers. */
 async function workOn(
   runtime: Runtime,
   adapters: Adapters,

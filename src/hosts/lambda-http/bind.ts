@@ -1,10 +1,10 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { closeResources } from "../../app/server/close-resources.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { loadPowertools } from "../../base/log/load-powertools.ts";
+import { loadPowertools } from "../../base/log/log-threshold.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
-import { closeAtShutdown } from "./short-close.ts";
 
 export interface InvocationModule {
   readonly createLambdaRuntime: typeof createLambdaRuntime;
@@ -46,14 +46,89 @@ export function prepareLambda<Loaded extends InvocationModule>(
     }
     return { loaded, runtime: state.runtime };
   });
-  state.bound ??= async () => (await invoked.open()).runtime;
-  state.ready ??= async () => void (await (await invoked.open()).runtime.adapters.open());
+  const bind = async () => (await invoked.open()).runtime;
+  state.bound ??= bind;
+  state.ready ??= async () => void (await (await bind()).adapters.open());
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
     void loading
       .open()
       .then(({ loadSdk }) => loadSdk(state, name))
       .catch(() => undefined);
+    closeAtShutdown(state, bind);
   }
-  closeAtShutdown(state, async () => (await invoked.open()).runtime);
   return invoked;
+}
+
+const owners = Symbol.for("keelson.short-close");
+
+type Bind = () => Promise<Runtime>;
+
+interface ShortClose {
+  (): void;
+  readonly [owners]: Map<object, Bind>;
+}
+
+/**
+ * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. The
+ * process's one listener holds all owners, so that no module has state.
+ */
+function closeAtShutdown(owner: object, bind: Bind): void {
+  const known = process.listeners("SIGTERM").find((listener) => owners in listener) as
+    | ShortClose
+    | undefined; // safe: only `shortClose` sets the symbol
+  const listener = known ?? shortClose();
+  listener[owners].set(owner, bind);
+  if (known === undefined) process.on("SIGTERM", listener);
+}
+
+function shortClose(): ShortClose {
+  const owned = new Map<object, Bind>();
+  let isClosing = false;
+  const close = () => {
+    if (isClosing) return;
+    isClosing = true;
+    void Promise.allSettled([...owned.values()].map(closeOne)).then(() => process.exit(0));
+  };
+  return Object.assign(close, { [owners]: owned });
+}
+
+/**
+ * Time limit for the whole cleanup, in milliseconds. If Lambda sends SIGTERM at all, it kills the
+ * process 300 to 500 ms later.
+ */
+const limitMs = 250;
+
+/** Closes one runtime. No work is in flight between two invocations, so none is drained. */
+async function closeOne(bind: Bind): Promise<void> {
+  const startMs = performance.now();
+  const runtime = await bind();
+  runtime.lifecycle.drain();
+  const clean = await closeResources(runtime, limitMs);
+  runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": clean ? "clean" : "lossy" });
+  runtime.metrics?.flush?.();
+  runtime.log.info("shutdown.completed", {
+    clean,
+    exitCode: 0,
+    totalMs: Math.round(performance.now() - startMs),
+  });
+}
+
+/** Description of a keelson function, for tools that check how it is deployed. */
+export interface FunctionMark {
+  /** Kind of the function, such as `http` for `lambdaHttp`. */
+  readonly kind: string;
+  /** Name of the only handler that the function calls, for `lambdaHandler`. */
+  readonly handler?: string;
+}
+
+/** Global symbol, because a bundle contains its own copy of keelson. */
+const mark = Symbol.for("keelson.function");
+
+export function marked<Made extends object>(made: Made, saying: FunctionMark): Made {
+  return Object.assign(made, { [mark]: saying });
+}
+
+/** Returns a function's mark; `undefined` for others, such as one that wraps a keelson function. */
+export function markOf(made: object): FunctionMark | undefined {
+  return (made as { readonly [mark]?: FunctionMark })[mark]; // safe: only `marked` sets this
 }

@@ -1,26 +1,19 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import type { RequestScope } from "../../app/runtime/scope.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { runWithStore } from "../../base/request/ambient.ts";
 import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";
-import { timeoutMessage } from "./middy-error.ts";
-import { logLate } from "./run-middlewares.ts";
+import { logLate, timeoutMessage } from "./run-middlewares.ts";
 
-/** Invocation of a function: runs it and turns its outcome into an answer. */
 export interface Exchange<Answer> {
   /** Headers of the event before any middleware can change them, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   run(scope: RequestScope, middy: MiddyFunction): Promise<Answer>;
   /** Returns the answer at the deadline. Without this method, `fail` answers. */
   timedOut?(middy: MiddyFunction): Promise<Answer>;
-  /**
-   * Returns the answer to an error.
-   *
-   * @throws the error itself if the source of the event must receive it.
-   */
+  /** @throws the error itself if the source of the event must receive it. */
   fail(error: unknown, scope: RequestScope): Answer;
-  /** Returns the result of the invocation. Called once. */
+  /** Called once. */
   finish(answer: Answer, scope: RequestScope): unknown;
 }
 
@@ -33,8 +26,8 @@ export interface Invocation {
 
 /**
  * Creates the Middy execution mode that runs all middlewares and the handler inside the request's
- * scope. Every response needs its request ID and error body, even if a `before` hook answers early
- * and Middy skips every `after` hook, so the steps for all responses are here.
+ * scope. What every response needs, its request ID and error body, is done here, because Middy skips
+ * every `after` hook if a `before` hook answers.
  *
  * @param open - reads the event once, before any middleware can change it. If it throws, Lambda
  * receives the error.
@@ -59,7 +52,7 @@ export function scopeMode<Answer>(
         const exchange = open({ event, context, isolatedTo }, middy);
         const facts = {
           headers: exchange.headers,
-          signal: deadline?.signal,
+          signal: deadline?.controller.signal,
           deadlineMs: deadline === undefined ? undefined : nowMs + deadline.leftMs,
           isolatedTo,
           nowMs,
@@ -82,13 +75,12 @@ export function scopeMode<Answer>(
           };
           try {
             if (deadline !== undefined)
-              deadlines.enter(deadline, timeoutListener(scope, answerTimeout));
+              deadlines.enter(deadline, timeoutListener(scope, deadline, answerTimeout));
             const answer = await exchange.run(scope, middy);
-            if (deadline === undefined || !deadlines.leave(deadline))
-              resolve(exchange.finish(answer, scope));
+            if (!deadlines.leave(deadline)) resolve(exchange.finish(answer, scope));
           } catch (error) {
-            if (deadline === undefined || !deadlines.leave(deadline)) answerError(error);
-            else logLate(scope, error);
+            if (deadlines.leave(deadline)) logLate(scope, error);
+            else answerError(error);
           }
         });
       });
@@ -100,7 +92,7 @@ export function scopeMode<Answer>(
   };
 }
 
-/** Invocation's context, which a test may leave incomplete. */
+/** A test may leave the context incomplete. */
 interface GivenContext {
   readonly tenantId?: unknown;
   readonly getRemainingTimeInMillis?: unknown;
@@ -115,86 +107,55 @@ export function hasMiddlewares({ befores, afters, onErrors }: MiddyFunction): bo
   return befores.length + afters.length + onErrors.length > 0;
 }
 
+/** Returns what answers an invocation at its deadline. */
 function timeoutListener(
   scope: RequestScope,
-  answerError: (error: unknown) => void,
-): TimeoutListener {
-  return {
-    timedOut: (timeout, afterMs, abort) =>
-      runWithStore(scope, () => {
-        scope.log.warn("handler.abandoned", { afterMs });
-        abort();
-        answerError(timeout);
-        // The aborted run records its metrics after the answer, so they are flushed in a later
-        // turn.
-        const { metrics } = scope.runtime;
-        if (metrics?.flush !== undefined) setImmediate(metrics.flush);
-      }),
-  };
+  { delayMs, controller }: Deadline,
+  answerTimeout: (timeout: unknown) => void,
+): () => void {
+  return () =>
+    runWithStore(scope, () => {
+      const timeout = new FrameworkError("timeout", timeoutMessage);
+      scope.log.warn("handler.abandoned", { afterMs: delayMs });
+      controller.abort(timeout); // runs its listeners synchronously, hence within the scope
+      answerTimeout(timeout);
+      // The aborted run records its metrics after the answer, so they are flushed in a later turn.
+      const { metrics } = scope.runtime;
+      if (metrics?.flush !== undefined) setImmediate(metrics.flush);
+    });
 }
 
-/**
- * Deadline of an invocation. Watched deadlines form a doubly linked list, newest first, because its
- * insertions and removals are the cheapest.
- */
+/** Watched deadlines form a doubly linked list, newest first. */
 interface Deadline {
   readonly leftMs: number;
   readonly delayMs: number;
   readonly dueMs: number;
-  /** Signal that aborts at a watched deadline. Its reason is the error of the 504 response. */
-  readonly signal: AbortSignal;
+  /** Aborts at a watched deadline, with the error of the 504 response as the reason. */
   readonly controller: AbortController;
-  listener: TimeoutListener | undefined;
+  listener: (() => void) | undefined;
   before: Deadline | undefined;
   after: Deadline | undefined;
 }
 
-interface TimeoutListener {
-  /**
-   * @param afterMs - time that the invocation had, in milliseconds.
-   * @param abort - aborts the signal. Its listeners run synchronously, so call it within the
-   * invocation's scope.
-   */
-  timedOut(timeout: FrameworkError, afterMs: number, abort: () => void): void;
-}
-
-interface Deadlines {
-  /**
-   * Returns the deadline of an invocation, or `undefined` if its context has no time limit, as in
-   * tests.
-   */
-  of(context: unknown, nowMs: number): Deadline | undefined;
-  /** Starts watching a deadline, until `leave`. */
-  enter(deadline: Deadline, listener: TimeoutListener): void;
-  /** Stops watching a deadline, and returns whether it had already passed. */
-  leave(deadline: Deadline): boolean;
-}
-
 /** Default time reserved for sending the response, in milliseconds. */
 const defaultMarginMs = 50;
-/**
- * Middy's default margin, in milliseconds. An explicit 5 is indistinguishable and also becomes 50.
- */
+/** Middy's default margin, in milliseconds. An explicit 5 also becomes 50. */
 const middyMarginMs = 5;
-/**
- * Longest time between two checks, in milliseconds. The timer may keep an idle process running for
- * this long.
- */
+/** Longest time between two checks, and of an idle process's timer, in milliseconds. */
 const lookMs = 500;
 
 /**
  * Creates the deadlines of one function. They share one timer, which an invocation replaces only if
  * its deadline is the first: setting or clearing a timer took a tenth to a quarter of an
- * invocation's time (`wrapped-no-log` in `bench/results.json`). A `Set` of deadlines was as slow,
- * because V8 reallocates it whenever it becomes empty. The timer keeps the process running during
- * an invocation.
+ * invocation's time (`wrapped-no-log` in `bench/results.json`). A `Set` was as slow, because V8
+ * reallocates it whenever it becomes empty.
  *
  * @param plugin - if it disables the early timeout, deadlines are not watched and no signal aborts.
  */
 function createDeadlines({
   timeoutEarly,
   timeoutEarlyInMillis,
-}: Pick<MiddyPlugin, "timeoutEarly" | "timeoutEarlyInMillis">): Deadlines {
+}: Pick<MiddyPlugin, "timeoutEarly" | "timeoutEarlyInMillis">) {
   const marginMs = timeoutEarlyInMillis === middyMarginMs ? defaultMarginMs : timeoutEarlyInMillis;
   let first: Deadline | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -218,8 +179,7 @@ function createDeadlines({
     if (nextMs < Number.POSITIVE_INFINITY) arm(nextMs);
     for (const one of due) {
       unlink(one);
-      const timeout = new FrameworkError("timeout", timeoutMessage);
-      one.listener?.timedOut(timeout, one.delayMs, () => one.controller.abort(timeout));
+      one.listener?.();
     }
   };
   const unlink = (one: Deadline) => {
@@ -230,25 +190,25 @@ function createDeadlines({
     one.after = undefined;
   };
   return {
-    of: (context, nowMs) => {
+    /** Returns `undefined` if the context has no time limit, as in tests. */
+    of: (context: unknown, nowMs: number): Deadline | undefined => {
       const { getRemainingTimeInMillis: remaining }: GivenContext = Object(context);
       if (typeof remaining !== "function") return undefined;
       const leftMs: unknown = remaining.call(context);
       if (typeof leftMs !== "number" || !Number.isFinite(leftMs)) return undefined;
       const delayMs = Math.max(leftMs - marginMs, 0);
-      const controller = new AbortController();
       return {
         leftMs,
         delayMs,
         dueMs: nowMs + delayMs,
-        signal: controller.signal,
-        controller,
+        controller: new AbortController(),
         listener: undefined,
         before: undefined,
         after: undefined,
       };
     },
-    enter: (one, listener) => {
+    /** Starts watching a deadline, until `leave`. */
+    enter: (one: Deadline, listener: () => void): void => {
       if (!timeoutEarly) return;
       one.listener = listener;
       one.after = first;
@@ -256,9 +216,11 @@ function createDeadlines({
       first = one;
       if (timer === undefined || one.dueMs < timerDueMs) arm(one.dueMs);
     },
-    leave: (deadline) => {
+    /** Stops watching a deadline, if there is one, and returns whether it had already passed. */
+    leave: (deadline: Deadline | undefined): boolean => {
+      if (deadline === undefined) return false;
       unlink(deadline);
-      return deadline.signal.aborted;
+      return deadline.controller.signal.aborted;
     },
   };
 }

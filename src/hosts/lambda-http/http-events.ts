@@ -1,33 +1,35 @@
 import type { RunObserver } from "../../app/observe/run-observer.ts";
-import { routed } from "../../app/registry/routes.ts";
+import { routed } from "../../app/registry/registry.ts";
 import { fail } from "../../app/run/failed-request.ts";
 import { answer, finish } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
+import {
+  HttpApi,
+  type HttpApiEvent,
+  type HttpApiResult,
+  RestApi,
+  type RestApiEvent,
+  type RestApiResult,
+} from "./api-gateway.ts";
 import {
   formReader,
   type HttpEvent,
   type LambdaAnswer,
-  toAnswer,
-  tooLarge,
   type UnreadEvent,
   type WholeBody,
-  wholeAnswer,
 } from "./codec.ts";
 import { type Exchange, hasMiddlewares, type Invocation, scopeMode } from "./execution-mode.ts";
-import { HttpApi, type HttpApiEvent, type HttpApiResult } from "./http-api.ts";
 import type { MiddyFunction, Mode } from "./lazy-mode.ts";
 import { LoadBalancer, type LoadBalancerEvent, type LoadBalancerResult } from "./load-balancer.ts";
-import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
-import { RestApi, type RestApiEvent, type RestApiResult } from "./rest-api.ts";
-import { readResult } from "./result.ts";
-import { runMiddlewares } from "./run-middlewares.ts";
+import { base64Of, measured, readResult } from "./result.ts";
+import { fromMiddy, runMiddlewares } from "./run-middlewares.ts";
 
-export { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
-export { loadSdk } from "./preload.ts";
+export { createLambdaRuntime, loadSdkForHttp as loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** Event that `lambdaHttp` and `lambdaHandler` answer. */
 export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
@@ -40,11 +42,7 @@ export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
       ? LoadBalancerResult
       : RestApiResult;
 
-/**
- * Creates the execution mode of a function that answers HTTP events of every shape.
- *
- * @param name - the only handler that the function calls; default: every handler with a route.
- */
+/** @param name - the only handler that the function calls; default: every handler with a route. */
 export function httpMode(runtime: Runtime, name?: string): Mode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
   const routes =
@@ -57,7 +55,7 @@ export function httpMode(runtime: Runtime, name?: string): Mode {
 
 type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
 
-/** Recognizes an HTTP event by its shape. Returns `undefined` for any other event. */
+/** Recognizes an HTTP event by its shape. */
 export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
   if (typeof event !== "object" || event === null) return undefined;
   const unread: UnreadEvent = event;
@@ -75,7 +73,6 @@ function requireHttp(event: unknown): AnyHttpEvent {
   );
 }
 
-/** Exchange of an HTTP event of any shape: turns results and errors into responses. */
 export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   readonly http: AnyHttpEvent;
   readonly headers: Readonly<Record<string, string>>;
@@ -89,10 +86,7 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
 
   abstract run(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer>;
 
-  /**
-   * Logs an error and returns its uniform response. Without middlewares, the error comes from a
-   * keelson handler, so its class determines the status, as on every host.
-   */
+  /** Without middlewares, only the class of the error determines the status, as on every host. */
   fail(error: unknown, scope: RequestScope): LambdaAnswer {
     return failure(this.hasMiddlewares ? fromMiddy(error) : error, scope, {
       method: this.http.method,
@@ -102,13 +96,14 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
   }
 
   finish(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
-    const { maxResultBytes } = this.http;
-    const written = this.#write(answer, scope);
-    const isFit = !isOver(maxResultBytes, answer.body, written);
-    const sent = isFit ? answer : this.fail(tooLarge(maxResultBytes), scope);
-    const result = isFit ? written : this.#write(sent, scope);
-    if (scope.runtime.observer !== undefined)
-      tell(scope.runtime.observer, scope, sent, this.http.method);
+    const { maxResultBytes, method } = this.http;
+    let sent = answer;
+    let result = this.#write(sent, scope);
+    if (isOver(maxResultBytes, sent.body, result)) {
+      sent = this.fail(tooLarge(maxResultBytes), scope);
+      result = this.#write(sent, scope);
+    }
+    if (scope.runtime.observer !== undefined) tell(scope.runtime.observer, scope, sent, method);
     return result;
   }
 
@@ -150,9 +145,7 @@ class RoutedExchange extends HttpExchange {
     return this.read(result);
   }
 
-  /**
-   * Answers the event as the `before` hooks left it, with a result that the `after` hooks can read.
-   */
+  /** Answers the event that the `before` hooks left, with a result for the `after` hooks. */
   async #answerWithin(event: unknown, scope: RequestScope): Promise<LambdaHttpResult> {
     const http = requireHttp(event);
     const request = http.request(http.headers(), scope);
@@ -163,11 +156,8 @@ class RoutedExchange extends HttpExchange {
       if (scope.signal?.aborted) throw error; // the deadline was already answered
       // Caught here, because Middy's error handler would turn every error into a 500.
       const { method, headers } = request;
-      return writeAnswer(
-        failure(error, scope, { method, headers, signal: undefined }),
-        scope,
-        http,
-      );
+      const failed = failure(error, scope, { method, headers, signal: undefined });
+      return writeAnswer(failed, scope, http);
     }
   }
 
@@ -203,7 +193,42 @@ export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHtt
     throw tooLarge(http.maxResultBytes);
 }
 
-/** Reports an answer as complete, because Lambda does not reveal whether the client receives it. */
+export function wholeAnswer(
+  { status: statusCode, headers, cookies }: Omit<HttpResponse, "body">,
+  body: WholeBody,
+): LambdaAnswer {
+  if (body === undefined || typeof body === "string") return { statusCode, headers, cookies, body };
+  return { statusCode, headers, cookies, body: base64Of(body), isBase64Encoded: true };
+}
+
+/** @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`. */
+function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Promise<LambdaAnswer> {
+  const { body } = response;
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array
+    ? wholeAnswer(response, body)
+    : collect(body, maxBytes).then((bytes) => wholeAnswer(response, bytes));
+}
+
+function tooLarge(maxBytes: number): FrameworkError {
+  return new FrameworkError(
+    "response_too_large",
+    `The response is over the ${maxBytes} bytes that its transport takes`,
+  );
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // A throw leaves the loop, which cancels the stream.
+  for await (const chunk of stream) {
+    length += chunk.byteLength;
+    if (length > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Reports an answer as complete: Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
   scope: RequestScope,
@@ -226,23 +251,8 @@ function failure(
     statusCode: status,
     headers,
     cookies: [],
-    ...(typeof body === "string" ? { body } : {}),
+    body: typeof body === "string" ? body : undefined,
   };
-}
-
-/**
- * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, the
- * header stays, because it describes a body that is not sent.
- */
-export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
-  const { statusCode, headers, body, isBase64Encoded } = answer;
-  const { "content-length": length, ...others } = headers;
-  if (length === undefined || method === "HEAD" || statusCode === 304) return answer;
-  if (body === undefined) return { ...answer, headers: others };
-  headers["content-length"] = String(
-    Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength,
-  );
-  return answer;
 }
 
 /**

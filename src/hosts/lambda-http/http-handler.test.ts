@@ -5,7 +5,7 @@ import { NotFoundError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { currentContext } from "../../base/request/ambient.ts";
 import { reply } from "../../parts/http/reply.ts";
-import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
+import type { HttpApiEvent, HttpApiResult } from "./api-gateway.ts";
 import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
 const parts = defineFeature("parts", (r) => {

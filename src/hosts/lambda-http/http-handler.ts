@@ -1,11 +1,9 @@
 import middy from "@middy/core";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { prepareLambda } from "./bind.ts";
-import { marked } from "./function-mark.ts";
-import type { HttpApiEvent } from "./http-api.ts";
+import type { HttpApiEvent } from "./api-gateway.ts";
+import { marked, prepareLambda } from "./bind.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-events.ts";
-import { lazyMode } from "./lazy-mode.ts";
-import type { WithMiddlewares } from "./middleware.ts";
+import { lazyMode, type WithMiddlewares } from "./lazy-mode.ts";
 
 /**
  * Lambda function for HTTP events; Middy's `use` adds middlewares. `Event` only types those
@@ -43,10 +41,13 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
   server: Server,
   name: string,
 ): LambdaHttpHandler<Event> {
-  const declaration = serverInternals(server).registry.handlers.get(name);
-  if (declaration?.route === undefined) {
+  const { handlers } = serverInternals(server).registry;
+  if (handlers.get(name)?.route === undefined) {
+    const names = [...handlers.values()].flatMap((handler) =>
+      handler.route === undefined ? [] : [handler.name],
+    );
     throw new Error(
-      `lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`,
+      `lambdaHandler: ${name} is no handler with a route; the server has ${names.join(", ") || "none"}`,
     );
   }
   return httpFunction(server, name);
@@ -63,15 +64,11 @@ function httpFunction<Event extends LambdaHttpEvent>(
   });
   const handler = middy({ executionMode }).handler(answeredByMode);
   handler.handler = refuseHandler;
-  const told = marked(
-    handler,
-    name === undefined ? { kind: "http" } : { kind: "handler", handler: name },
-  );
+  marked(handler, name === undefined ? { kind: "http" } : { kind: "handler", handler: name });
   // The cast is safe: a Middy handler has these methods, and each returns the handler itself.
-  return told as unknown as LambdaHttpHandler<Event>;
+  return handler as unknown as LambdaHttpHandler<Event>;
 }
 
-/** Throws, because the server's handlers answer and a handler of the function would never run. */
 function refuseHandler(): never {
   throw new Error(
     ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
@@ -81,11 +78,4 @@ function refuseHandler(): never {
 /* v8 ignore next 3 -- Middy requires a handler, but the execution mode answers in its place */
 function answeredByMode(): never {
   throw new Error("lambdaHttp: no handler can be called around its execution mode");
-}
-
-function handlerNames(server: Server): string {
-  const names = [...server.registry.handlers.values()]
-    .filter(({ route }) => route !== undefined)
-    .map(({ name }) => name);
-  return names.length === 0 ? "none" : names.join(", ");
 }

@@ -1,22 +1,11 @@
-import type { Measuring } from "../../app/metrics/measuring.ts";
-import { configReaders } from "../../app/registry/config-readers.ts";
-import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import type { Measuring } from "../../app/metrics/run-metrics.ts";
+import { configReaders, type DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { Server } from "../../app/server/server.ts";
 import { openAwsAdapters } from "../../aws/adapters/adapters.ts";
-import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
-
-export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamodb-sdk.ts");
-
-export const openMeasuring = async (server: DeclaredServer): Promise<Measuring | undefined> =>
-  server.options.metrics &&
-  (await import("../../app/metrics/emf-metrics.ts")).openLambdaMetrics(server, process.env);
-
-/** Flushes the metrics before an invocation ends, because Lambda may then freeze the process. */
-export function measured<Result>({ metrics }: Runtime, result: Promise<Result>): Promise<Result> {
-  return metrics === undefined ? result : result.finally(metrics.flush);
-}
+import { readsWithoutSdk } from "../../aws/light/light-database.ts";
+import type { PowertoolsThreshold } from "../../base/log/log-threshold.ts";
 
 export function createLambdaRuntime(
   server: Server,
@@ -31,4 +20,30 @@ export function createLambdaRuntime(
       openAwsAdapters(runtime, process.env, "check", configReaders(runtime.server).size > 0),
     isFrozenBetweenEvents: true,
   });
+}
+
+export const openMeasuring = async (server: DeclaredServer): Promise<Measuring | undefined> =>
+  server.options.metrics &&
+  (await import("../../app/metrics/emf-metrics.ts")).openLambdaMetrics(server, process.env);
+
+export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamodb-sdk.ts");
+
+/**
+ * Loads the DynamoDB client before the first request needs it, unless every handler only reads
+ * configuration, which needs no client, and a caller waits for the cold start.
+ *
+ * @param name - the only handler that the function calls; default: every handler with a route.
+ */
+export function loadSdkForHttp(
+  server: DeclaredServer,
+  name?: string,
+): Promise<unknown> | undefined {
+  const readers = configReaders(server);
+  const called = [...server.registry.handlers.values()].filter((handler) =>
+    name === undefined ? handler.route : handler.name === name,
+  );
+  const isOnDemand = (process.env["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
+  const needsNoSdk =
+    isOnDemand && readsWithoutSdk(process.env) && called.every((handler) => readers.has(handler));
+  return needsNoSdk ? undefined : loadSdk();
 }

@@ -1,7 +1,7 @@
+import type { Context } from "aws-lambda";
 import { lazy } from "../../base/process/lazy.ts";
-import type { ExecutionMode } from "./middleware.ts";
 
-/** Handler of a Middy function. Middy passes a signal in the options. */
+/** Middy passes a signal in the options. */
 export type MiddyHandler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
 export type MiddyHook = (request: MiddyRequest) => unknown;
@@ -34,9 +34,7 @@ interface MiddyTools {
   ): Promise<unknown>;
 }
 
-/**
- * Middy function as its execution mode receives it. `use` may add hooks to the lists at any time.
- */
+/** Middy function as its execution mode sees it. `use` may add hooks to the lists at any time. */
 export interface MiddyFunction extends MiddyParts {
   readonly afters: readonly MiddyHook[];
   readonly plugin: MiddyPlugin;
@@ -51,13 +49,12 @@ export interface MiddyParts {
   readonly onErrors: readonly MiddyHook[];
 }
 
-/** Execution mode: creates the function that Lambda invokes. */
+/** Creates the function that Lambda invokes. */
 export type Mode = (middy: MiddyFunction) => (event: unknown, context: unknown) => Promise<unknown>;
 
 /**
  * Creates a Middy execution mode that is loaded at the first invocation, because a cold start waits
- * for all imports of a function. Lambda can prepare the first event meanwhile. A failed load is
- * retried at the next invocation.
+ * for all imports of a function. The next invocation retries a failed load.
  */
 export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
   const mode = (
@@ -69,14 +66,18 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
     plugin: MiddyPlugin,
   ) => {
     let current = initialHandler;
-    const handler: MiddyHandler = (event, context, options) => current(event, context, options);
-    const loaded = lazy(async () => {
-      const run: MiddyFunction["run"] = (request, parts) =>
-        tools.runRequest(request, parts.befores, parts.handler, afters, parts.onErrors, plugin);
-      const request: MiddyFunction["request"] = (event, context) =>
-        tools.middyRequest(event, context);
-      return (await load())({ befores, handler, afters, onErrors, plugin, request, run });
-    });
+    const loaded = lazy(async () =>
+      (await load())({
+        befores,
+        handler: (event, context, options) => current(event, context, options),
+        afters,
+        onErrors,
+        plugin,
+        request: (event, context) => tools.middyRequest(event, context),
+        run: (request, parts) =>
+          tools.runRequest(request, parts.befores, parts.handler, afters, parts.onErrors, plugin),
+      }),
+    );
     const lazyHandler = (event: unknown, context: unknown) =>
       loaded.value === undefined
         ? loaded.open().then((run) => run(event, context))
@@ -87,7 +88,50 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
     };
     return lazyHandler;
   };
-  // The cast is safe: Middy types a mode as `() => void`, but calls it with the six arguments
-  // above.
+  // Safe: Middy types a mode as `() => void`, but calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
 }
+
+// These types repeat Middy's own, which import a package that hardly any project has installed and
+// therefore cannot appear in public types.
+
+/** Request that Middy passes to a middleware. */
+export interface MiddlewareRequest<Event = unknown, Result = unknown> {
+  event: Event;
+  context: Context;
+  response: Result | null | undefined;
+  earlyResponse?: Result | null | undefined;
+  error: Error | null | undefined;
+  internal: Record<string, unknown>;
+}
+
+/** Middleware that `use` accepts, from Middy's own packages or any other. */
+export interface Middleware<Event = unknown, Result = unknown> {
+  before?(request: MiddlewareRequest<Event, Result>): unknown;
+  after?(request: MiddlewareRequest<Event, Result>): unknown;
+  onError?(request: MiddlewareRequest<Event, Result>): unknown;
+  name?: string;
+}
+
+/** Middleware typed for another event or result. TypeScript does not check whether it fits. */
+export interface ForeignMiddleware {
+  readonly before?: (request: never) => unknown;
+  readonly after?: (request: never) => unknown;
+  readonly onError?: (request: never) => unknown;
+}
+
+/**
+ * Lambda function with Middy's methods for adding middlewares. Each method returns the function
+ * itself.
+ */
+export interface WithMiddlewares<Event, Result> {
+  (event: Event, context: Context, options?: unknown): Promise<Result>;
+  use(middlewares: Middleware<Event, Result> | readonly Middleware<Event, Result>[]): this;
+  use(middlewares: ForeignMiddleware | readonly ForeignMiddleware[]): this;
+  before(middleware: (request: MiddlewareRequest<Event, Result>) => unknown): this;
+  after(middleware: (request: MiddlewareRequest<Event, Result>) => unknown): this;
+  onError(middleware: (request: MiddlewareRequest<Event, Result>) => unknown): this;
+}
+
+/** Value for the `executionMode` option of a Middy function. Only Middy calls it. */
+export type ExecutionMode = () => void;

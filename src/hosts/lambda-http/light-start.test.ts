@@ -8,9 +8,9 @@ import { defineFeature, type Feature } from "../../app/features/feature.ts";
 import { buildServer, type Server, serverInternals } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import { createSystemConfig } from "../../parts/config/declare/declaration.ts";
-import type { HttpApiEvent } from "./http-api.ts";
+import type { HttpApiEvent } from "./api-gateway.ts";
 import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
-import { loadSdk } from "./preload.ts";
+import { loadSdkForHttp as loadSdk } from "./lambda-runtime.ts";
 
 /** The calls of the store, and whether the SDK made them. */
 let calls: { readonly operation: string; readonly bySdk: boolean }[] = [];

@@ -1,6 +1,6 @@
 import { addHeader, copyHeaders, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 
-/** Headers or query parameters of an event by name: one value each, or a list of values each. */
+/** Headers or query parameters by name: one value each, or a list of values each. */
 type Values = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
@@ -10,19 +10,14 @@ type Values = Readonly<Record<string, unknown>> | null | undefined;
  */
 export function eventHeaders(single: Values, multiple: Values): HeaderMap {
   const headers = copyHeaders(single ?? {});
-  return multiple === undefined || multiple === null
-    ? headers
-    : { ...headers, ...joinedLists(multiple) };
-}
-
-function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
-  const headers = emptyHeaders();
-  for (const [name, values] of Object.entries(lists)) {
+  if (multiple === undefined || multiple === null) return headers;
+  const lists = emptyHeaders();
+  for (const [name, values] of Object.entries(multiple)) {
     if (!Array.isArray(values)) continue;
     for (const value of values)
-      if (typeof value === "string") addHeader(headers, name.toLowerCase(), value);
+      if (typeof value === "string") addHeader(lists, name.toLowerCase(), value);
   }
-  return headers;
+  return { ...headers, ...lists };
 }
 
 /**
@@ -37,27 +32,17 @@ export function joinQuery(
   multiple: Values,
   encode: (text: string) => string,
 ): string {
-  const pairs: string[] = [];
-  const listed = new Set<string>();
-  for (const [name, values] of entriesOf(multiple)) {
-    for (const value of [values].flat()) {
-      if (typeof value !== "string") continue;
-      listed.add(name);
-      pairs.push(pair(name, value, encode));
-    }
-  }
-  for (const [name, values] of entriesOf(single)) {
-    if (listed.has(name)) continue;
-    for (const value of [values].flat())
-      if (typeof value === "string") pairs.push(pair(name, value, encode));
-  }
-  return pairs.join("&");
+  const lists = entriesOf(multiple);
+  const listed = new Set(lists.map(([name]) => name));
+  return [...lists, ...entriesOf(single).filter(([name]) => !listed.has(name))]
+    .map(([name, value]) => `${encode(name.toWellFormed())}=${encode(value.toWellFormed())}`)
+    .join("&");
 }
 
-function entriesOf(values: Values): [string, unknown][] {
-  return typeof values === "object" && values !== null ? Object.entries(values) : [];
-}
-
-function pair(name: string, value: string, encode: (text: string) => string): string {
-  return `${encode(name.toWellFormed())}=${encode(value.toWellFormed())}`;
+/** Returns each name with each of its values that is a string. */
+function entriesOf(values: Values): (readonly [name: string, value: string])[] {
+  const members = typeof values === "object" ? (values ?? {}) : {};
+  return Object.entries(members).flatMap(([name, given]) =>
+    [given].flat().flatMap((value) => (typeof value === "string" ? [[name, value] as const] : [])),
+  );
 }

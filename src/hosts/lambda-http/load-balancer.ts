@@ -1,12 +1,7 @@
 import type { ALBEvent, ALBResult } from "aws-lambda";
 import type { HttpRequest } from "../../parts/http/message.ts";
-import {
-  bodyReader,
-  type EventScope,
-  type HttpEvent,
-  type LambdaAnswer,
-  type UnreadEvent,
-} from "./codec.ts";
+import { bodyReader } from "./api-gateway.ts";
+import type { EventScope, HttpEvent, LambdaAnswer, UnreadEvent } from "./codec.ts";
 import { eventHeaders, joinQuery } from "./listed-values.ts";
 
 /** Lambda event of an Application Load Balancer. */
@@ -51,10 +46,7 @@ export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
     return eventHeaders(this.#event.headers, this.#event.multiValueHeaders);
   }
 
-  request(
-    headers: Readonly<Record<string, string>>,
-    { signal, deadlineMs }: EventScope,
-  ): HttpRequest {
+  request(headers: HttpRequest["headers"], { signal, deadlineMs }: EventScope): HttpRequest {
     const event = this.#event;
     return {
       method: this.method,
@@ -77,12 +69,8 @@ export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
 
   write(answer: LambdaAnswer): LoadBalancerResult {
     const { statusCode, headers, cookies, body = "", isBase64Encoded = false } = answer;
-    const result = {
-      statusCode,
-      statusDescription: statusDescription(statusCode),
-      body,
-      isBase64Encoded,
-    };
+    const description = statusDescription(statusCode);
+    const result = { statusCode, statusDescription: description, body, isBase64Encoded };
     if (!hasLists(this.#event)) {
       const [cookie] = cookies; // one value per name, so one cookie
       return {

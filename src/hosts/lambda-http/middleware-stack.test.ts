@@ -16,7 +16,7 @@ import { buildServer } from "../../app/server/server.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
 import { reply } from "../../parts/http/reply.ts";
-import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
+import type { HttpApiEvent, HttpApiResult } from "./api-gateway.ts";
 import { type LambdaHttpHandler, lambdaHandler } from "./http-handler.ts";
 
 const orders = defineFeature("orders", (r) => {

@@ -1,4 +1,4 @@
-import { asksAuthorizer, isOfSocket } from "./codec.ts";
+import { asksAuthorizer, isOfSocket } from "./api-gateway.ts";
 
 /** Names the kind of an event that is not HTTP, to help find its trigger. Never throws. */
 export function kindOf(event: unknown): string {
@@ -7,7 +7,7 @@ export function kindOf(event: unknown): string {
   if (asked !== undefined) return asked;
   if ("detail-type" in event) return "of EventBridge";
   const record = firstRecord(event);
-  const source = record?.["eventSource"] ?? record?.["EventSource"];
+  const source = record["eventSource"] ?? record["EventSource"];
   return typeof source === "string" && /^aws:[a-z0-9]{1,30}$/.test(source)
     ? `records of ${source}`
     : "of an unknown kind";
@@ -32,14 +32,11 @@ function requestKind(event: Record<string, unknown>): string | undefined {
     return "of VPC Lattice";
   if (isObject(info) && ("fieldName" in info || "channel" in info)) return "of AppSync";
   const record = firstRecord(event);
-  return record !== undefined && "cf" in record ? "of CloudFront (Lambda@Edge)" : undefined;
+  return "cf" in record ? "of CloudFront (Lambda@Edge)" : undefined;
 }
 
-function firstRecord({
-  Records: records,
-}: Record<string, unknown>): Record<string, unknown> | undefined {
-  const record: unknown = Array.isArray(records) ? records[0] : undefined;
-  return isObject(record) ? record : undefined;
+function firstRecord({ Records: records }: Record<string, unknown>): Record<string, unknown> {
+  return Object(Array.isArray(records) ? records[0] : undefined);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -10,14 +10,13 @@ import type { LambdaAnswer } from "./codec.ts";
  * fix.
  */
 export function readResult(result: unknown): LambdaAnswer {
-  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(
-    jsonValue(result),
-  );
+  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded }: Members =
+    Object(jsonValue(result));
   if (statusCode === undefined || statusCode === null) {
     const text = typeof result === "string" ? result : jsonOf(result, "result");
     return { statusCode: 200, headers: { "content-type": jsonType }, cookies: [], body: text };
   }
-  const read = resultHeaders({ headers, multiValueHeaders, cookies });
+  const read = resultHeaders(headers, multiValueHeaders, cookies);
   return {
     statusCode: statusOf(statusCode),
     ...read,
@@ -27,10 +26,7 @@ export function readResult(result: unknown): LambdaAnswer {
 
 const jsonType = "application/json";
 
-function membersOf(result: unknown): Readonly<Record<string, unknown>> {
-  // Safe: any member of an object may be read, as `unknown`.
-  return typeof result === "object" && result !== null ? (result as Record<string, unknown>) : {};
-}
+type Members = Readonly<Record<string, unknown>>;
 
 function statusOf(given: unknown): number {
   const status = typeof given === "string" && /^\d{3}$/.test(given) ? Number(given) : given;
@@ -41,23 +37,13 @@ function statusOf(given: unknown): number {
   );
 }
 
-interface ResultHeaders {
-  readonly headers: unknown;
-  readonly multiValueHeaders: unknown;
-  readonly cookies: unknown;
-}
-
 /**
- * Reads the headers of a result. Names become lower case, and values become strings; `null` and
- * values that JSON omits are left out. `multiValueHeaders` overrides `headers`. All cookies are
- * kept, whatever member and spelling of `Set-Cookie` they come in.
+ * Names become lower case, and values become strings; `null` and values that JSON omits are left
+ * out. `multiValueHeaders` overrides `headers`. All cookies are kept, from whatever member.
  *
  * @throws TypeError if the headers are not an object, or a value is an object.
  */
-function resultHeaders({ headers: single, multiValueHeaders, cookies }: ResultHeaders): {
-  headers: Record<string, string>;
-  cookies: string[];
-} {
+function resultHeaders(single: unknown, multiValueHeaders: unknown, cookies: unknown) {
   const headers: Record<string, string> = {};
   const set = textsOf(cookies, "cookies");
   for (const [name, value] of [
@@ -95,29 +81,23 @@ function contentOf(
   if (body === undefined || body === null) return { body: undefined };
   if (typeof body === "string") {
     const isAbsent = isBase64Encoded === undefined || isBase64Encoded === null;
-    return {
-      body,
-      isBase64Encoded: isAbsent
-        ? undefined
-        : isBase64Encoded === true || isBase64Encoded === "true",
-    };
+    const isTrue = isBase64Encoded === true || isBase64Encoded === "true";
+    return { body, isBase64Encoded: isAbsent ? undefined : isTrue };
   }
-  if (body instanceof Uint8Array) {
-    return {
-      body: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"),
-      isBase64Encoded: true,
-    };
-  }
+  if (body instanceof Uint8Array) return { body: base64Of(body), isBase64Encoded: true };
   if (typeof body !== "object") return { body: String(body) };
   if (isStream(body)) throw new TypeError("the result's body is a stream; give the whole body");
   headers["content-type"] ??= jsonType;
   return { body: jsonOf(body, "result's body") };
 }
 
-/** Returns whether a body is a Node or web stream: it has methods, which plain data cannot have. */
+export function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+}
+
+/** Whether a body is a Node or web stream: it has methods, which plain data cannot have. */
 function isStream(body: object): boolean {
-  // Safe: any member of an object may be read, as `unknown`.
-  const { pipe, getReader } = body as Readonly<Record<string, unknown>>;
+  const { pipe, getReader }: Members = Object(body);
   return typeof pipe === "function" || typeof getReader === "function";
 }
 
@@ -144,15 +124,23 @@ function shown(value: unknown): string {
  * drops functions and symbols. Bytes stay bytes.
  */
 function jsonValue(value: unknown): unknown {
-  const given = value instanceof Uint8Array || !hasToJson(value) ? value : value.toJSON();
+  const { toJSON }: Members = typeof value === "object" ? Object(value) : {};
+  const given =
+    value instanceof Uint8Array || typeof toJSON !== "function" ? value : toJSON.call(value);
   return typeof given === "function" || typeof given === "symbol" ? undefined : given;
 }
 
-function hasToJson(value: unknown): value is { toJSON(): unknown } {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "toJSON" in value &&
-    typeof value.toJSON === "function"
+/**
+ * Corrects the `content-length` after a middleware has changed the body, except for HEAD and 304,
+ * where it describes a body that is not sent.
+ */
+export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
+  const { statusCode, headers, body, isBase64Encoded } = answer;
+  const { "content-length": length, ...others } = headers;
+  if (length === undefined || method === "HEAD" || statusCode === 304) return answer;
+  if (body === undefined) return { ...answer, headers: others };
+  headers["content-length"] = String(
+    Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength,
   );
+  return answer;
 }

@@ -3,10 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, type Server, serverInternals } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
-import { lambdaQueue } from "../lambda/queue.ts";
-import { lambdaSchedule } from "../lambda/schedule.ts";
-import { lambdaStream } from "../lambda/stream.ts";
-import { lambdaSweep } from "../lambda/sweep.ts";
+import { lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "../lambda/workers.ts";
 import { requestScope } from "../middy/request-scope.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 

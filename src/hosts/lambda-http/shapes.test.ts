@@ -5,8 +5,11 @@ import { buildServer, type Server } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import { currentContext } from "../../base/request/ambient.ts";
 import { reply } from "../../parts/http/reply.ts";
-import { lambdaContext } from "../../tools/testing/lambda-context.ts";
-import { type LambdaTrigger, lambdaEvent } from "../../tools/testing/lambda-event.ts";
+import {
+  type LambdaTrigger,
+  lambdaContext,
+  lambdaEvent,
+} from "../../tools/testing/lambda-event.ts";
 import type { LambdaHttpEvent } from "./http-events.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 

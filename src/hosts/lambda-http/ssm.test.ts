@@ -6,7 +6,7 @@ import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
-import type { HttpApiEvent } from "./http-api.ts";
+import type { HttpApiEvent } from "./api-gateway.ts";
 import { type LambdaHttpHandler, lambdaHttp } from "./http-handler.ts";
 
 afterEach(() => {

@@ -5,8 +5,7 @@ import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import { signToken } from "../../base/identity/token.ts";
 import { systemClock } from "../../base/process/clock.ts";
-import { lambdaContext } from "../../tools/testing/lambda-context.ts";
-import { lambdaEvent } from "../../tools/testing/lambda-event.ts";
+import { lambdaContext, lambdaEvent } from "../../tools/testing/lambda-event.ts";
 import { type AdoptedContext, requestScope } from "../middy/middy.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 

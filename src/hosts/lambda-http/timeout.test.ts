@@ -9,7 +9,7 @@ import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import { currentContext } from "../../base/request/ambient.ts";
-import type { HttpApiEvent } from "./http-api.ts";
+import type { HttpApiEvent } from "./api-gateway.ts";
 import { lambdaHttp } from "./http-handler.ts";
 
 let lines: string[];

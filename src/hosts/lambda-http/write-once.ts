@@ -1,7 +1,6 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
-import type { MiddyHook } from "./lazy-mode.ts";
-import type { Middleware } from "./middleware.ts";
+import type { Middleware, MiddyHook } from "./lazy-mode.ts";
 
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
@@ -51,10 +50,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
 }
 
 /** Returns the description that `writeOnce` left among the hooks, if any, and all other hooks. */
-export function takeDescription(befores: readonly MiddyHook[]): {
-  readonly description: ClaimDescription | undefined;
-  readonly befores: readonly MiddyHook[];
-} {
+export function takeDescription(befores: readonly MiddyHook[]) {
   // Safe: only `writeOnce` sets this property.
   const descriptionOf = (before: MiddyHook) =>
     (before as { readonly [described]?: ClaimDescription })[described];

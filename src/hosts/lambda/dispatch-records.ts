@@ -2,17 +2,21 @@ import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { outboxTable } from "../../app/handlers/table.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "../../aws/stores/outbox-record.ts";
-import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
-import { sweepClaim } from "../../parts/messages/outbox-store.ts";
-import { measured } from "../lambda-http/lambda-runtime.ts";
-import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-left.ts";
+import { type OutboxRow, type OutboxStore, sweepClaim } from "../../parts/messages/outbox-store.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
-/**
- * Minimum age of a row, in milliseconds. A younger row is still being dispatched by the function
- * that committed it.
- */
+export interface TimeLeft {
+  /**
+   * Time at which Lambda ends the process, in epoch milliseconds; `undefined` if the context has no
+   * limit.
+   */
+  readonly deadlineMs: number | undefined;
+  /** Returns whether it is too late to start work that takes `ms` milliseconds. */
+  isOverIn(ms: number): boolean;
+}
+
+/** Minimum age of a row, in milliseconds. The run that committed a younger one dispatches it. */
 const graceMs = 2_000;
 /** Time to wait for a concurrent sweep of the same shard, in milliseconds. */
 const sweepMs = 2_000;
@@ -24,21 +28,11 @@ const pageSize = 100;
  *
  * @throws TypeError if the event is not from a DynamoDB stream.
  */
-export function dispatchRecords(
+export async function dispatchRecords(
   runtime: Runtime,
   event: DynamoDBStreamEvent,
-  context: TimedContext,
+  time: TimeLeft,
 ): Promise<DynamoDBBatchResponse> {
-  return measured(runtime, dispatch(runtime, event, context));
-}
-
-async function dispatch(
-  runtime: Runtime,
-  event: DynamoDBStreamEvent,
-  context: TimedContext,
-): Promise<DynamoDBBatchResponse> {
-  if (runtime.log.isSampling) runtime.log.refreshSampling();
-  const time = timeLeft(context, runtime.clock);
   if (!Array.isArray(event?.Records)) {
     throw new TypeError(
       "lambdaStream: the event is not of a DynamoDB stream; check the function's trigger",
@@ -47,23 +41,20 @@ async function dispatch(
   const written = writtenRows(runtime, event);
   if (written.length === 0) return { batchItemFailures: [] };
   const { outbox } = await runtime.adapters.open();
-  const shards = Map.groupBy(written, ({ shard }) => shard);
-  const left = new Set(
-    (
-      await Promise.all(
-        [...shards].map(([shard, rows]) => dispatchShard(runtime, outbox, time, { shard, rows })),
-      )
-    ).flat(),
+  const shards = [...Map.groupBy(written, ({ shard }) => shard)];
+  const left = await Promise.all(
+    shards.map(([shard, rows]) => dispatchShard(runtime, outbox, time, shard, rows)),
   );
   // Lambda retries a stream batch from the first failed record, so it also redelivers the records
   // after it. By then, the table no longer holds their dispatched rows.
-  const first = written.find((row) => left.has(row));
+  const kept = new Set(left.flat());
+  const first = written.find((row) => kept.has(row));
   return {
     batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }],
   };
 }
 
-/** Returns the rows that the records name. Logs one line about all other records. */
+/** Returns the rows that the records name. Logs one line about all others. */
 function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): WrittenRow[] {
   const tableName = runtime.tableName(outboxTable.name);
   const written: WrittenRow[] = [];
@@ -83,32 +74,25 @@ function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): Writte
   return written;
 }
 
-interface ShardRows {
-  readonly shard: string;
-  readonly rows: readonly WrittenRow[];
-}
-
 /** Dispatches the pending rows of one shard and returns those that remain. Never throws. */
 async function dispatchShard(
   runtime: Runtime,
   store: OutboxStore,
   time: TimeLeft,
-  given: ShardRows,
+  shard: string,
+  rows: readonly WrittenRow[],
 ): Promise<readonly WrittenRow[]> {
   const { clock, log } = runtime;
   const { once, outbox } = await runtime.runs.open();
-  const { shard } = given;
   let waiting: readonly OutboxRow[] | undefined;
   try {
-    if (time.isOverIn(0)) return given.rows;
-    waiting = await rowsOf(store, given);
+    if (time.isOverIn(0)) return rows;
+    waiting = await rowsOf(store, shard, rows);
     // Usual case: the run that committed the rows has dispatched them.
     if (waiting.length === 0) return [];
-    const youngMs = Math.min(
-      graceMs,
-      graceMs - Math.min(...waiting.map(({ sort }) => clock.now() - timeOf(sort))),
-    );
-    if (time.isOverIn(Math.max(0, youngMs))) return leftOf(given, waiting);
+    const youngest = Math.max(...waiting.map(({ sort }) => Number(timeOf(sort))));
+    const youngMs = Math.min(graceMs, graceMs - (clock.now() - youngest));
+    if (time.isOverIn(Math.max(0, youngMs))) return leftOf(rows, waiting);
     if (youngMs > 0) await new Promise((resolve) => setTimeout(resolve, youngMs));
     // The claim keeps a concurrent sweep away from these rows.
     const claim = await once.claims.take(sweepClaim(shard), {
@@ -116,10 +100,10 @@ async function dispatchShard(
       stop: [],
       deadlineMs: time.deadlineMs,
     });
-    if (claim.kind !== "taken") return leftOf(given, waiting);
+    if (claim.kind !== "taken") return leftOf(rows, waiting);
     let [dispatched, setAside] = [0, 0];
     try {
-      waiting = await rowsOf(store, given);
+      waiting = await rowsOf(store, shard, rows);
       for (
         let at = 0;
         at < waiting.length && !time.isOverIn(0) && !claim.claim.isLost();
@@ -129,26 +113,28 @@ async function dispatchShard(
         dispatched += swept.dispatched;
         setAside += swept.setAside;
       }
-      waiting = await rowsOf(store, given);
+      waiting = await rowsOf(store, shard, rows);
     } finally {
       await claim.claim.release();
     }
     const left = waiting.length;
     if (dispatched + setAside + left > 0)
       log.info("outbox.streamed", { dispatched, left, setAside });
-    return leftOf(given, waiting);
+    return leftOf(rows, waiting);
   } catch (error) {
     log.warn("outbox.stream_failed", { reason: String(error) });
-    return waiting === undefined ? given.rows : leftOf(given, waiting);
+    return waiting === undefined ? rows : leftOf(rows, waiting);
   }
 }
 
-/**
- * Returns which of the given rows are still pending. Reads consistently and in order, like a sweep.
- */
-async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<OutboxRow[]> {
+/** Returns which of the given rows are still pending. Reads consistently and in order. */
+async function rowsOf(
+  store: OutboxStore,
+  shard: string,
+  rows: readonly WrittenRow[],
+): Promise<OutboxRow[]> {
   const sorts = new Set(rows.map(({ sort }) => sort));
-  const times = rows.map(({ sort }) => sort.slice(0, sort.indexOf("#"))).sort();
+  const times = rows.map(({ sort }) => timeOf(sort)).sort();
   // Sort keys start with `<time>#`. A bare time sorts before every row of that time, and a time
   // with `$`, the character after `#`, sorts after them.
   const [first, last] = [String(times[0]), `${times.at(-1)}$`];
@@ -162,11 +148,11 @@ async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<O
   return found;
 }
 
-function leftOf({ rows }: ShardRows, waiting: readonly OutboxRow[]): WrittenRow[] {
+function leftOf(rows: readonly WrittenRow[], waiting: readonly OutboxRow[]): WrittenRow[] {
   const sorts = new Set(waiting.map(({ sort }) => sort));
   return rows.filter(({ sort }) => sorts.has(sort));
 }
 
-function timeOf(sort: string): number {
-  return Number(sort.slice(0, sort.indexOf("#")));
+function timeOf(sort: string): string {
+  return sort.slice(0, sort.indexOf("#"));
 }

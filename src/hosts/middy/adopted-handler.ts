@@ -1,26 +1,28 @@
 import { createContext } from "../../app/ctx/context.ts";
+import { run } from "../../app/ctx/run.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { fail, recognize } from "../../app/run/failed-request.ts";
 import { authorize } from "../../app/run/pipeline.ts";
-import { run } from "../../app/run/run.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
-import { anonymous } from "../../base/identity/user.ts";
-import type { HttpRequest } from "../../parts/http/message.ts";
-import { requestView } from "../../parts/http/request-view.ts";
+import {
+  type AccessRule,
+  anonymous,
+  describeRule,
+  needsIdentity,
+} from "../../base/identity/access.ts";
+import { type HttpRequest, requestView } from "../../parts/http/message.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
-import type { OnceClaim } from "../../parts/once/claimed-run.ts";
-import { type LambdaAnswer, type WholeBody, wholeAnswer } from "../lambda-http/codec.ts";
+import type { OnceClaim } from "../../parts/once/claims.ts";
+import type { LambdaAnswer, WholeBody } from "../lambda-http/codec.ts";
 import { type Exchange, type Invocation, scopeMode } from "../lambda-http/execution-mode.ts";
-import { assertFits, HttpExchange, httpEventOf, measured } from "../lambda-http/http-events.ts";
-import type { MiddyFunction, MiddyHandler, Mode } from "../lambda-http/lazy-mode.ts";
-import { fromMiddy } from "../lambda-http/middy-error.ts";
+import { assertFits, HttpExchange, httpEventOf, wholeAnswer } from "../lambda-http/http-events.ts";
+import type { MiddyFunction, Mode } from "../lambda-http/lazy-mode.ts";
 import { isRequest, kindOf } from "../lambda-http/other-event.ts";
-import { readResult } from "../lambda-http/result.ts";
-import { runMiddlewares } from "../lambda-http/run-middlewares.ts";
+import { measured, readResult } from "../lambda-http/result.ts";
+import { fromMiddy, runMiddlewares } from "../lambda-http/run-middlewares.ts";
 import { type ClaimDescription, takeDescription } from "../lambda-http/write-once.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
@@ -41,20 +43,18 @@ export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOpti
   return scopeMode<unknown>(runtime, (invocation) => {
     const http = httpEventOf(invocation.event);
     return http === undefined
-      ? new OtherExchange(invocation, options)
+      ? otherExchange(invocation, options)
       : new AdoptedExchange(http, invocation, options);
   });
 }
 
+type Options = Required<RequestScopeOptions>;
+
 class AdoptedExchange extends HttpExchange {
   readonly #invocation: Invocation;
-  readonly #options: Required<RequestScopeOptions>;
+  readonly #options: Options;
 
-  constructor(
-    http: HttpExchange["http"],
-    invocation: Invocation,
-    options: Required<RequestScopeOptions>,
-  ) {
+  constructor(http: HttpExchange["http"], invocation: Invocation, options: Options) {
     super(http, true);
     this.#invocation = invocation;
     this.#options = options;
@@ -95,9 +95,8 @@ class AdoptedExchange extends HttpExchange {
     // Without a claim or a commit, the result stays as the middlewares left it.
     if (ended.kind === "done" && claim === undefined) return this.read(ended.result);
     const response = responseOf(ended);
-    const { body } = response;
     // Safe: the response of a write is never a stream.
-    return measured(wholeAnswer(response, body as WholeBody), this.http.method);
+    return measured(wholeAnswer(response, response.body as WholeBody), this.http.method);
   }
 
   async timedOut({ plugin }: MiddyFunction): Promise<LambdaAnswer> {
@@ -133,66 +132,48 @@ class AdoptedExchange extends HttpExchange {
   }
 }
 
-/** Exchange of an event that is not HTTP. Lambda receives its result and its errors unchanged. */
-class OtherExchange implements Exchange<unknown> {
-  readonly headers = {};
-  readonly #invocation: Invocation;
-  readonly #options: Required<RequestScopeOptions>;
-
-  constructor(invocation: Invocation, options: Required<RequestScopeOptions>) {
-    this.#invocation = invocation;
-    this.#options = options;
-  }
-
-  async run(scope: RequestScope, middy: MiddyFunction): Promise<unknown> {
-    const { handler, access } = this.#options;
-    const { event, isolatedTo } = this.#invocation;
-    scope.handler = handler;
-    if (needsIdentity(access)) {
-      const what = `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; `;
-      throw new FrameworkError(
-        "unauthenticated",
-        `${what}adopt its handler by another requestScope, without that rule`,
-      );
-    }
-    // An event that is not a client's request comes from AWS, or from a caller allowed to invoke
-    // the function.
-    const isTrusted = !isRequest(event);
-    scope.isIdentified = isTrusted;
-    scope.isSystem = isTrusted && isolatedTo === undefined;
-    if (isolatedTo !== undefined)
-      scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
-    const ctx = createContext(scope, await scope.runtime.adapters.open(), {});
-    return runAdopted(middy, scope, this.#invocation, ctx);
-  }
-
-  async timedOut({ plugin }: MiddyFunction): Promise<unknown> {
-    return plugin.timeoutEarlyResponse();
-  }
-
-  fail(error: unknown, scope: RequestScope): never {
-    // The error is only logged here; the source of the event receives it.
-    fail(scope, { headers: {}, method: "" }, fromMiddy(error));
-    scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
-    throw error;
-  }
-
-  finish(result: unknown, scope: RequestScope): unknown {
-    scope.runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
-    return result;
-  }
+/** Event that is not HTTP. Lambda receives its result and its errors unchanged. */
+function otherExchange(invocation: Invocation, { handler, access }: Options): Exchange<unknown> {
+  const { event, isolatedTo } = invocation;
+  return {
+    headers: {},
+    run: async (scope, middy) => {
+      scope.handler = handler;
+      if (needsIdentity(access))
+        throw new FrameworkError(
+          "unauthenticated",
+          `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; adopt its handler by another requestScope, without that rule`,
+        );
+      // An event that is not a client's request comes from AWS, or from a caller allowed to invoke
+      // the function.
+      scope.isIdentified = !isRequest(event);
+      scope.isSystem = scope.isIdentified && isolatedTo === undefined;
+      if (isolatedTo !== undefined)
+        scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
+      const ctx = createContext(scope, await scope.runtime.adapters.open(), {});
+      return runAdopted(middy, scope, invocation, ctx);
+    },
+    timedOut: async ({ plugin }) => plugin.timeoutEarlyResponse(),
+    fail: (error, scope) => {
+      // The error is only logged here; the source of the event receives it.
+      fail(scope, { headers: {}, method: "" }, fromMiddy(error));
+      scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
+      throw error;
+    },
+    finish: (result, scope) => {
+      scope.runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
+      return result;
+    },
+  };
 }
 
 /** Returns the pattern that the gateway matched, such as `GET /files/{id}`, if there is one. */
 function patternOf(event: unknown): string | undefined {
-  const { routeKey, resource } = event as {
-    readonly routeKey?: unknown;
-    readonly resource?: unknown;
-  }; // safe: `httpEventOf` accepts only objects
+  const { routeKey, resource } = Object(event);
   const pattern = [routeKey, resource].find(
-    (given) => typeof given === "string" && given.includes("/"),
+    (given): given is string => typeof given === "string" && given.includes("/"),
   );
-  return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
+  return pattern?.includes("+}") ? undefined : pattern;
 }
 
 /** Runs the function's middlewares and its handler, with `ctx` as `context.keelson`. */
@@ -203,23 +184,20 @@ function runAdopted(
   ctx: PipelineContext,
 ): Promise<unknown> {
   const { signal } = ctx;
-  const handler: MiddyHandler =
-    signal === undefined
-      ? middy.handler
-      : (event, context) => middy.handler(event, context, { signal });
-  const context = Object.assign(given ?? {}, { keelson: ctx }); // in place, as middlewares do
-  const { befores } = takeDescription(middy.befores);
-  return runMiddlewares(middy, scope, { event, context, befores, handler });
+  return runMiddlewares(middy, scope, {
+    event,
+    context: Object.assign(given ?? {}, { keelson: ctx }), // in place, as middlewares do
+    befores: takeDescription(middy.befores).befores,
+    handler:
+      signal === undefined
+        ? middy.handler
+        : (event, context) => middy.handler(event, context, { signal }),
+  });
 }
 
-function answerOf({
-  statusCode,
-  headers,
-  cookies,
-  body,
-  isBase64Encoded,
-}: LambdaAnswer): WriteAnswer {
+function answerOf({ statusCode: status, body, ...answer }: LambdaAnswer): WriteAnswer {
+  const { headers, cookies, isBase64Encoded } = answer;
   const content =
     isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
-  return { status: statusCode, headers, cookies, body: content };
+  return { status, headers, cookies, body: content };
 }

@@ -1,8 +1,8 @@
 import { loadedClaimLayer } from "../claim-layer/loaded-claim-layer.ts";
 
+export type { DurableContextLike } from "../claim-layer/claim-invocation.ts";
 export type { ClaimLayerOptions } from "../claim-layer/claim-layer-options.ts";
-export type { DurableContextLike } from "../claim-layer/durable-execution.ts";
-export type { ExecutionMode, Middleware, MiddlewareRequest } from "../lambda-http/middleware.ts";
+export type { ExecutionMode, Middleware, MiddlewareRequest } from "../lambda-http/lazy-mode.ts";
 export { type WriteOnceOptions, writeOnce } from "../lambda-http/write-once.ts";
 export type { RequestScopeOptions } from "./adopted-handler.ts";
 export { type AdoptedContext, type LegacyContext, requestScope } from "./request-scope.ts";

@@ -2,8 +2,7 @@ import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { access as rules } from "../../base/identity/access.ts";
 import { prepareLambda } from "../lambda-http/bind.ts";
-import { lazyMode } from "../lambda-http/lazy-mode.ts";
-import type { ExecutionMode } from "../lambda-http/middleware.ts";
+import { type ExecutionMode, lazyMode } from "../lambda-http/lazy-mode.ts";
 import type { RequestScopeOptions } from "./adopted-handler.ts";
 
 /** Property that {@link requestScope} adds to the handler's Lambda context. */
@@ -31,16 +30,14 @@ export function requestScope(
   server: Server,
   { handler, access = rules.everyone }: RequestScopeOptions,
 ): ExecutionMode {
-  if (!/^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){2}$/.test(handler)) {
+  if (!/^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){2}$/.test(handler))
     throw new Error(
       `requestScope: the name ${JSON.stringify(handler)} is not <feature>.<entity>.<operation>`,
     );
-  }
-  if (serverInternals(server).registry.handlers.has(handler)) {
+  if (serverInternals(server).registry.handlers.has(handler))
     throw new Error(
       `requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`,
     );
-  }
   const invoked = prepareLambda(server, () => import("./adopted-handler.ts"));
   return lazyMode(async () => {
     const { loaded, runtime } = await invoked.open();

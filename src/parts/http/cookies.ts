@@ -18,9 +18,8 @@ export interface ReplyCookie {
 const maxCookies = 100;
 
 /**
- * Parses a `cookie` header into a prototype-free object with names as sent and decoded values. The
- * first cookie of a name wins. Reads at most 100 cookies. A value with malformed percent-encoding
- * stays unchanged.
+ * Parses a `cookie` header into an object without a prototype. The first cookie of a name wins.
+ * Reads at most 100 cookies. A value with malformed percent-encoding stays unchanged.
  */
 export function parseCookies(header: string | undefined): Record<string, string> {
   const cookies: Record<string, string> = Object.create(null);
@@ -30,12 +29,8 @@ export function parseCookies(header: string | undefined): Record<string, string>
     if (mark < 1) continue;
     const name = part.slice(0, mark).trim();
     if (name === "" || name in cookies || ++count > maxCookies) continue;
-    cookies[name] = decoded(
-      part
-        .slice(mark + 1)
-        .trim()
-        .replace(/^"(.*)"$/, "$1"),
-    );
+    const value = part.slice(mark + 1).trim();
+    cookies[name] = decoded(value.replace(/^"(.*)"$/, "$1"));
   }
   return cookies;
 }
@@ -50,11 +45,8 @@ const members: readonly string[] = [
 ] satisfies (keyof ReplyCookie)[];
 
 /**
- * Checks a cookie of a reply, which may come from plain JavaScript. No message contains its value,
- * which may be secret.
- *
  * @throws TypeError for an invalid cookie, such as a name or path that could inject other
- * attributes.
+ * attributes. No message contains its value, which may be secret.
  */
 export function assertCookie(name: string, cookie: unknown): asserts cookie is ReplyCookie {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name))
@@ -88,7 +80,7 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
 }
 
-/** Serializes a `set-cookie` value. @throws TypeError for an invalid cookie. */
+/** Writes a `set-cookie` value. @throws TypeError for an invalid cookie. */
 export function serializeCookie(
   name: string,
   cookie: unknown,

@@ -29,96 +29,62 @@ export interface CorsProblem {
 const alwaysAllowed =
   "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
 const alwaysExposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
-const known = [
-  "origins",
-  "credentials",
-  "allowedHeaders",
-  "exposedHeaders",
-  "maxAgeSeconds",
-] as const satisfies (keyof CorsOptions)[];
+const known = "origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds";
 
-/** Returns all problems with CORS options, which may come from plain JavaScript. Never throws. */
+/** Checks options that may come from plain JavaScript. Never throws. */
 export function corsProblems(options: unknown): CorsProblem[] {
   if (typeof options !== "object" || options === null)
     return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
   const { origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds, ...unknown } =
     options as Record<string, unknown>;
-  const problems: CorsProblem[] = Object.keys(unknown).map((name) => ({
-    rule: "unknown-option",
-    message: `unknown option ${JSON.stringify(name)}`,
-    fix: `known are ${known.join(", ")}`,
-  }));
+  const problems: CorsProblem[] = [];
+  const note = (rule: string, message: string, fix: string) =>
+    problems.push({ rule, message, fix });
+  for (const name of Object.keys(unknown))
+    note("unknown-option", `unknown option ${JSON.stringify(name)}`, `known are ${known}`);
   if (origins !== "*") {
     const fix = 'list them as ["https://app.example.com"], in lower case, without a path';
-    if (!Array.isArray(origins))
-      problems.push({ rule: "cors-origins", message: "`origins` is not a list of origins", fix });
+    if (!Array.isArray(origins)) note("cors-origins", "`origins` is not a list of origins", fix);
     else
-      for (const origin of origins.filter((origin) => !isOrigin(origin)))
-        problems.push({
-          rule: "cors-origins",
-          message: `\`origins\` has ${shown(origin)}, which is no origin`,
-          fix,
-        });
+      for (const origin of origins)
+        if (!isOrigin(origin))
+          note("cors-origins", `\`origins\` has ${shown(origin)}, which is no origin`, fix);
   }
-  if (credentials !== undefined && typeof credentials !== "boolean") {
-    problems.push({
-      rule: "cors-credentials",
-      message: "`credentials` is not a boolean",
-      fix: "use true or false",
-    });
-  }
+  if (credentials !== undefined && typeof credentials !== "boolean")
+    note("cors-credentials", "`credentials` is not a boolean", "use true or false");
   if (origins === "*" && credentials === true) {
-    problems.push({
-      rule: "cors-credentials",
-      message: "`credentials` with every origin would let any site act for a user",
-      fix: "list the origins",
-    });
+    const message = "`credentials` with every origin would let any site act for a user";
+    note("cors-credentials", message, "list the origins");
   }
-  problems.push(...headerProblems({ allowedHeaders, exposedHeaders }, credentials === true));
+  for (const [option, names] of Object.entries({ allowedHeaders, exposedHeaders })) {
+    if (names === undefined || (names === "*" && credentials !== true)) continue;
+    const fix = 'list names such as ["X-Client-Version"], or pass "*" alone';
+    if (names === "*") {
+      const message = `\`${option}\` is "*" with \`credentials\`, where browsers take it for a header of that name`;
+      note("cors-headers", message, "list the headers");
+    } else if (!Array.isArray(names))
+      note("cors-headers", `\`${option}\` is not a list of header names`, fix);
+    else
+      for (const name of names)
+        if (!isHeaderName(name))
+          note("cors-headers", `\`${option}\` has ${shown(name)}, which is no header name`, fix);
+  }
   if (
     maxAgeSeconds !== undefined &&
     !(Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0)
-  ) {
-    problems.push({
-      rule: "cors-max-age",
-      message: "`maxAgeSeconds` is not a whole number",
-      fix: "use seconds, 600 for example",
-    });
-  }
+  )
+    note("cors-max-age", "`maxAgeSeconds` is not a whole number", "use seconds, 600 for example");
   return problems;
 }
 
-function headerProblems(
-  lists: Readonly<Record<string, unknown>>,
-  credentials: boolean,
-): CorsProblem[] {
-  const rule = "cors-headers";
-  return Object.entries(lists).flatMap(([option, names]): CorsProblem[] => {
-    if (names === undefined || (names === "*" && !credentials)) return [];
-    if (names === "*") {
-      const message = `\`${option}\` is "*" with \`credentials\`, where browsers take it for a header of that name`;
-      return [{ rule, message, fix: "list the headers" }];
-    }
-    const fix = 'list names such as ["X-Client-Version"], or pass "*" alone';
-    if (!Array.isArray(names))
-      return [{ rule, message: `\`${option}\` is not a list of header names`, fix }];
-    const wrong = names.filter((name) => !isHeaderName(name));
-    return wrong.map((name) => ({
-      rule,
-      message: `\`${option}\` has ${shown(name)}, which is no header name`,
-      fix,
-    }));
-  });
-}
-
-/** Returns the CORS headers of every response to a cross-origin request. */
+/** Headers of every response to a cross-origin request. */
 export function corsHeaders(
   { origins, credentials = false, exposedHeaders }: CorsOptions,
   headers: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const { origin } = headers;
   const vary = origins === "*" ? {} : { vary: "Origin" };
-  if (origin === undefined || (origins !== "*" && !origins.includes(origin))) return vary;
+  if (!isAllowed(origins, origin)) return vary;
   return {
     ...vary,
     "access-control-allow-origin": origins === "*" ? "*" : origin,
@@ -128,8 +94,8 @@ export function corsHeaders(
 }
 
 /**
- * Returns the headers of a preflight response, in addition to {@link corsHeaders}. Returns
- * `undefined` if the request is not a preflight or its origin is not allowed.
+ * Headers of a preflight response, in addition to {@link corsHeaders}; `undefined` for any other
+ * request, and for an origin that is not allowed.
  */
 export function preflight(
   { origins, allowedHeaders, maxAgeSeconds = 600 }: CorsOptions,
@@ -137,12 +103,7 @@ export function preflight(
   allow: string,
 ): Record<string, string> | undefined {
   const { origin, "access-control-request-method": method } = headers;
-  if (
-    origin === undefined ||
-    method === undefined ||
-    (origins !== "*" && !origins.includes(origin))
-  )
-    return undefined;
+  if (method === undefined || !isAllowed(origins, origin)) return undefined;
   return {
     "access-control-allow-methods": allow,
     "access-control-allow-headers": joined(alwaysAllowed, allowedHeaders),
@@ -151,13 +112,17 @@ export function preflight(
 }
 
 /**
- * Joins header names. Adds `*` to the names instead of replacing them, because `*` does not cover
- * `Authorization` (Fetch, 4.9) and older browsers do not support it.
+ * Adds `*` to the names instead of replacing them, because `*` does not cover `Authorization`
+ * (Fetch, 4.9) and older browsers do not support it.
  */
 function joined(always: string, more: readonly string[] | "*" = []): string {
   return more.length === 0
     ? always
     : `${always}, ${typeof more === "string" ? more : more.join(", ")}`;
+}
+
+function isAllowed(origins: CorsOptions["origins"], origin: string | undefined): origin is string {
+  return origin !== undefined && (origins === "*" || origins.includes(origin));
 }
 
 /** Whether a value is a token of RFC 9110, except `*`, which stands for all headers. */

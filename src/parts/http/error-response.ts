@@ -1,5 +1,5 @@
-import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
 import { describeError, type ErrorDescription } from "../../base/errors/describe.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import { type HttpResponse, ownHeaders } from "./message.ts";
 
@@ -32,7 +32,7 @@ export function errorResponse(
   return { response: { status, headers, cookies: [], body: head ? undefined : text }, log };
 }
 
-/** Whether an `accept` header contains problem+json with a weight above zero. */
+/** Whether `accept` contains problem+json with a weight above zero. */
 function wantsProblem(accept = ""): boolean {
   return accept
     .toLowerCase()
@@ -46,28 +46,18 @@ function wantsProblem(accept = ""): boolean {
     });
 }
 
-/** Error guide, which has a section for each of keelson's codes. */
+/** Error guide, with a section for each of keelson's codes. */
 const errorPage = "https://unpkg.com/keelson/docs/errors.md";
 
-/**
- * Returns the type and title of a problem: the section of the error guide for a keelson error,
- * `about:blank` and the status phrase for an application's error.
- */
-function problemOf(
-  code: string,
-  status: number,
-): { readonly type: string; readonly title: string } {
+/** An application's error has the type `about:blank` and the phrase of its status (RFC 9457). */
+function problemOf(code: string, status: number) {
   const isOwn = Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === status; // safe: `hasOwn` checked the name
   if (!isOwn) return { type: "about:blank", title: phraseOf(status, code) };
   const words = code.replaceAll("_", " ");
   return { type: `${errorPage}#${code}`, title: words.slice(0, 1).toUpperCase() + words.slice(1) };
 }
 
-/**
- * Returns the phrase of a status, the title that RFC 9457 requires with `about:blank`. Loads
- * `node:http` only here, because importing it costs more than everything else at a function's start
- * together.
- */
+/** Importing `node:http` costs more than everything else at a function's start together. */
 function phraseOf(status: number, otherwise: string): string {
   return process.getBuiltinModule("node:http").STATUS_CODES[status] ?? otherwise;
 }

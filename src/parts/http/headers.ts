@@ -1,14 +1,12 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 
-/**
- * Header values by lower-case name. Only header names are looked up, so any prototype is harmless.
- */
+/** Values by lower-case name. Only header names are looked up, so any prototype is harmless. */
 export type HeaderMap = Record<string, string>;
 
 /**
- * Creates an empty map of headers. Its prototype is an empty object without a prototype, so it is
- * as safe from names such as `__proto__` as `Object.create(null)`. V8 would store the latter as a
- * hash table, which takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
+ * The prototype is an empty object without a prototype, so the map is as safe from names such as
+ * `__proto__` as `Object.create(null)`, which V8 would store as a hash table that takes twice as
+ * long to fill (`wrapped-no-log` in `bench/results.json`).
  */
 export function emptyHeaders(): HeaderMap {
   return new Empty();
@@ -114,10 +112,10 @@ Empty.prototype = Object.freeze(Object.create(null));
 export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | undefined;
 
 /**
- * Creates the check that rejects ambiguous headers: several hosts, an invalid host (RFC 9112, 3.2)
- * or several credentials. The container and the Lambda host join repeated headers, so the joined
- * value shows the repetition. A missing `host` is left to the receiver of the request. The last
- * valid host is remembered, because nearly all requests of a server have the same one.
+ * Rejects ambiguous headers: several hosts, an invalid host (RFC 9112, 3.2) or several credentials.
+ * Hosts join repeated headers, so the joined value shows the repetition. A missing `host` is left
+ * to the receiver of the request. The last valid host is remembered, because nearly all requests of
+ * a server have the same one.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;
@@ -153,8 +151,8 @@ const scheme = /^[\w!#$%&'*+.^`|~-]+ +/;
 const parameter = /^[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:".*"|[^\s"]+)$/s;
 
 /**
- * Whether a value is one credential. Only its parameters may be separated by commas, such as
- * `Digest a="1", b=2`. A comma followed by anything else starts a second credential.
+ * Only parameters may be separated by commas, as in `Digest a="1", b=2`. Anything else after a
+ * comma starts a second credential.
  */
 function isOneCredential(value: string): boolean {
   return items(value.replace(scheme, "")).every((item) => item === "" || parameter.test(item));

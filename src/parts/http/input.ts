@@ -14,9 +14,9 @@ export interface ReceivedBody {
 }
 
 /**
- * Reads the input of a request from path, query and body into one prototype-free object: `params`
- * itself, with the other members added. Ignores the body of a GET or HEAD request. Text, bytes, and
- * JSON that is not an object become the member `body`.
+ * Adds the members of query and body to `input`, an object without a prototype, and returns it. The
+ * body of a GET or HEAD request is ignored. Text, bytes, and JSON that is not an object become the
+ * member `body`.
  *
  * @throws ValidationError for members that come from two sources; FrameworkError for a query or
  * body that cannot be parsed.
@@ -24,11 +24,10 @@ export interface ReceivedBody {
 export function readInput(
   { query, method, headers }: Pick<HttpRequest, "query" | "method" | "headers">,
   { body: kind, input: schema }: InputRoute,
-  params: Record<string, unknown>,
+  input: Record<string, unknown>,
   { bytes, form }: ReceivedBody,
 ): Record<string, unknown> {
   refuseEncoded(headers["content-encoding"], bytes);
-  const input = params;
   const isBodiless = method === "GET" || method === "HEAD";
   if (query === "" && isBodiless) return input;
   const twice: FieldError[] = [];
@@ -52,7 +51,7 @@ export function readInput(
   return input;
 }
 
-/** Rejects a compressed body, because it would be parsed as if it were plain. */
+/** A compressed body would be parsed as if it were plain. */
 function refuseEncoded(header: string | undefined, bytes: Uint8Array): void {
   const encoding = header?.trim().toLowerCase() ?? "";
   if (bytes.byteLength > 0 && encoding !== "" && encoding !== "identity") {
@@ -67,8 +66,8 @@ function refuseEncoded(header: string | undefined, bytes: Uint8Array): void {
 const wholeBodies = new WeakMap<object, { readonly body: unknown; isRead: boolean }>();
 
 /**
- * Records whether the schema reads `body`. A schema may ignore members of an object on purpose, but
- * a list that it never reads would be lost silently.
+ * Notes whether the schema reads `body`: it may ignore members of an object on purpose, but a list
+ * that it never reads would be lost silently.
  */
 function noticeReading(input: Record<string, unknown>, body: unknown): void {
   const whole = { body, isRead: false };
@@ -90,8 +89,6 @@ function refuseUnread(input: object, value: unknown): void {
 }
 
 /**
- * Returns the input validated by a Standard Schema, or unchanged without one.
- *
  * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole
  * input, or `body` if the schema does not read JSON that is not an object.
  */
@@ -124,8 +121,8 @@ function shown(name: string): string {
   return name.slice(0, 200);
 }
 
-/** Parsed body: named fields, or one value that becomes `input.body`. */
-export type ParsedBody =
+/** Named fields, or one value that becomes `input.body`. */
+type ParsedBody =
   | { readonly fields: Record<string, unknown> }
   | { readonly body: unknown }
   | undefined;
@@ -133,14 +130,12 @@ export type ParsedBody =
 const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
 
 /**
- * Parses a request body of the kind that its route accepts. Returns `undefined` for an empty body
- * of any type.
+ * Parses a body of the kind that its route accepts. Returns `undefined` for an empty one.
  *
- * @param isChecked - whether a schema will validate the value. A schema creates new objects, so the
- * parsed objects may keep their prototypes, whose removal takes as long as parsing.
+ * @param isChecked - whether a schema will validate the value. It creates new objects, so the
+ * parsed ones may keep their prototypes, whose removal takes as long as parsing.
  * @throws FrameworkError `unsupported_media_type` for another content type; `malformed_request` for
- * a body that cannot be parsed, or with more than 64 levels, 262,144 values or 10,000 members of
- * one object.
+ * a body that cannot be parsed, or exceeds `bounds`.
  */
 export function parseBody(
   kind: BodyKind,
@@ -151,12 +146,8 @@ export function parseBody(
   if (bytes.byteLength === 0) return undefined;
   if (kind === "bytes") return { body: bytes };
   const { type, charset } = mediaType(contentType);
-  if (
-    !accepts[kind](type) ||
-    (charset !== undefined && charset !== "utf-8" && charset !== "utf8")
-  ) {
+  if (!accepts[kind](type) || !(charset === undefined || /^utf-?8$/.test(charset)))
     throw new FrameworkError("unsupported_media_type", `The route takes ${names[kind]} in UTF-8`);
-  }
   const text = utf8(bytes);
   if (kind === "text") return { body: text };
   if (kind === "form") return { fields: parseForm(text, "body") };
@@ -190,20 +181,19 @@ function utf8(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new FrameworkError("malformed_request", "The body is not valid UTF-8");
+    throw malformed("The body is not valid UTF-8");
   }
 }
 
 function json(text: string, isChecked: boolean): unknown {
   // A text no longer than the depth bound cannot exceed any bound.
   const exceeded = text.length > bounds.depth ? exceededBound(text, bounds) : undefined;
-  if (exceeded !== undefined)
-    throw new FrameworkError("malformed_request", `The body has ${beyond[exceeded]}`);
+  if (exceeded !== undefined) throw malformed(`The body has ${beyond[exceeded]}`);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new FrameworkError("malformed_request", "The body is not valid JSON");
+    throw malformed("The body is not valid JSON");
   }
   if (!isChecked) dropPrototypes(value);
   return value;
@@ -216,9 +206,8 @@ const beyond: Readonly<Record<keyof JsonBounds, string>> = {
 };
 
 /**
- * Removes the prototype of every object in parsed JSON, so that `__proto__` is an ordinary name.
- * Works in place, because a reviver would be called for every element. `exceededBound` has limited
- * the depth.
+ * Makes `__proto__` an ordinary name in parsed JSON. Works in place, because a reviver would be
+ * called for every element. `exceededBound` has limited the depth.
  */
 function dropPrototypes(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
@@ -234,10 +223,8 @@ function dropPrototypes(value: unknown): void {
 const maxPairs = 1_000;
 
 /**
- * Parses an `application/x-www-form-urlencoded` query or form into a prototype-free object. A
- * repeated name gets an array of its values.
- *
- * @throws FrameworkError `malformed_request` for malformed percent-encoding, or more than 1,000
+ * Parses a query or form into an object without a prototype. A repeated name gets an array of its
+ * values. @throws FrameworkError `malformed_request` for wrong percent-encoding, or over 1,000
  * pairs.
  */
 export function parseForm(
@@ -246,11 +233,7 @@ export function parseForm(
 ): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = Object.create(null);
   const pairs = text.split("&", maxPairs + 1);
-  if (pairs.length > maxPairs)
-    throw new FrameworkError(
-      "malformed_request",
-      `The ${where} has more than ${maxPairs} parameters`,
-    );
+  if (pairs.length > maxPairs) throw malformed(`The ${where} has more than ${maxPairs} parameters`);
   for (const pair of pairs) {
     if (pair === "") continue;
     const mark = pair.indexOf("=");
@@ -268,8 +251,12 @@ function decoded(text: string, where: "query" | "body"): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
-    throw new FrameworkError("malformed_request", `The ${where} has malformed percent-encoding`);
+    throw malformed(`The ${where} has malformed percent-encoding`);
   }
+}
+
+function malformed(message: string): FrameworkError {
+  return new FrameworkError("malformed_request", message);
 }
 
 export function bodyTooLarge(limitBytes: number): FrameworkError {

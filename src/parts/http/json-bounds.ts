@@ -1,4 +1,3 @@
-/** Bounds of a JSON text, checked before it is parsed. */
 export interface JsonBounds {
   readonly depth: number;
   /** Maximum number of commas and opening brackets, which is about the number of values. */
@@ -17,14 +16,13 @@ const fewCommas = 65_536;
 const nearby = 256;
 
 /**
- * Returns the bound that a JSON text exceeds, or `undefined`. Invalid JSON may pass, because
+ * Returns the bound that a text exceeds, before it is parsed. Invalid JSON may pass, because
  * parsing detects it. The check takes less time than parsing for any text (`json-hostile` in
  * `bench/results.json`), because it skips long strings.
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;
-  // For most texts, counting characters proves that no bound is exceeded. Only the others are
-  // scanned.
+  // For most texts, counting characters proves that no bound is exceeded.
   const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
   if (brackets > depth || countUpTo(text, ":", members) >= members)
     return lookThrough(text, bounds);
@@ -77,10 +75,7 @@ function isOfNumber(character: number): boolean {
   return character > comma && character < openList;
 }
 
-/**
- * Returns a function that maps the position after a string's first quote to the position after its
- * last quote. Positions must be passed in ascending order.
- */
+/** Maps the position after a string's first quote to that after its last; in ascending order. */
 function stringEnds(text: string): (from: number) => number {
   const { length } = text;
   let nextQuote = -1;
@@ -101,8 +96,7 @@ function stringEnds(text: string): (from: number) => number {
         }
       }
       if (index < byCharacterUntil) continue;
-      // Each position is searched once. Otherwise many quotes and one distant escape would cause
-      // repeated searches of the whole text.
+      // Searches each position once: many quotes and one distant escape would cost a search each.
       if (nextEscape < index) nextEscape = placeOf(text, "\\", index);
       if (nextQuote < index) nextQuote = placeOf(text, '"', index);
       if (nextQuote <= nextEscape) return nextQuote + 1;

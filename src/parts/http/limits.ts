@@ -30,25 +30,18 @@ export function bufferLimit(limits: Limits | undefined): number {
   return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits));
 }
 
-const bytes = (value: unknown) =>
-  Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes";
+const bytesFrom = (least: number, valid: string) => (value: unknown) =>
+  Number.isSafeInteger(value) && Number(value) >= least ? undefined : valid;
+const bytes = bytesFrom(0, "a whole number of bytes");
 
-const atLeastMebibyte = (value: unknown) =>
-  Number.isSafeInteger(value) && Number(value) >= 1_048_576
-    ? undefined
-    : "a whole number of bytes from 1,048,576";
-
-/** Checks of the limits: each returns `undefined` for a valid value, or else what is valid. */
+/** Each returns `undefined` for a valid value, or else what is valid. */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,
-  unreadBytes: atLeastMebibyte,
+  unreadBytes: bytesFrom(1_048_576, "a whole number of bytes from 1,048,576"),
 });
 
-/**
- * Returns the conflicts between limits: with `bufferedBytes` below `bodyBytes`, a server could not
- * accept every allowed body.
- */
+/** With `bufferedBytes` below `bodyBytes`, a server could not accept every allowed body. */
 export function limitProblems(
   limits: Limits | undefined,
 ): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {
@@ -56,12 +49,6 @@ export function limitProblems(
   const body = bodyLimit(limits);
   if (typeof budget !== "number" || !(budget < body)) return [];
   const message = `${budget} is below limits.bodyBytes, ${body}`;
-  return [
-    {
-      key: "limits.bufferedBytes",
-      rule: "limits-order",
-      message,
-      fix: `use ${body} or more, or lower limits.bodyBytes`,
-    },
-  ];
+  const fix = `use ${body} or more, or lower limits.bodyBytes`;
+  return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix }];
 }

@@ -1,56 +1,63 @@
 import type { PipelineError } from "../../base/errors/errors.ts";
-import type { GatewayClaims } from "../../base/identity/claims.ts";
+import type { GatewayClaims } from "../../base/identity/authenticator.ts";
+import type { RequestView } from "../../base/request/request-view.ts";
+import { parseCookies } from "./cookies.ts";
 
-/**
- * HTTP request that a host passes to the pipeline, before anything is decoded or validated. The
- * container creates it from a socket, the Lambda host from an event.
- */
+/** Request that a host passes to the pipeline, before anything is decoded or validated. */
 export interface HttpRequest {
-  /** Method as received. */
   readonly method: string;
-  /**
-   * Percent-encoded path without the query: `/files/a%20b`. As received, or encoded again if a
-   * gateway decoded it.
-   */
+  /** Percent-encoded: `/files/a%20b`. As received, or encoded again if a gateway decoded it. */
   readonly path: string;
   /** Query as received, without `?`; `""` if there is no query. */
   readonly query: string;
   /** Headers, with names in lower case. Repeated headers are joined as RFC 9110 specifies. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Address of the peer, if the host knows it. */
   readonly ip: string | undefined;
-  /** Whether the request arrived over TLS. Absent if the host cannot know. */
+  /** Whether the request arrived over TLS, if the host can know. */
   readonly isEncrypted?: boolean;
-  /** Aborts when the client disconnects; `undefined` if the host cannot detect this. */
+  /** Aborts when the client disconnects, if the host can detect this. */
   readonly signal: AbortSignal | undefined;
-  /** Time of receipt, in milliseconds since the epoch. Absent if the host does not record it. */
+  /** Time of receipt, in milliseconds since the epoch, if the host records it. */
   readonly nowMs?: number | undefined;
-  /** Time when the process ends, in milliseconds since the epoch. Absent without a fixed end. */
+  /** Time when the process ends, in milliseconds since the epoch, if that is fixed. */
   readonly deadlineMs?: number | undefined;
-  /**
-   * Checks that the transport accepts a response. @throws FrameworkError `response_too_large` if
-   * not.
-   */
+  /** @throws FrameworkError `response_too_large` for a response that the transport refuses. */
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
   /** Claims that an API Gateway authorizer verified. Only the Lambda host sets them. */
   readonly gatewayClaims: GatewayClaims | undefined;
-  /** ID that the pipeline sets. The host needs it to report a request that it cuts off. */
+  /** Set by the pipeline, so that the host can report a request that it cuts off. */
   requestId?: string;
-  /** Error that the pipeline answers with, because the host cannot accept the request. */
+  /** Answer of the pipeline, because the host cannot accept the request. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body, once. A body that has already arrived is returned synchronously.
-   *
-   * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading the rest.
+   * Reads the whole body, once, and synchronously if it has arrived. @throws FrameworkError
+   * `payload_too_large` above `limitBytes`, without reading the rest.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
   /**
-   * Returns the form if a middleware has parsed one from the body, whose bytes are then no longer
-   * available.
-   *
+   * Returns the form that a middleware has parsed from the body, whose bytes are then gone.
    * @throws FrameworkError `payload_too_large` above `limitBytes`.
    */
   readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
+}
+
+/** Creates a handler's view of the request. Parses the cookies at the first access. */
+export function requestView(
+  { method, path, headers, ip }: HttpRequest,
+  rawBody: Uint8Array,
+): RequestView {
+  let cookies: Readonly<Record<string, string>> | undefined;
+  return Object.freeze({
+    method,
+    path,
+    headers: Object.freeze(Object.assign(Object.create(null), headers)),
+    get cookies() {
+      cookies ??= Object.freeze(parseCookies(headers["cookie"]));
+      return cookies;
+    },
+    ip,
+    rawBody,
+  });
 }
 
 export interface HttpResponse {
@@ -59,9 +66,7 @@ export interface HttpResponse {
   readonly headers: Record<string, string>;
   /** Values of `set-cookie`, one header each. */
   readonly cookies: readonly string[];
-  /**
-   * Body, if there is one. Only a query's body can be a stream, whose chunks are bytes when sent.
-   */
+  /** Only a query's body can be a stream, whose chunks are bytes when sent. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 

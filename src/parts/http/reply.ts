@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
-import type { ReplyCookie } from "./cookies.ts";
-import { assertReplyOptions } from "./reply-options.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+import { assertCookie, type ReplyCookie } from "./cookies.ts";
+import { ownHeaders } from "./message.ts";
 
 /** Options of {@link reply}. */
 export interface ReplyOptions {
@@ -56,11 +57,92 @@ export function isNodeStream(body: object): body is Readable {
 }
 
 /**
- * Adds an error listener if the body is a Node stream. Otherwise an error between the handler's
- * return and the first read would end the process. The code that reads the stream still gets the
- * error.
+ * Adds an error listener to a Node stream: an error before its first read would end the process.
+ * The code that reads the stream still gets the error.
  */
 export function guard(body: unknown): void {
   if (typeof body === "object" && body !== null && isNodeStream(body))
     body.on("error", () => undefined);
+}
+
+/**
+ * @throws TypeError with the invalid option and a valid example, never with the value of a header
+ * or cookie, which may be secret.
+ */
+function assertReplyOptions(options: unknown, known: readonly string[]): void {
+  const given = recordOf(
+    "the second argument",
+    options,
+    typeof options === "number" ? `{ status: ${options} }` : "{ status: 201 }",
+  );
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new TypeError(`reply: unknown option ${quoted(unknown)}; known are ${known.join(", ")}`);
+  if (given["status"] !== undefined) assertStatus(given["status"]);
+  checkedHeaders(given["headers"]);
+  for (const [name, cookie] of cookiesOf(given["cookies"])) assertCookie(name, cookie);
+}
+
+/** @throws TypeError unless `status` is a whole number from 200 to 599. */
+export function assertStatus(status: unknown): asserts status is number {
+  if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
+    throw new TypeError(`reply: status ${quoted(status)} is not a whole number from 200 to 599`);
+}
+
+/** Returns headers with names in lower case. @throws TypeError for one that cannot be sent. */
+export function checkedHeaders(given: unknown): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (given === undefined) return headers;
+  for (const [name, value] of Object.entries(
+    recordOf("headers", given, '{ "cache-control": "no-store" }'),
+  )) {
+    const lower = name.toLowerCase();
+    const refuse = (what: string) => new TypeError(`reply: header ${what}`);
+    if (!/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(lower))
+      throw refuse(`${quoted(name)} has no valid name`);
+    if (ownHeaders.includes(lower)) {
+      const instead = lower === "set-cookie" ? ", and use `cookies`" : "";
+      throw refuse(`${name} is set by keelson; leave it out${instead}`);
+    }
+    if (typeof value !== "string")
+      throw refuse(`${name} is ${kindOf(value)}; give it text, or leave it out`);
+    assertHeaderValue(name, value);
+    headers[lower] = value;
+  }
+  return headers;
+}
+
+/** @throws TypeError for a character such as a line break. */
+export function assertHeaderValue(name: string, value: string): void {
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+    throw new TypeError(
+      `reply: header ${name} has a character that a header cannot carry; encode it`,
+    );
+}
+
+/** @throws TypeError unless the cookies are an object. */
+export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
+  return given === undefined
+    ? []
+    : Object.entries(recordOf("cookies", given, '{ a: { value: "1" } }'));
+}
+
+/** @throws TypeError also for lists, `Headers`, maps and promises, whose entries have no names. */
+function recordOf(
+  what: string,
+  given: unknown,
+  example: string,
+): Readonly<Record<string, unknown>> {
+  const refuse = (fix: string) => new TypeError(`reply: ${what} is ${kindOf(given)}; ${fix}`);
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw refuse(`pass an object like ${example}`);
+  if (Symbol.iterator in given) throw refuse(`pass Object.fromEntries(${what})`);
+  if ("then" in given) throw refuse("await it");
+  return given as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  return `of type ${typeof value === "object" ? Object.prototype.toString.call(value).slice(8, -1) : typeof value}`;
 }

@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
+import { requestView } from "./message.ts";
 import { reply } from "./reply.ts";
-import { requestView } from "./request-view.ts";
 import {
   bodyOf,
   isDescribed,

@@ -1,13 +1,20 @@
 import type { Readable } from "node:stream";
 import { serializeCookie } from "./cookies.ts";
 import type { HttpResponse } from "./message.ts";
-import { guard, isNodeStream, type Reply, replyBrand } from "./reply.ts";
-import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
+import {
+  assertStatus,
+  checkedHeaders,
+  cookiesOf,
+  guard,
+  isNodeStream,
+  type Reply,
+  replyBrand,
+} from "./reply.ts";
 import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
 export interface ResponseFacts {
   readonly kind: "query" | "write";
-  /** Whether to respond to a HEAD request: with the same headers and no body. */
+  /** For a HEAD request, the body is left out. */
   readonly head: boolean;
   readonly development: boolean;
   readonly status?: readonly number[] | undefined;
@@ -15,14 +22,11 @@ export interface ResponseFacts {
 
 const noCookies: readonly string[] = Object.freeze([]);
 
-/** Statuses whose responses have no body (RFC 9110). */
 const bodiless = [204, 205, 304];
 
 /**
- * Converts the result of a handler to a response. A value becomes JSON with the declared status,
- * 200 by default; `undefined` becomes 204. A reply or a web `Response` sets status, headers and
- * body itself.
- *
+ * Converts the result of a handler: a value to JSON with the declared status, 200 by default, and
+ * `undefined` to 204. A reply or a web `Response` sets status, headers and body itself.
  * @throws TypeError for a result that cannot become a response, with the reason and a fix.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
@@ -33,21 +37,14 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
   return respond(result, undefined, {}, noCookies, facts);
 }
 
-/**
- * Returns the body of a result for code that called the handler without HTTP.
- *
- * @throws TypeError for a `Response` that cannot be read.
- */
+/** Body for code without HTTP. @throws TypeError for a `Response` that cannot be read. */
 export function bodyOf(result: unknown): unknown {
   if (isReply(result)) return result.body;
   if (result instanceof UnreadableResponse) throw result.error;
   return result instanceof ReadResponse ? result.value : result;
 }
 
-/**
- * Checks the reply again, because it may come from another copy of the package, or have changed
- * since `reply` checked it.
- */
+/** Checks the reply again: it may come from another copy of the package, or have changed. */
 function replied(
   { body, status, headers, cookies }: Reply<unknown>,
   facts: ResponseFacts,
@@ -108,11 +105,7 @@ function problemOf(contentType: string | undefined, isStreamOfWrite: boolean): s
 
 type Streamed = ReadableStream<unknown> | Readable | AsyncIterable<unknown>;
 
-/**
- * Converts a streamed body to a web stream, which pulls its first chunk at the first read.
- *
- * @throws TypeError for a Node stream that is only writable.
- */
+/** The first read pulls the first chunk. @throws TypeError for a stream that is only writable. */
 function webStreamOf(source: Streamed): ReadableStream<unknown> {
   if (isWebStream(source)) return source;
   if (!(Symbol.asyncIterator in source)) {
@@ -147,10 +140,9 @@ async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
   }
 }
 
-/** Cancels a stream that will not be read, to release its source. */
+/** Releases the source of a stream that will not be read. */
 function discard(body: unknown): undefined {
-  // Canceling fails if the stream is locked or its source broken, which does not affect the
-  // response.
+  // Canceling fails if the stream is locked or its source broken, which the response survives.
   if (isStreamed(body)) cancelled(body).catch(() => undefined);
 }
 
@@ -158,7 +150,7 @@ async function cancelled(body: Streamed): Promise<void> {
   await webStreamOf(body).cancel();
 }
 
-/** Converts a result to JSON. @throws TypeError with the reason if that is impossible. */
+/** @throws TypeError with the reason for a value that JSON does not have. */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
@@ -176,10 +168,7 @@ export function jsonText(body: unknown): string {
   return text;
 }
 
-/**
- * Returns on one line why `JSON.stringify` failed: its message for a circular structure has several
- * lines. Its message for a BigInt lacks the member's name, which is added.
- */
+/** One line of `JSON.stringify`'s message. For a BigInt, it lacks the member's name. */
 function reasonOf(error: unknown, body: unknown): string {
   if (!(error instanceof Error)) return "it throws";
   const reason = error.message.replaceAll(/\s+/g, " ");
@@ -187,7 +176,7 @@ function reasonOf(error: unknown, body: unknown): string {
   return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
 }
 
-/** Returns the member name of the first BigInt, `undefined` if an error comes first. */
+/** Member name of the first BigInt, `undefined` if an error comes first. */
 function bigIntName(body: unknown): string | undefined {
   let found: string | undefined;
   try {
@@ -196,7 +185,7 @@ function bigIntName(body: unknown): string | undefined {
       return value;
     });
   } catch {
-    // Expected: serializing this body has already failed. The replacer has seen the BigInt by then.
+    // Serializing this body has failed before. The replacer has seen the BigInt by then.
   }
   return found;
 }
@@ -210,9 +199,9 @@ export function isReply(value: unknown): value is Reply<unknown> {
 }
 
 /**
- * Whether a result is a web `Response`, of Node or of a library with its own class. Checks members,
- * because the first access to the class `Response` loads all of `fetch`, which slows a cold start.
- * `getSetCookie` is a function, which data from a client or a database row cannot contain.
+ * Whether a result is a web `Response`, of Node or of a library. Checks members, because the first
+ * access to the class `Response` loads all of `fetch`, which slows a cold start. Data from a client
+ * or a database row cannot have the function `getSetCookie`.
  */
 export function isWebResponse(result: unknown): result is Response {
   return (
@@ -225,8 +214,8 @@ export function isWebResponse(result: unknown): result is Response {
 }
 
 /**
- * Whether a body is a web stream. Checks `getReader` before the class, because the first access to
- * `ReadableStream` loads all of Node's web streams, which costs 1.4 ms of a cold start.
+ * Checks `getReader` before the class, because the first access to `ReadableStream` loads all of
+ * Node's web streams, which costs 1.4 ms of a cold start.
  */
 export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
   return (
@@ -237,10 +226,7 @@ export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
   );
 }
 
-/**
- * Whether a body is a stream. Includes Node streams that are only writable, because as JSON they
- * would expose their internals.
- */
+/** Includes Node streams that are only writable: as JSON, they would expose their internals. */
 function isStreamed(body: unknown): body is Streamed {
   if (typeof body !== "object" || body === null) return false;
   return (

@@ -25,7 +25,7 @@ interface Node<Target> {
 
 const maxPathLength = 8_192;
 
-/** Creates a table of routes. In each segment, static text takes precedence over a parameter. */
+/** In each segment, static text takes precedence over a parameter. */
 export function createRouteTable<Target>(
   routes: readonly RouteEntry<Target>[],
 ): RouteTable<Target> {
@@ -90,7 +90,7 @@ function descend<Target>(node: Node<Target>, segment: Segment): Node<Target> {
   return next;
 }
 
-/** Returns the encoded segments below `basePath`; `undefined` if no route can match the path. */
+/** Encoded segments below `basePath`; `undefined` if no route can match the path. */
 function partsOf(path: string, basePath: string): string[] | undefined {
   if (!path.startsWith(`${basePath}/`))
     return path === basePath && basePath !== "" ? [] : undefined;
@@ -103,8 +103,8 @@ function partsOf(path: string, basePath: string): string[] | undefined {
 }
 
 /**
- * Returns the nodes that match the segments, static ones first. Routes of the same shape share a
- * node, so the work is bounded by the number of routes times the number of segments.
+ * Nodes that match the segments, static ones first. Routes of the same shape share a node, so the
+ * work is bounded by the number of routes times the number of segments.
  */
 function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
   let nodes: Node<Target>[] = [root];

@@ -19,43 +19,34 @@ const reserved = ["config", "log", "settings", "health", "metrics", "openapi.jso
 
 /** Parses a route: `GET /files/:id`. Returns the problem of an invalid route, never throws. */
 export function parseRoute(text: string): ParsedRoute | RouteProblem {
+  const refuse = (what: string, fix: string) => ({ problem: `route ${quoted(text)} ${what}`, fix });
   const [, method, pattern] = (typeof text === "string" && form.exec(text)) || [];
-  if (method === undefined || pattern === undefined) {
-    return {
-      problem: `route ${quoted(text)} is not "<METHOD> /<path>"`,
-      fix: 'write it as "GET /files/:id", with GET, POST, PUT, PATCH or DELETE',
-    };
-  }
+  if (method === undefined || pattern === undefined)
+    return refuse(
+      'is not "<METHOD> /<path>"',
+      'write it as "GET /files/:id", with GET, POST, PUT, PATCH or DELETE',
+    );
   const segments: Segment[] = [];
   const names = new Set<string>();
   for (const part of pattern === "/" ? [] : pattern.slice(1).split("/")) {
-    if (part === "")
-      return {
-        problem: `route ${quoted(text)} has an empty segment`,
-        fix: "remove the doubled or trailing slash",
-      };
+    if (part === "") return refuse("has an empty segment", "remove the doubled or trailing slash");
     if (!part.startsWith(":")) {
-      if (!/^[A-Za-z0-9._~-]+$/.test(part) || part === "." || part === "..") {
-        return {
-          problem: `route ${quoted(text)} has the segment ${quoted(part)}`,
-          fix: "use letters, digits, `-`, `_`, `.` and `~`, or a parameter such as :id",
-        };
-      }
+      if (!/^[A-Za-z0-9._~-]+$/.test(part) || part === "." || part === "..")
+        return refuse(
+          `has the segment ${quoted(part)}`,
+          "use letters, digits, `-`, `_`, `.` and `~`, or a parameter such as :id",
+        );
       segments.push({ static: part });
       continue;
     }
     const param = part.slice(1);
-    if (!/^[A-Za-z][A-Za-z0-9_]*$/.test(param)) {
-      return {
-        problem: `route ${quoted(text)} has the parameter ${quoted(part)}`,
-        fix: "name it with letters, digits and `_`, beginning with a letter",
-      };
-    }
+    if (!/^[A-Za-z][A-Za-z0-9_]*$/.test(param))
+      return refuse(
+        `has the parameter ${quoted(part)}`,
+        "name it with letters, digits and `_`, beginning with a letter",
+      );
     if (names.has(param))
-      return {
-        problem: `route ${quoted(text)} has the parameter :${param} twice`,
-        fix: "give each parameter a name of its own",
-      };
+      return refuse(`has the parameter :${param} twice`, "give each parameter a name of its own");
     names.add(param);
     segments.push({ param });
   }
@@ -80,19 +71,16 @@ export interface RouteEntry<Target> {
   readonly target: Target;
 }
 
-/**
- * Returns the pairs of routes that match the same requests: they differ only in parameter names.
- */
-export function conflicts<Target>(
-  routes: readonly RouteEntry<Target>[],
-): { readonly first: RouteEntry<Target>; readonly second: RouteEntry<Target> }[] {
+/** Pairs of routes that match the same requests: they differ only in parameter names. */
+export function conflicts<Target>(routes: readonly RouteEntry<Target>[]) {
   const seen = new Map<string, RouteEntry<Target>>();
-  const found: { first: RouteEntry<Target>; second: RouteEntry<Target> }[] = [];
-  for (const entry of routes) {
-    const shape = `${entry.route.method} /${entry.route.segments.map((segment) => ("static" in segment ? segment.static : ":")).join("/")}`;
+  return routes.flatMap((second) => {
+    const { method, segments } = second.route;
+    const parts = segments.map((segment) => ("static" in segment ? segment.static : ":"));
+    const shape = `${method} /${parts.join("/")}`;
     const first = seen.get(shape);
-    if (first === undefined) seen.set(shape, entry);
-    else found.push({ first, second: entry });
-  }
-  return found;
+    if (first !== undefined) return [{ first, second }];
+    seen.set(shape, second);
+    return [];
+  });
 }

@@ -1,7 +1,6 @@
 /**
- * Reads the first chunk of a stream before its response starts, and returns the whole stream with
- * text converted to bytes. A stream that fails at its beginning thus causes an error response
- * instead of a truncated one.
+ * Returns the stream in bytes, after reading its first chunk: a stream that fails at its beginning
+ * causes an error response instead of a truncated one.
  *
  * @throws the stream's error; TypeError for a chunk that is neither text nor bytes; the reason of
  * `signal`.
@@ -33,10 +32,7 @@ export async function begun(
   });
 }
 
-/**
- * Returns the result of `read`. Cancels the reader as soon as the signal aborts.
- * @throws the reason of `signal`.
- */
+/** Cancels the reader as soon as the signal aborts. @throws the reason of `signal`. */
 export async function whileWanted<Result>(
   reader: ReadableStreamDefaultReader<unknown>,
   signal: AbortSignal | undefined,
@@ -55,7 +51,6 @@ export async function whileWanted<Result>(
   }
 }
 
-/** Converts a chunk to bytes. @throws TypeError unless the chunk is text or bytes. */
 function chunkOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") return Buffer.from(chunk);

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply-options.ts";
+import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply.ts";
 import { whileWanted } from "./stream.ts";
 
 /** Web `Response` of a handler, as plain values. The body of a query may still be a stream. */
@@ -10,22 +10,14 @@ export class ReadResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Values of `set-cookie`, as the handler wrote them. */
   readonly cookies: readonly string[];
-  /**
-   * A string if the body is JSON or text in UTF-8; `undefined` without a body. Only a query's body
-   * can be a stream.
-   */
+  /** A string if the body is JSON or text in UTF-8. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 
-  constructor({
-    status,
-    headers,
-    cookies,
-    body,
-  }: Pick<ReadResponse, "status" | "headers" | "cookies" | "body">) {
-    this.status = status;
-    this.headers = headers;
-    this.cookies = cookies;
-    this.body = body;
+  constructor(given: Pick<ReadResponse, "status" | "headers" | "cookies" | "body">) {
+    this.status = given.status;
+    this.headers = given.headers;
+    this.cookies = given.cookies;
+    this.body = given.body;
   }
 
   /** Whether the body is complete and declared as JSON, in any charset. */
@@ -33,19 +25,13 @@ export class ReadResponse {
     return isJsonBody(this.headers, this.body);
   }
 
-  /**
-   * Body for code that called the handler without HTTP, with JSON parsed.
-   * @throws TypeError for JSON that cannot be read.
-   */
+  /** Body for code without HTTP, with JSON parsed. @throws TypeError for invalid JSON. */
   get value(): unknown {
     return parsedBody(this.headers, this.body);
   }
 }
 
-/**
- * `Response` that cannot be sent. The handler has already done its work, so the error becomes the
- * answer instead of being thrown.
- */
+/** `Response` that cannot be sent. Its handler has done its work, so the error is the answer. */
 export class UnreadableResponse {
   readonly error: unknown;
 
@@ -54,16 +40,15 @@ export class UnreadableResponse {
   }
 }
 
-export interface Reading {
-  /** Whether a query's JSON body is read completely, because its value is validated or parsed. */
+interface Reading {
+  /** Whether the value of a query's JSON is validated or parsed, so that all of it is read. */
   readonly needsJson?: boolean;
-  /** Signal that cancels reading a query's body. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads a `Response` that a handler returned. Reads a write's body completely. A query's body stays
- * a stream, unless it is already complete or `needsJson` applies. Never throws.
+ * Reads a `Response` that a handler returned. Never throws. A query's body stays a stream, unless
+ * it is already complete or `needsJson` applies.
  */
 export async function readResponse(
   response: Response,
@@ -79,36 +64,26 @@ export async function readResponse(
       Object.fromEntries([...given].filter(([name]) => name !== "set-cookie")),
     );
     if (response.bodyUsed || response.body?.locked === true) throw new TypeError(used);
-    if (response.body === null)
-      return new ReadResponse({ status, headers, cookies, body: undefined });
+    const facts = { status, headers, cookies };
+    if (response.body === null) return new ReadResponse({ ...facts, body: undefined });
     headers["content-type"] ??= "application/octet-stream";
     const isNeeded = kind === "write" || (needsJson && json.test(headers["content-type"]));
     const body = isNeeded
       ? await wholeBody(response.body, kind === "write" ? undefined : signal)
       : await begunBody(response.body);
-    return new ReadResponse({
-      status,
-      headers,
-      cookies,
-      body: isWhole(body) ? textOr(body, headers["content-type"]) : body,
-    });
+    const whole = body instanceof Uint8Array ? textOr(body, headers["content-type"]) : body;
+    return new ReadResponse({ ...facts, body: whole });
   } catch (error) {
-    response.body?.cancel().catch(() => undefined); // releases the source of the body, unless a reader has locked it
+    response.body?.cancel().catch(() => undefined); // fails if a reader has locked it
     return new UnreadableResponse(error);
   }
 }
 
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-/**
- * Largest body that is read completely, in bytes: of a write, which may be stored, or JSON whose
- * value is needed.
- */
+/** Largest body that is read completely, in bytes. */
 const maxWholeBytes = 10_485_760;
-/**
- * Matches a JSON MIME type of the WHATWG, such as `application/problem+json`. If several types are
- * joined, matches only the first.
- */
+/** JSON MIME type of the WHATWG, such as `application/problem+json`: the first of joined types. */
 const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;
 const text = /^\s*(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|javascript)\s*(?:;|$))/i;
 const otherCharset = /;\s*charset\s*=\s*"?(?!utf-?8\b)/i;
@@ -117,8 +92,8 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 type Body = ReadableStream<Uint8Array>;
 
 /**
- * Returns the bytes of a body that ends after one chunk in the same turn of the event loop, like a
- * body created from text or bytes. Otherwise returns a stream of the whole body.
+ * Returns the bytes of a body that ends after one chunk in the same turn of the event loop, like
+ * one of text or bytes, or else a stream of the whole body.
  */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
@@ -139,10 +114,7 @@ async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   });
 }
 
-/**
- * Reads a body completely. @throws FrameworkError `response_too_large`, without reading the rest;
- * the reason of `signal`.
- */
+/** @throws FrameworkError `response_too_large`, without reading the rest; `signal`'s reason. */
 async function wholeBody(stream: Body, signal: AbortSignal | undefined): Promise<Uint8Array> {
   const reader = stream.getReader();
   try {
@@ -168,7 +140,7 @@ function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
-/** @throws TypeError unless a chunk is bytes: a handler may stream any value. */
+/** A handler may stream any value. */
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   throw new TypeError(
@@ -176,14 +148,7 @@ function bytesOf(chunk: unknown): Uint8Array {
   );
 }
 
-function isWhole(body: Uint8Array | Body): body is Uint8Array {
-  return body instanceof Uint8Array;
-}
-
-/**
- * Returns UTF-8 text as a string, because a gateway passes text on unchanged. The bytes sent are
- * the same.
- */
+/** A gateway passes text on unchanged, in the same bytes. */
 function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
   const isText = text.test(contentType) && !otherCharset.test(contentType) && isUtf8(bytes);
   return isText ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString() : bytes;
@@ -198,10 +163,7 @@ function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Arra
   );
 }
 
-/**
- * Returns the value of a JSON body, any other body unchanged.
- * @throws TypeError for JSON that cannot be parsed.
- */
+/** Parses a JSON body, and returns any other unchanged. @throws TypeError for invalid JSON. */
 export function parsedBody(headers: Headers, body: unknown): unknown {
   if (!isJsonBody(headers, body)) return body;
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
@@ -224,16 +186,13 @@ export function parsedBody(headers: Headers, body: unknown): unknown {
   }
 }
 
-/**
- * Decodes bytes in the charset of the content type, or UTF-8. @throws TypeError for invalid bytes,
- * RangeError for an unknown charset.
- */
+/** @throws TypeError for invalid bytes, RangeError for an unknown charset. */
 function decoded(bytes: Uint8Array, contentType: string): string {
   const [, label] = charset.exec(contentType) ?? [];
   return new TextDecoder(label || "utf-8", { fatal: true }).decode(bytes);
 }
 
-/** Returns the content type of JSON that keelson writes: another charset is replaced by UTF-8. */
+/** Content type of JSON that keelson writes: another charset is replaced by UTF-8. */
 export function inUtf8(contentType: string): string {
   return otherCharset.test(contentType)
     ? contentType.replace(charset, "; charset=utf-8")

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
+import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
 import { deliveryJob, isChannelName, readDelivery } from "./delivery.ts";
 import { readJob } from "./job-message.ts";
 

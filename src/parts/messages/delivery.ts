@@ -1,11 +1,11 @@
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
+import type { Fields } from "./envelope.ts";
 
 export const deliveryJob = "keelson.delivery.send";
 
-/** Message to a channel, in the payload of the job that sends it. */
 export interface Delivery {
   readonly channel: string;
-  readonly message: Readonly<Record<string, unknown>>;
+  readonly message: Fields;
   /**
    * Deduplication key: from the caller, or derived from the run and its earlier deliveries. A
    * repeated run has the same key.
@@ -14,7 +14,7 @@ export interface Delivery {
 }
 
 /** @throws PermanentError with the name of an invalid member. */
-export function readDelivery(payload: Readonly<Record<string, unknown>>): Delivery {
+export function readDelivery(payload: Fields): Delivery {
   const { channel, message, key } = payload;
   if (typeof channel !== "string" || !isChannelName(channel))
     throw new PermanentError("its channel is not a name");
@@ -22,7 +22,7 @@ export function readDelivery(payload: Readonly<Record<string, unknown>>): Delive
   if (typeof message !== "object" || message === null || Array.isArray(message)) {
     throw new PermanentError("its message is not an object");
   }
-  return { channel, key, message: message as Delivery["message"] }; // safe: checked above
+  return { channel, key, message: message as Fields }; // safe: checked above
 }
 
 export function isChannelName(name: string): boolean {

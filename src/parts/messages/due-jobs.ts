@@ -6,7 +6,7 @@ import { deliveryJob } from "./delivery.ts";
 import { type DuePlace, waitingJob } from "./later.ts";
 import type { MessageQueue } from "./message-queue.ts";
 import {
-  dueShard,
+  nothing,
   type OutboxRow,
   type OutboxStore,
   type Sweeping,
@@ -17,9 +17,8 @@ import {
   type WorkedPage,
 } from "./outbox-store.ts";
 
-/** Operations on waiting jobs, in addition to the operations of {@link OutboxStore}. */
 export interface DueStore {
-  /** Marks a row as being sent, so that it cannot be taken back. Returns `false` if it is gone. */
+  /** Marks a row, so that it cannot be taken back. Returns `false` if it is gone. */
   begin(place: DuePlace): Promise<boolean>;
   /** Deletes a tenant's row. Returns `false` if the row does not exist or is being sent. */
   takeBack(place: DuePlace, tenantId: string | undefined): Promise<boolean>;
@@ -36,28 +35,21 @@ export interface DueJobsOptions {
   readonly metrics?: Metrics | undefined;
 }
 
-interface SendingOptions extends Omit<DueJobsOptions, "due"> {
-  /** Marks rows as being sent. Absent for jobs that cannot be taken back. */
-  readonly due: DueJobsOptions["due"] | undefined;
-}
+/** Without `due`, jobs cannot be taken back. */
+type SendingOptions = Omit<DueJobsOptions, "due"> & Partial<Pick<DueJobsOptions, "due">>;
 
 /** Number of jobs sent concurrently. */
 const atOnce = 20;
 const maxReasonLength = 500;
 
-/**
- * Sends the due jobs of every shard that no other sweep has claimed. Does not read jobs that are
- * due later.
- *
- * @throws any error of the store.
- */
+/** Sends the due jobs of every shard that no other sweep has claimed. @throws errors of `store`. */
 export function sweepDueJobs(
   options: DueJobsOptions,
   signal: AbortSignal | undefined,
   seen: Sweeping["seen"],
 ): Promise<Swept> {
   const work = (rows: readonly OutboxRow[]) => sendAll(options, rows);
-  return sweepShards({ ...options, signal, seen, work }, dueShard, options.clock.now() + 1);
+  return sweepShards({ ...options, signal, seen, work }, "due", options.clock.now() + 1);
 }
 
 /** Sends committed jobs that cannot be taken back. Never throws: the sweep sends what is left. */
@@ -65,11 +57,12 @@ export async function sendCommitted(
   options: DueJobsOptions,
   rows: readonly OutboxRow[],
 ): Promise<void> {
-  await sendAll({ ...options, due: undefined }, rows);
+  const { due: _due, ...sending } = options;
+  await sendAll(sending, rows);
 }
 
 async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Promise<WorkedPage> {
-  let swept: Swept = { dispatched: 0, left: 0, setAside: 0 };
+  let swept = nothing;
   let hasAnswers = false;
   const failed: string[] = [];
   let firstReason: string | undefined;
@@ -78,12 +71,12 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
       const refusal = await sendOne(options, row);
       hasAnswers = true;
       return refusal === undefined
-        ? { dispatched: 1, left: 0, setAside: 0 }
+        ? { ...nothing, dispatched: 1 }
         : await setAside(options, row, refusal);
     } catch (error) {
       failed.push(`${row.type} ${row.eventId}`);
       firstReason ??= String(error);
-      return { dispatched: 0, left: 1, setAside: 0 };
+      return { ...nothing, left: 1 };
     }
   };
   for (let start = 0; start < rows.length; start += atOnce) {
@@ -97,11 +90,8 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
 
 /**
  * Sends one job. If a row is sent twice, both messages have the same deduplication ID, and both
- * runs the same claim.
- *
- * @returns the reason why the queue will never take the job; `undefined` if the queue took it.
- * @throws any other failure. Without `due`, directly after the commit, also throws a refusal,
- * because only a sweep, which has claimed the shard, may set rows aside.
+ * runs the same claim. Returns why the queue will never take it, if so. @throws any other failure,
+ * and without `due` that refusal: only a sweep, which has claimed the shard, may set rows aside.
  */
 async function sendOne(
   { store, due, jobs }: SendingOptions,
@@ -109,7 +99,7 @@ async function sendOne(
 ): Promise<string | undefined> {
   const waiting = waitingJob(row);
   if (waiting === undefined) return "the row is no job: it has no message, or not how it is queued";
-  // A job that was taken back in the meantime is treated as sent, so that the sweep goes on.
+  // A job that was taken back counts as sent, so that the sweep goes on.
   if (due !== undefined && !(await due.begin(row))) return undefined;
   const { text, ...queued } = waiting;
   const queue = await jobs();
@@ -130,15 +120,14 @@ async function setAside(
 ): Promise<Swept> {
   const told = { job: row.type, jobId: row.eventId };
   try {
-    if (!(await store.setAside(row, reason, clock.now())))
-      return { dispatched: 0, left: 0, setAside: 0 };
+    if (!(await store.setAside(row, reason, clock.now()))) return nothing;
   } catch (error) {
     log.warn("job.set_aside_failed", { ...told, refusal: reason, reason: String(error) });
-    return { dispatched: 0, left: 1, setAside: 0 };
+    return { ...nothing, left: 1 };
   }
   metrics?.record("keelson.dead_letters", 1, {
     "keelson.kind": row.type === deliveryJob ? "delivery" : "job",
   });
   log.error("job.set_aside", { ...told, reason });
-  return { dispatched: 0, left: 0, setAside: 1 };
+  return { ...nothing, setAside: 1 };
 }

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isMisread } from "../../../test/support/misread-json.ts";
-import { isEventType } from "../../base/errors/declared.ts";
-import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
+import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
+import { eventType } from "../../base/errors/option-table.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import {
   asksSystem,
   causeOf,
@@ -380,7 +380,7 @@ test("reads any text or refuses it permanently", () => {
       try {
         const read = readEnvelope(text);
         expect(
-          isEventType(read.type) && read.kind === "shared" && typeof read.payload === "object",
+          eventType.test(read.type) && read.kind === "shared" && typeof read.payload === "object",
         ).toBe(true);
         reads += 1;
       } catch (error) {
@@ -409,7 +409,7 @@ test.each([
   ["file.created.twice", false],
   ["file created", false],
 ])("%j as an event type: %s", (type, expected) => {
-  expect(isEventType(type)).toBe(expected);
+  expect(eventType.test(type)).toBe(expected);
 });
 
 const chain = { causedBy: "r1", origRequestId: "r1" };

@@ -1,7 +1,11 @@
-import { eventType } from "../../base/errors/declared.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
-import { isIdentifier, maxNameLength } from "../../base/identity/claims.ts";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { PermanentError } from "../../base/errors/errors.ts";
+import { eventType } from "../../base/errors/option-table.ts";
+import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
+
+/** Members of a message or of a part of it, unchecked. */
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** Tenant, user, cause and originator of a message. Every event and every job carries them. */
 export interface Cause {
@@ -29,18 +33,11 @@ export interface SharedEvent<Payload = unknown> extends Cause {
   readonly payload: Payload;
 }
 
-/** EventBridge's limit for the detail, detail type and source of an entry, in bytes. */
-const maxEntryBytes = 262_144;
-/** Bytes reserved for the entry's other fields: source, type and time. */
-const entryBytes = 512;
+/** EventBridge's limit for an entry, in bytes, and the part left for source, type and time. */
+const [maxEntryBytes, entryBytes] = [262_144, 512];
 
-/**
- * Returns the payload in its wire format.
- *
- * @throws TypeError if the payload cannot be written as JSON, is not an object, or has a
- * `requestId`.
- */
-export function eventPayload(type: string, given: unknown): Readonly<Record<string, unknown>> {
+/** {@link wirePayload} of an event. @throws TypeError also for a member `requestId`. */
+export function eventPayload(type: string, given: unknown): Fields {
   const payload = wirePayload(given, `ctx.publish: the payload of ${type}`);
   if ("requestId" in payload) {
     throw new TypeError(
@@ -51,14 +48,12 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
 }
 
 /**
- * Serializes an event as JSON, with the request ID as the payload's `requestId` (specification
- * 6.3). A payload that the bus could not deliver to a queue is sent as a string in `payloadText`,
- * because the bus does not parse the JSON inside a string.
- *
- * @throws RangeError if the event is too large.
+ * Writes an event, with the request ID as the payload's `requestId` (specification 6.3). A payload
+ * that the bus could not deliver to a queue becomes a string in `payloadText`, because the bus does
+ * not parse the JSON inside a string. @throws RangeError if the event is too large.
  */
 export function envelopeText(
-  event: SharedEvent<Readonly<Record<string, unknown>>>,
+  event: SharedEvent<Fields>,
   { proof, trace }: MessageParts = {},
 ): string {
   const { type, origRequestId } = event;
@@ -77,7 +72,6 @@ export function envelopeText(
   return text;
 }
 
-/** Proof that the sender of a message has a key of the ring. */
 export interface Proof {
   /** Name of the ring's key from which the signing key is derived. */
   readonly key: string;
@@ -94,24 +88,22 @@ export interface MessageParts {
 
 export interface Envelope {
   readonly event: SharedEvent;
-  /** Span that published the event; `undefined` if absent or unreadable. */
   readonly trace?: SpanContext | undefined;
-  /** Proof as received, unchecked. */
   readonly proof: unknown;
   /** Sender according to the bus; `undefined` if the message came without the bus's wrapper. */
   readonly source: string | undefined;
+}
+
+/** @throws the errors of {@link openEnvelope}. */
+export function readEnvelope(text: string): SharedEvent {
+  return openEnvelope(objectOf(text, "the message")).event;
 }
 
 /**
  * Reads an envelope, with or without the wrapper that EventBridge adds on the way to a queue.
  * @throws PermanentError with the problem, which a retry would not fix.
  */
-export function readEnvelope(text: string): SharedEvent {
-  return openEnvelope(objectOf(text, "the message")).event;
-}
-
-/** Reads an envelope from a parsed body. @throws the errors of {@link readEnvelope}. */
-export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope {
+export function openEnvelope(body: Fields): Envelope {
   const isWrapped = "detail-type" in body;
   const envelope = isWrapped ? recordOf(body["detail"], "its detail") : body;
   if (envelope["kind"] !== "shared") throw new PermanentError("its kind is not shared");
@@ -119,26 +111,16 @@ export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope 
   if (typeof type !== "string" || !eventType.test(type))
     throw new PermanentError("its type is not <entity>.<event name>");
   const { requestId: _reserved, ...payload } = payloadOf(envelope);
-  const event: SharedEvent = {
-    kind: "shared",
-    type,
-    eventId: idOf(envelope, "eventId"),
-    payload,
-    ...causeOf(envelope),
-  };
-  const trace = w3cSpan(envelope["trace"]);
+  const eventId = idOf(envelope, "eventId");
   return {
-    event,
+    event: { kind: "shared", type, eventId, payload, ...causeOf(envelope) },
     proof: envelope["proof"],
-    trace,
+    trace: w3cSpan(envelope["trace"]),
     source: isWrapped ? String(body["source"]) : undefined,
   };
 }
 
-function payloadOf({
-  payload,
-  payloadText,
-}: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function payloadOf({ payload, payloadText }: Fields): Fields {
   const isText = payload === undefined && typeof payloadText === "string";
   return isText ? objectOf(payloadText, "its payload") : recordOf(payload, "its payload");
 }
@@ -154,8 +136,7 @@ export function asksSystem({
   return originator === "system" && tenantId === undefined;
 }
 
-/** Parses a queue message. @throws PermanentError if it is not a JSON object. */
-export function objectOf(text: string, what: string): Readonly<Record<string, unknown>> {
+export function objectOf(text: string, what: string): Fields {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -165,15 +146,14 @@ export function objectOf(text: string, what: string): Readonly<Record<string, un
   return recordOf(value, what);
 }
 
-/** Returns a value as an object. @throws PermanentError if it is not an object. */
-export function recordOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+export function recordOf(value: unknown, what: string): Fields {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new PermanentError(`${what} is not an object`);
-  return value as Readonly<Record<string, unknown>>; // safe: checked above; members are unknown
+  return value as Fields; // safe: checked above; members are unknown
 }
 
 /** @throws PermanentError with the name of an invalid member. */
-export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
+export function causeOf(message: Fields): Cause {
   const { tenantId, userId, originator } = message;
   // Tokens follow the same rule.
   if (tenantId !== undefined && !isIdentifier(tenantId)) throw misnamed("tenantId");
@@ -191,11 +171,8 @@ export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
   };
 }
 
-/**
- * Reads an ID in the format that keelson generates and accepts in requests.
- * @throws PermanentError if it has another format.
- */
-export function idOf(message: Readonly<Record<string, unknown>>, member: string): string {
+/** Reads an ID in the format that keelson generates and accepts in requests. */
+export function idOf(message: Fields, member: string): string {
   const value = message[member];
   if (typeof value === "string" && /^[A-Za-z0-9._:=+/@-]{1,128}$/.test(value)) return value;
   throw new PermanentError(`${member} is not an ID`);
@@ -207,12 +184,8 @@ function misnamed(member: string): PermanentError {
   );
 }
 
-/**
- * Converts a payload to its wire format by a round trip through JSON.
- * @param what - name of the payload in error messages.
- * @throws TypeError if the payload cannot be written as JSON, or its JSON is not an object.
- */
-export function wirePayload(payload: unknown, what: string): Readonly<Record<string, unknown>> {
+/** Returns a payload as its receiver reads it. @throws TypeError unless it is a JSON object. */
+export function wirePayload(payload: unknown, what: string): Fields {
   let text: string | undefined;
   try {
     text = JSON.stringify(payload);
@@ -220,18 +193,34 @@ export function wirePayload(payload: unknown, what: string): Readonly<Record<str
     throw new TypeError(`${what} cannot be written as JSON: ${String(cause)}`, { cause });
   }
   if (!text?.startsWith("{")) throw new TypeError(`${what} is not an object`);
-  return JSON.parse(text) as Readonly<Record<string, unknown>>; // safe: its JSON starts with `{`
+  return JSON.parse(text) as Fields; // safe: its JSON starts with `{`
+}
+
+/** Validates a payload. @throws the error of `refuse`, with at most ten problems. */
+export async function checkPayload(
+  schema: StandardSchemaV1 | undefined,
+  payload: unknown,
+  refuse: (problems: string) => Error,
+): Promise<unknown> {
+  if (schema === undefined) return payload;
+  const outcome = await schema["~standard"].validate(payload);
+  if (outcome.issues === undefined) return outcome.value;
+  const problems = outcome.issues.slice(0, 10).map(({ path = [], message }) => {
+    const dotted = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+    return `${dotted === "" ? "" : `${dotted}: `}${message}`.slice(0, 500);
+  });
+  throw refuse(problems.join("; "));
 }
 
 /**
- * Characters that SQS refuses and JSON does not escape. JSON escapes all others that SQS refuses:
- * control characters and lone surrogates.
+ * Escapes the characters that SQS refuses and JSON does not escape. JSON escapes all others that
+ * SQS refuses: control characters and lone surrogates.
  */
-const unfit = /[\uFFFE\uFFFF]/g;
-
-/** Escapes the characters in a JSON string that SQS refuses. */
 export function queueText(json: string): string {
-  return json.replace(unfit, (character) => `\\u${character.charCodeAt(0).toString(16)}`);
+  return json.replace(
+    /[\uFFFE\uFFFF]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16)}`,
+  );
 }
 
 /**

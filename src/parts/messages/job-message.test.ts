@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
-import { isIdentifier } from "../../base/identity/claims.ts";
+import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
+import { isIdentifier } from "../../base/identity/access.ts";
 import {
   type JobIdentity,
   type JobMessage,

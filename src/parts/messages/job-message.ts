@@ -1,9 +1,10 @@
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { PermanentError } from "../../base/errors/errors.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import {
   type Cause,
   causeOf,
+  type Fields,
   idOf,
   type MessageParts,
   objectOf,
@@ -12,7 +13,6 @@ import {
   wirePayload,
 } from "./envelope.ts";
 
-/** Job in the form that is stored in the queue. */
 export interface JobMessage<Payload = unknown> extends Cause {
   readonly jobId: string;
   /** Full name: `<feature>.<entity>.<operation>`. */
@@ -23,7 +23,6 @@ export interface JobMessage<Payload = unknown> extends Cause {
 /** SQS's limit for a message, in bytes. */
 const maxBytes = 262_144;
 
-/** @throws RangeError if the job is too large. */
 export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
   const text = queueText(JSON.stringify({ ...job, proof, trace }));
   const bytes = Buffer.byteLength(text);
@@ -35,21 +34,17 @@ export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): s
   return text;
 }
 
-/**
- * Returns the payload in its wire format.
- * @throws TypeError if the payload cannot be written as JSON or is not an object.
- */
-export function jobPayload(name: string, payload: unknown): Readonly<Record<string, unknown>> {
+/** {@link wirePayload} of a job. */
+export function jobPayload(name: string, payload: unknown): Fields {
   return wirePayload(payload, `ctx.enqueue: the payload of ${name}`);
 }
 
-/** Reads a job from a queue message. @throws PermanentError with the name of an invalid member. */
 export function readJob(text: string): JobMessage {
   return openJob(objectOf(text, "the message"));
 }
 
-/** Reads a job from a parsed body. @throws the errors of {@link readJob}. */
-export function openJob(message: Readonly<Record<string, unknown>>): JobMessage {
+/** @throws PermanentError with the name of an invalid member. */
+export function openJob(message: Fields): JobMessage {
   const { name } = message;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {
     throw new PermanentError("its name is not <feature>.<entity>.<operation>");
@@ -62,7 +57,6 @@ export function openJob(message: Readonly<Record<string, unknown>>): JobMessage 
   };
 }
 
-/** Name and owner of a job. Jobs are duplicates if their identities and contents are equal. */
 export interface JobIdentity {
   readonly name: string;
   readonly tenantId: string | undefined;
@@ -71,8 +65,8 @@ export interface JobIdentity {
 }
 
 /**
- * Returns a SHA-256 over the identity and the content (specification 6.5), for a job's
- * deduplication ID or message group. Equal jobs of two tenants get different hashes.
+ * SHA-256 over identity and content (specification 6.5), for a job's deduplication ID or message
+ * group. Equal jobs of two tenants get different hashes.
  */
 export function jobHash({ name, tenantId, userId }: JobIdentity, content: unknown): string {
   const who = [tenantId, userId].map((part) => (part === undefined ? "-" : `=${part}`));

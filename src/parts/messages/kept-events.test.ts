@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type KeptEventReader, keptRows, type Page, timeText } from "./kept-events.ts";
+import { type KeptEventReader, keptRows, type Page } from "./kept-events.ts";
+import { timeText } from "./outbox-store.ts";
 
 const stream = { tenantId: "acme", type: "file.created" };
 

@@ -2,6 +2,7 @@ import type { TraceHeaders } from "../../base/request/trace.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { SharedEvent } from "./envelope.ts";
+import { timeDigits, timeText } from "./outbox-store.ts";
 
 /** Kept event, as returned by `ctx.events`. */
 export interface KeptEvent<Payload = unknown> extends SharedEvent<Payload> {
@@ -22,35 +23,31 @@ export interface EventRange {
 export type KeptContent = SharedEvent<Readonly<Record<string, unknown>>>;
 
 export interface KeptRow {
-  /** Position among the events of tenant and type: publication time in milliseconds, then ID. */
+  /** Publication time in milliseconds, then ID. */
   readonly sort: string;
   readonly atMs: number;
   readonly text: string;
-  /**
-   * Time from which the event is treated as deleted, in epoch seconds; `undefined` if it never
-   * expires.
-   */
+  /** Time from which the event counts as deleted, in epoch seconds, if it expires. */
   readonly expiresAt: number | undefined;
 }
 
-/** Events of one tenant and type. `tenantId` is `undefined` for events without a tenant. */
+/** Events of one tenant, or of none, and of one type. */
 export interface KeptStream {
   readonly tenantId?: string | undefined;
   readonly type: string;
 }
 
-/** Page of stored items, in order. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** Position of the last item; `undefined` on the last page. */
   readonly last: string | undefined;
 }
 
-/** Reads kept events. Each call reads one page. */
+/** Each call reads one page. */
 export interface KeptEventReader {
-  /** Lists the days with events, such as `2026-11-22`, in a range that includes both ends. */
+  /** Days with events, such as `2026-11-22`, in a range that includes both ends. */
   days(stream: KeptStream, from: string, until: string): Promise<Page<string>>;
-  /** Reads the rows of one day, from a position (inclusive) to another (exclusive). */
+  /** Rows of one day, from a position (inclusive) to another (exclusive). */
   rows(
     stream: KeptStream,
     day: string,
@@ -61,21 +58,18 @@ export interface KeptEventReader {
 }
 
 export interface KeptEventStore extends KeptEventReader {
-  /**
-   * Records the day of an event. Returns the item that stores the event in the publishing
-   * transaction.
-   */
+  /** Records the day of an event, and returns the item for the publishing transaction. */
   keep(event: KeptContent, keptDays: number, trace?: TraceHeaders): Promise<TransactionItem>;
-  /** Returns a reader that uses the database of a request. */
+  /** A reader that uses the database of a request. */
   through(database: Database): KeptEventReader;
 }
 
 export interface KeptRange {
-  /** Start position, inclusive: a result of {@link timeText} or {@link behind}. */
+  /** Position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
   /** End of the range, exclusive, in epoch milliseconds. */
   readonly untilMs: number;
-  /** Current time. Expired rows are skipped, because DynamoDB deletes them days later. */
+  /** Rows that have expired are skipped, because DynamoDB deletes them days later. */
   readonly nowMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -126,26 +120,16 @@ async function* daysOf(
   }
 }
 
-/**
- * Returns a string that sorts after `text` and before later positions or days, whose length is
- * fixed.
- */
+/** Sorts after `text` and before later positions or days, whose length is fixed. */
 export function behind(text: string): string {
   return `${text} `;
-}
-
-const timeDigits = 15;
-
-/** Formats milliseconds since the epoch so that strings sort in the order of the numbers. */
-export function timeText(ms: number): string {
-  return String(ms).padStart(timeDigits, "0");
 }
 
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Returns the time of a position, in epoch milliseconds. */
+/** Time of a position, in epoch milliseconds. */
 export function timeOf(sort: string): number {
   return Number(sort.slice(0, timeDigits));
 }

@@ -1,5 +1,5 @@
 import { derivedId } from "../once/derived-id.ts";
-import { dueShard, type OutboxRow, shards, timeText } from "./outbox-store.ts";
+import { type OutboxRow, shards, timeText } from "./outbox-store.ts";
 
 /** Time at which a job is sent: after a delay in seconds, or at a date. */
 export interface Later {
@@ -7,14 +7,11 @@ export interface Later {
   readonly at?: Date | undefined;
 }
 
-/** Longest delay, in milliseconds: a year. */
-const mostMs = 365 * 24 * 3_600_000;
+const yearMs = 365 * 24 * 3_600_000;
 
 /**
- * Returns when a job is due, in epoch milliseconds: at least `nowMs`.
- *
- * @throws TypeError for an invalid time, and if both options are set; RangeError for a time more
- * than a year ahead.
+ * Returns when a job is due, in epoch milliseconds. @throws TypeError for an invalid time, and if
+ * both options are set; RangeError for a time more than a year ahead.
  */
 export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
   if (delaySeconds !== undefined && at !== undefined) {
@@ -31,15 +28,12 @@ export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
     nowMs,
     isDelay ? Math.ceil(nowMs + delaySeconds * 1000) : (at as Date).getTime(),
   ); // safe: `at` is a valid Date if there is no delay
-  if (dueMs - nowMs > mostMs)
+  if (dueMs - nowMs > yearMs)
     throw new RangeError("ctx.enqueue: the job is due in more than a year; enqueue it later");
   return dueMs;
 }
 
-/**
- * Creates the ID of a job that is due at `dueMs`: a UUID of version 8 that starts with the time, so
- * that the job's row can be found by its ID.
- */
+/** A UUID of version 8 that starts with the time, so that a job's row can be found by its ID. */
 export function dueId(dueMs: number, ...parts: readonly (string | number)[]): string {
   const time = dueMs.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}${derivedId(dueMs, ...parts).slice(13)}`;
@@ -54,17 +48,17 @@ export interface WaitingJob {
   readonly text: string;
 }
 
-/** Creates the row of a job that is due at the time in its ID. */
+/** Row of a job that is due at the time in its ID. */
 export function dueRow(job: WaitingJob): OutboxRow {
   return rowAt(duePlace(job.jobId) as DuePlace, job); // safe: `dueId` created the ID
 }
 
-/** Creates the row of a job that is due now, regardless of its ID. */
+/** Row of a job that is due now, regardless of its ID. */
 export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
   return rowAt({ shard: dueShardOf(job.jobId), sort: `${timeText(nowMs)}#${job.jobId}` }, job);
 }
 
-/** Creates a row whose text can be split again, because neither hash contains a blank. */
+/** The text can be split again, because neither hash contains a blank. */
 function rowAt(
   place: DuePlace,
   { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob,
@@ -78,7 +72,7 @@ function rowAt(
   };
 }
 
-/** Reads the job of a row. Returns `undefined` if the row does not contain one. */
+/** Returns `undefined` for a row without a job. */
 export function waitingJob({
   text,
   unreadable,
@@ -97,7 +91,7 @@ export function waitingJob({
 
 export type DuePlace = Pick<OutboxRow, "shard" | "sort">;
 
-/** Returns the key of the row of a job that is due later; `undefined` for an invalid ID. */
+/** Key of the row of a job that is due later; `undefined` for an invalid ID. */
 export function duePlace(jobId: unknown): DuePlace | undefined {
   if (
     typeof jobId !== "string" ||
@@ -109,5 +103,5 @@ export function duePlace(jobId: unknown): DuePlace | undefined {
 }
 
 function dueShardOf(jobId: string): string {
-  return dueShard(Number.parseInt(jobId.slice(-8), 16) % shards);
+  return `due#${Number.parseInt(jobId.slice(-8), 16) % shards}`;
 }

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
+import { isPermanent, PermanentError } from "../../base/errors/errors.ts";
 import { type KeyRing, newRingKey, parseKeyRing, retiredKey } from "../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../base/secrets/secrets.ts";
 import { envelopeText, type SharedEvent } from "./envelope.ts";

@@ -1,6 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { FrameworkError } from "../../base/errors/errors.ts";
-import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { FrameworkError, PermanentError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { w3cSpan } from "../../base/request/trace.ts";
@@ -20,7 +19,7 @@ import {
 
 /** Signs the messages that a server sends, and checks the messages it receives. */
 export interface MessageGuard {
-  /** Creates the proof of an event; `undefined` if signing is off or there is no key ring. */
+  /** `undefined` if signing is off or there is no key ring. */
   signEvent(event: SharedEvent): Promise<Proof | undefined>;
   signJob(job: JobMessage): Promise<Proof | undefined>;
   /** Logs a warning, once per queue, if it is unknown whether the queue holds events or jobs. */
@@ -35,19 +34,8 @@ export interface MessageGuard {
   admit(read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void>;
 }
 
-interface Doubt {
-  readonly line: "message.proof_missing" | "message.proof_invalid";
-  readonly reason: string;
-  /** Whether the key ring is stale, so that the proof's key may have been added since. */
-  readonly isStale?: boolean;
-}
-
-/** Shortest interval between log lines about the same kind of proof problem, in milliseconds. */
-const lineMs = 60_000;
-
 export interface MessageGuardOptions {
   readonly proof: MessageProof | undefined;
-  /** Source of this server's messages on the bus. */
   readonly source: string;
   /** Secrets that have been started, so that it is known whether a key ring exists. */
   readonly secrets: Secrets;
@@ -120,21 +108,15 @@ export function createMessageGuard({
   };
 }
 
-/** Keys that sign and verify proofs, derived from the keys of a ring. */
-interface ProofKeys {
-  /** Returns the key derived from the ring's key `name` (default: the active one), if it exists. */
-  signing(ring: KeyRing, name?: string): KeyObject | undefined;
-  /** Returns the key that verifies a proof, from the ring or from its recently retired keys. */
-  verifying(ring: KeyRing, name: string): KeyObject | undefined;
-}
+type ProofKeys = ReturnType<typeof createProofKeys>;
 
 /**
- * Derives each key once. Each read of the ring creates new key objects, so keys derived from
- * earlier objects are removed.
+ * Derives the keys that sign and verify proofs from the ring's keys, each once. Each read of the
+ * ring creates new key objects, so keys derived from earlier objects are removed.
  */
-function createProofKeys(clock: Clock): ProofKeys {
+function createProofKeys(clock: Clock) {
   const derived = new Map<KeyObject, KeyObject>();
-  const signing: ProofKeys["signing"] = ({ keys, active }, name = active) => {
+  const signing = ({ keys, active }: KeyRing, name = active): KeyObject | undefined => {
     const ringKey = keys.get(name);
     if (ringKey === undefined) return undefined;
     const known = derived.get(ringKey);
@@ -147,7 +129,8 @@ function createProofKeys(clock: Clock): ProofKeys {
   };
   return {
     signing,
-    verifying: (ring, name) => {
+    /** Recently retired keys still verify. */
+    verifying: (ring: KeyRing, name: string): KeyObject | undefined => {
       const left = ring.retired?.get(name);
       return (
         signing(ring, name) ??
@@ -155,6 +138,13 @@ function createProofKeys(clock: Clock): ProofKeys {
       );
     },
   };
+}
+
+interface Doubt {
+  readonly line: "message.proof_missing" | "message.proof_invalid";
+  readonly reason: string;
+  /** Whether the key ring is stale, so that the proof's key may have been added since. */
+  readonly isStale?: boolean;
 }
 
 function doubtOf(
@@ -179,7 +169,10 @@ function doubtOf(
     : { line, reason: "its proof is not of this message" };
 }
 
-/** Creates a log of messages that `require` would refuse, at most one a minute for each kind. */
+/** Shortest interval between log lines about the same kind of proof problem, in milliseconds. */
+const lineMs = 60_000;
+
+/** Creates the log of messages that `require` would refuse. */
 function createDoubtLog(clock: Clock, log: MessageGuardOptions["log"]) {
   const warned = new Map<string, { atMs: number; messages: number }>();
   return (
@@ -197,14 +190,8 @@ function createDoubtLog(clock: Clock, log: MessageGuardOptions["log"]) {
       return;
     }
     warned.set(key, { atMs: nowMs, messages: 0 });
-    log.warn(line, {
-      queue: queue.name,
-      messageId,
-      [kind]: name,
-      [`${kind}Id`]: id,
-      reason,
-      messages,
-    });
+    const ids = { [kind]: name, [`${kind}Id`]: id };
+    log.warn(line, { queue: queue.name, messageId, ...ids, reason, messages });
   };
 }
 
@@ -221,7 +208,7 @@ export type ReadMessage =
   | Envelope
   | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
 
-/** Reads a message by its shape. @throws PermanentError if it is neither an event nor a job. */
+/** @throws PermanentError if a message is neither an event nor a job. */
 export function readMessage(text: string): ReadMessage {
   const body = objectOf(text, "the message");
   if (!("jobId" in body)) return openEnvelope(body);

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { Claims } from "../once/claims.ts";
 import {
-  dueShard,
   nothing,
   type OutboxRow,
   type OutboxStore,
@@ -12,19 +11,13 @@ import {
   timeText,
 } from "./outbox-store.ts";
 
-/** Sweeps `shard`. All other shards are empty. */
+/** Sweeps the first shard. All other shards are empty. */
 const sweepShard = (
   given: Omit<Sweeping, "signal" | "work">,
-  shard: string,
   before: string,
   signal: AbortSignal | undefined,
   work: Sweeping["work"],
-) =>
-  sweepShards(
-    { ...given, signal, work },
-    (number) => (number === 0 ? shard : `${shard} ${number}`),
-    Number(before),
-  );
+) => sweepShards({ ...given, signal, work }, "shard", Number(before));
 
 const row = (number: number): OutboxRow => ({
   shard: "shard#0",
@@ -89,13 +82,13 @@ const failing = (pages: string[][]) => async (page: readonly OutboxRow[]) => {
 
 test("reads an empty shard once, without a claim", async () => {
   const { given, reads, claimed } = shardOf(0);
-  expect(await sweepShard(given, "shard#0", end, undefined, taking([]))).toEqual(nothing);
+  expect(await sweepShard(given, end, undefined, taking([]))).toEqual(nothing);
   expect([reads, claimed]).toEqual([[[end, 1, undefined]], []]);
 });
 
 test("leaves a shard that another sweep has claimed", async () => {
   const { given, rows, reads, claimed } = shardOf(3, { isTaken: false });
-  expect(await sweepShard(given, "shard#0", end, undefined, taking(rows))).toEqual({
+  expect(await sweepShard(given, end, undefined, taking(rows))).toEqual({
     dispatched: 0,
     left: 1,
     setAside: 0,
@@ -106,7 +99,7 @@ test("leaves a shard that another sweep has claimed", async () => {
 test("sweeps a shard page by page under its claim, and releases the claim", async () => {
   const { given, rows, reads, claimed, stops } = shardOf(205);
   const pages: number[] = [];
-  expect(await sweepShard(given, "shard#0", end, undefined, taking(rows, pages))).toEqual({
+  expect(await sweepShard(given, end, undefined, taking(rows, pages))).toEqual({
     dispatched: 205,
     left: 0,
     setAside: 0,
@@ -124,21 +117,21 @@ test("sweeps a shard page by page under its claim, and releases the claim", asyn
 
 test("continues after a page that is not full", async () => {
   const { given, rows } = shardOf(5, { most: 2 });
-  const { dispatched } = await sweepShard(given, "shard#0", end, undefined, taking(rows));
+  const { dispatched } = await sweepShard(given, end, undefined, taking(rows));
   expect(dispatched).toBe(5);
 });
 
 test("does not read rows at or after the end", async () => {
   const { given, rows } = shardOf(5);
   const pages: number[] = [];
-  await sweepShard(given, "shard#0", timeText(3), undefined, taking(rows, pages));
+  await sweepShard(given, timeText(3), undefined, taking(rows, pages));
   expect(pages).toEqual([3]);
 });
 
 test("stops after a page without an answer, and the next sweep starts after it", async () => {
   const { given, claimed, stops } = shardOf(5, { most: 2 });
   const pages: string[][] = [];
-  const sweep = () => sweepShard(given, "shard#0", end, undefined, failing(pages));
+  const sweep = () => sweepShard(given, end, undefined, failing(pages));
   expect(await sweep()).toEqual({ dispatched: 0, left: 2, setAside: 0 });
   expect([...stops]).toEqual([["shard#0", timeText(1)]]);
   await sweep();
@@ -155,7 +148,7 @@ test("a sweep that starts in the middle wraps once, and stops at the row where i
     pages.push(page.map(({ eventId }) => eventId));
     return taking(rows)(page);
   };
-  const { dispatched } = await sweepShard(given, "shard#0", end, undefined, work);
+  const { dispatched } = await sweepShard(given, end, undefined, work);
   expect(pages).toEqual([
     ["e2", "e3"],
     ["e0", "e1"],
@@ -171,7 +164,7 @@ test("an aborted sweep or a lost claim stops before the next page", async () => 
   const aborted = shardOf(5, { most: 2 });
   const end1 = new AbortController();
   const work = taking(aborted.rows);
-  const swept = await sweepShard(aborted.given, "shard#0", end, end1.signal, async (page) => {
+  const swept = await sweepShard(aborted.given, end, end1.signal, async (page) => {
     end1.abort();
     return work(page);
   });
@@ -180,7 +173,7 @@ test("an aborted sweep or a lost claim stops before the next page", async () => 
   let isLost = false;
   const lost = shardOf(5, { most: 2, isLost: () => isLost });
   const more = taking(lost.rows);
-  const { dispatched } = await sweepShard(lost.given, "shard#0", end, undefined, async (page) => {
+  const { dispatched } = await sweepShard(lost.given, end, undefined, async (page) => {
     isLost = true;
     return more(page);
   });
@@ -189,7 +182,7 @@ test("an aborted sweep or a lost claim stops before the next page", async () => 
 
 test("releases the claim when the work fails", async () => {
   const { given, claimed } = shardOf(1);
-  const failed = sweepShard(given, "shard#0", end, undefined, async () => {
+  const failed = sweepShard(given, end, undefined, async () => {
     throw new Error("no table");
   });
   await expect(failed).rejects.toThrow("no table");
@@ -211,5 +204,4 @@ test("pads times to 15 digits, so that they sort as text", () => {
     "000000000000007",
     "001700000000000",
   ]);
-  expect(dueShard(3)).toBe("due#3");
 });

@@ -20,12 +20,9 @@ export interface OutboxRow {
 export interface OutboxStore {
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
-  /**
-   * Moves a row with all its attributes out of its shard, so that it is not dispatched.
-   * @returns whether the row still existed.
-   */
+  /** Moves a row out of its shard, so that it is not sent. Returns whether it still existed. */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
-  /** Reads the first row of each shard before `beforeSort`, concurrently. */
+  /** Reads the first row of each shard before `beforeSort`. */
   firsts(
     shards: readonly string[],
     beforeSort: string,
@@ -41,25 +38,18 @@ export interface OutboxStore {
 
 /** Number of shards, which limits concurrent sweeps and the partitions that receive writes. */
 export const shards = 8;
-const numbers: readonly number[] = Object.freeze([...Array(shards).keys()]);
 
-/** Names a shard of due jobs, which are kept apart from events because events are sent at once. */
-export function dueShard(number: number): string {
-  return `due#${number}`;
-}
+export const timeDigits = 15;
 
 /** Formats milliseconds since the epoch so that strings sort in the order of the numbers. */
 export function timeText(ms: number): string {
-  return String(ms).padStart(15, "0");
+  return String(ms).padStart(timeDigits, "0");
 }
 
-/**
- * For each shard, the row after which a sweep stopped because no row was accepted. The next sweep
- * starts there.
- */
+/** By shard, the row after which a sweep stopped in an outage. The next sweep starts there. */
 export type SweepStops = Map<string, string>;
 
-/** Result of a sweep: numbers of events and due jobs. */
+/** Numbers of events and due jobs. */
 export interface Swept {
   readonly dispatched: number;
   /** Minimum number of rows that remain and will be retried. */
@@ -70,16 +60,13 @@ export interface Swept {
 
 export interface WorkedPage {
   readonly swept: Swept;
-  /**
-   * Whether a row was accepted or refused individually. If so, the bus or queue is available, so
-   * the next page may succeed.
-   */
+  /** Whether a row was accepted or refused on its own, so that the next page may succeed. */
   readonly hasAnswers: boolean;
 }
 
 const pageSize = 100;
 
-/** Returns the key of a sweep's claim. Two concurrent sweeps would dispatch the same rows twice. */
+/** Claim of a sweep: two concurrent sweeps would dispatch the same rows twice. */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 export interface Sweeping {
@@ -96,18 +83,18 @@ export interface Sweeping {
 /**
  * Sweeps all shards, one after another.
  *
- * @param nameOf - names a shard by its number.
+ * @param kind - `due` for jobs, which are kept apart from events because events are sent at once.
  * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
  * @throws any error of the store.
  */
 export async function sweepShards(
   sweeping: Sweeping,
-  nameOf: (number: number) => string,
+  kind: "shard" | "due",
   beforeMs: number,
 ): Promise<Swept> {
   if (sweeping.signal?.aborted) return nothing;
   const before = timeText(beforeMs);
-  const names = numbers.map(nameOf);
+  const names = Array.from({ length: shards }, (_, number) => `${kind}#${number}`);
   const firsts = await sweeping.store.firsts(names, before);
   let total = nothing;
   for (const [number, first] of firsts.entries()) {
@@ -124,9 +111,7 @@ export async function sweepShards(
 /**
  * Sends the rows of a shard before `before`, page by page, unless another sweep has claimed the
  * shard. A page on which no row was accepted or refused ends the sweep, so that an outage does not
- * cost a read of all rows. The next sweep starts after that page, so that it does not block other
- * rows.
- * @throws any error of the store.
+ * cost a read of all rows. The next sweep starts after that page, which so blocks no other rows.
  */
 async function sweepShard(
   { store, claims, stops, signal, seen, work }: Sweeping,
@@ -134,13 +119,13 @@ async function sweepShard(
   before: string,
 ): Promise<Swept> {
   const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
-  if (taken.kind !== "taken") return { dispatched: 0, left: 1, setAside: 0 };
+  if (taken.kind !== "taken") return { ...nothing, left: 1 };
   const { claim } = taken;
   let total = nothing;
   try {
     const stop = stops.get(shard);
     stops.delete(shard);
-    // Reads from the position of the last stop to the end, then from the start to that position.
+    // From the last stop to the end, then from the start to that stop.
     let [after, end] = [stop, before];
     for (let isWrapped = stop === undefined; ; ) {
       if (signal?.aborted || claim.isLost()) break;
@@ -149,8 +134,7 @@ async function sweepShard(
         seen(rows);
         const { swept, hasAnswers } = await work(rows);
         total = sum(total, swept);
-        // A page that is not full may not be the last, because a page ends at 1 MB: five large
-        // events.
+        // A page that is not full may not be the last: a page ends at 1 MB, five large events.
         after = (rows.at(-1) as OutboxRow).sort; // safe: `rows` is not empty
         if (hasAnswers) continue;
         stops.set(shard, after);

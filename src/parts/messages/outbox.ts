@@ -25,13 +25,13 @@ export interface Refusal {
 export interface EventBus {
   /**
    * Puts events on the bus, with retries. A refused event does not block the others.
-   * @returns for each event the reason why it was not accepted; `undefined` if it was accepted.
+   * @returns why each event was not accepted; `undefined` for those that were.
    */
   put(
     events: readonly Pick<OutboxRow, "type" | "text">[],
   ): Promise<readonly (Refusal | undefined)[]>;
   readonly name: string;
-  /** Whether an instrumentation of the bus's client creates spans. Default `false`. */
+  /** Whether an instrumentation of the bus's client creates spans. */
   readonly isTraced?: boolean;
 }
 
@@ -41,7 +41,6 @@ export interface OutboxOptions {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Records the number of waiting rows and the age of the oldest row. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
   readonly stops?: SweepStops;
   /** Sends the due jobs. Absent if there are no jobs. */
@@ -50,25 +49,16 @@ export interface OutboxOptions {
     | undefined;
 }
 
-/** Dispatches events after their commit, and sweeps events that are still waiting. */
 export interface Outbox {
   row(event: Pick<OutboxRow, "eventId" | "type" | "tenantId">, text: string): OutboxRow;
-  /**
-   * Dispatches committed rows. Never throws: a row that is not dispatched is logged and remains for
-   * the sweep.
-   */
+  /** Dispatches committed rows. Never throws: rows that fail are logged and left for the sweep. */
   dispatch(rows: readonly OutboxRow[]): Promise<void>;
-  /**
-   * Dispatches rows of a shard that the caller has claimed. Sets aside rows that the bus will never
-   * accept. @throws any error of the store.
-   */
+  /** Does the same for rows of a shard that the caller has claimed, as a sweep does. */
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
-   * Dispatches the rows older than `graceMs` of every shard that no other sweep has claimed. Sets
-   * aside rows that the bus will never accept. Then sends the due jobs. Records metrics after all
-   * shards have been read.
-   *
-   * @throws any error of the store.
+   * Dispatches the rows older than `graceMs` of every shard that no other sweep has claimed, and
+   * sets aside those that the bus will never accept. Then sends the due jobs, and records metrics
+   * unless it was aborted. @throws any error of the store.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
@@ -76,7 +66,6 @@ export interface Outbox {
 export interface SweepOptions {
   /** Minimum age of a row, in milliseconds. Younger rows are still being dispatched. */
   readonly graceMs: number;
-  /** Ends the sweep before the next page. */
   readonly signal?: AbortSignal;
 }
 
@@ -105,15 +94,14 @@ export function createOutbox(options: OutboxOptions): Outbox {
     sweep: async ({ graceMs, signal }) => {
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
-      // Tracks the oldest row read, including jobs and rows of shards that another sweep has
-      // claimed.
+      // Includes jobs, and rows of shards that another sweep has claimed.
       const seen = (rows: readonly OutboxRow[]) => {
         for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
       };
       const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
       let total = await sweepShards(
         { store, claims, stops, signal, seen, work },
-        (number) => `shard#${number}`,
+        "shard",
         sweptFrom - graceMs + 1,
       );
       if (sweepDue !== undefined && !signal?.aborted)
@@ -130,10 +118,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   };
 }
 
-/**
- * Puts rows on the bus and removes accepted rows. Rows that the bus will never accept are set aside
- * if `setsAside`; otherwise they remain.
- */
+/** Rows that the bus will never accept are set aside if `setsAside`; otherwise they remain. */
 async function put(
   options: OutboxOptions,
   rows: readonly OutboxRow[],
@@ -141,11 +126,9 @@ async function put(
 ): Promise<WorkedPage> {
   const { store, log } = options;
   const refusals = await putAll(options, rows);
-  const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [
-    [],
-    [],
-    [],
-  ];
+  const taken: OutboxRow[] = [];
+  const left: string[] = [];
+  const refused: [OutboxRow, string][] = [];
   let firstReason: string | undefined;
   for (const [index, row] of rows.entries()) {
     const refusal = refusals[index];
@@ -163,7 +146,6 @@ async function put(
   return { swept, hasAnswers: left.length < rows.length };
 }
 
-/** Returns for each row why the bus did not accept it. An unavailable bus accepts no row. */
 async function putAll(
   { bus }: OutboxOptions,
   rows: readonly OutboxRow[],
@@ -196,10 +178,7 @@ async function setAside(
   return { ...nothing, setAside: 1 };
 }
 
-/**
- * Returns the time at the start of the sort key, in epoch milliseconds: when an event was written,
- * or when a job is due.
- */
+/** When an event was written, or a job is due, in epoch milliseconds. */
 function timeOf({ sort }: OutboxRow): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { isKeyName } from "../../base/secrets/key-ring.ts";
-import type { Cause, Proof } from "./envelope.ts";
+import type { Cause, Fields, Proof } from "./envelope.ts";
 
 /**
  * Mode of message proofs: `off`; `sign` signs outgoing messages; `require` also requires a proof on
@@ -8,7 +8,6 @@ import type { Cause, Proof } from "./envelope.ts";
  */
 export type MessageProof = "off" | "sign" | "require";
 
-/** Returns the proof mode of a server. Default: `sign` with a key ring, `off` without. */
 export function proofMode(proof: MessageProof | undefined, hasRing: boolean): MessageProof {
   return proof ?? (hasRing ? "sign" : "off");
 }
@@ -16,7 +15,7 @@ export function proofMode(proof: MessageProof | undefined, hasRing: boolean): Me
 /** Content covered by a proof: every field that a consumer relies on. */
 export interface ProvenMessage extends Cause {
   readonly kind: "event" | "job";
-  /** Source of the server that created the message, as used on the bus. */
+  /** Source of the server that created the message. */
   readonly source: string;
   /** Type of an event, or name of a job. */
   readonly name: string;
@@ -39,10 +38,10 @@ export function isProven(message: ProvenMessage, { mac }: Proof, signingKey: Key
   return timingSafeEqual(Buffer.from(mac, "base64url"), expected);
 }
 
-/** Reads the proof of a received message. Returns `undefined` if it is malformed. */
+/** Returns `undefined` for a malformed proof. */
 export function readProof(value: unknown): Proof | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { key, mac } = value as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
+  const { key, mac } = value as Fields; // safe: any member of an object may be read
   if (typeof key !== "string" || !isKeyName(key)) return undefined;
   return typeof mac === "string" && /^[A-Za-z0-9_-]{43}$/.test(mac) ? { key, mac } : undefined;
 }
@@ -53,20 +52,9 @@ export function readProof(value: unknown): Proof | undefined {
  * differs from an empty one.
  */
 function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
-  const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload, originator } =
-    message;
-  const fields = [
-    "1",
-    kind,
-    source,
-    name,
-    id,
-    causedBy,
-    origRequestId,
-    tenantId,
-    userId,
-    sortedJson(payload),
-  ];
+  const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, originator } = message;
+  const cause = [causedBy, origRequestId, tenantId, userId];
+  const fields = ["1", kind, source, name, id, ...cause, sortedJson(message.payload)];
   // Added only if present, so that older versions compute the same proof for other messages.
   if (originator !== undefined) fields.push(originator);
   const mac = createHmac("sha256", signingKey);
@@ -75,14 +63,10 @@ function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
   return mac.digest();
 }
 
-/**
- * Serializes JSON with sorted members.
- * @throws RangeError if nested too deeply; TypeError for infinite numbers and -0.
- */
+/** @throws RangeError if nested too deeply; TypeError for infinite numbers and -0. */
 function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) => {
-    // `JSON.parse` reads 1e999 as Infinity and keeps -0. `JSON.stringify` would write them as null
-    // and 0.
+    // `JSON.parse` reads 1e999 as Infinity and keeps -0; JSON would have null and 0 for them.
     if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0)))
       throw new TypeError("not written as it is");
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;

@@ -7,7 +7,7 @@ import { answerCipher } from "./answer-cipher.ts";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { createRecentAnswers } from "./once.ts";
-import { assertCommittable } from "./transaction-limits.ts";
+import { assertCommittable } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
 const answer = (body: WriteAnswer["body"]): WriteAnswer => ({

@@ -1,6 +1,5 @@
 import type { MetricLabelsOf } from "../../base/metrics/metric-list.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
-import type { Taken } from "./claims.ts";
 import type { ClaimEnd, CommitEnd, RunKind, WorkEnd } from "./settlement.ts";
 
 const outcomes = { taken: "taken", done: "replayed", running: "conflicted" } as const;
@@ -8,10 +7,10 @@ const outcomes = { taken: "taken", done: "replayed", running: "conflicted" } as 
 export function countTaken(
   metrics: Metrics,
   kind: RunKind,
-  taken: Exclude<Taken, { kind: "other" }>,
+  taken: { readonly kind: keyof typeof outcomes; readonly hasWaited?: boolean },
 ): void {
   count(metrics, kind, outcomes[taken.kind]);
-  if (taken.kind !== "running" && taken.hasWaited) count(metrics, kind, "waited");
+  if (taken.hasWaited) count(metrics, kind, "waited");
 }
 
 /** Counts a write without a claim: this process had its answer, or was running a duplicate. */

@@ -1,48 +1,153 @@
+import { FrameworkError } from "../../base/errors/errors.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { type AnswerCipher, loadAnswer, type WriteAnswer } from "./answer.ts";
 import {
   type ClaimInProgress,
   type ClaimKey,
   type ClaimRecord,
   type CompletedClaim,
   defaultRetentionMs,
+  expiry,
+  extensionSlackMs,
   judge,
+  type TakingOptions,
   takenClaim,
 } from "./claim.ts";
+import { countTaken } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { Claim, type ClaimSchedule, type HoldingParts, processSchedule } from "./held-claim.ts";
+import type { RunKind } from "./settlement.ts";
+
+export interface OnceClaim {
+  readonly kind: RunKind;
+  readonly key: ClaimKey;
+  /**
+   * Whether other work may use the same key after the claim has expired, so that derived IDs need a
+   * generation. Default: `true` for a write, `false` for a message.
+   */
+  readonly hasReusableKey?: boolean | undefined;
+  readonly fingerprint?: string | undefined;
+  /** Whether the same key with another fingerprint is refused. Default `false`. */
+  readonly comparesFingerprint?: boolean;
+  /** Retention of the answer, in milliseconds. Default: five minutes. */
+  readonly retentionMs?: number | undefined;
+  /** Headers that the replay of a write contains in addition to the standard ones. */
+  readonly replayedHeaders: readonly string[];
+  /** Encrypts the stored answer of a write. */
+  readonly cipher?: AnswerCipher | undefined;
+  readonly deadlineMs: number | undefined;
+  /** Checks the size of a write's answer. @throws if the transport cannot send it. */
+  readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
+}
+
+export interface RunLog {
+  readonly log: Logger;
+  readonly logPrefix: "once" | "event" | "job" | "schedule";
+}
+
+export interface OnceParts {
+  readonly store: ClaimStore;
+  readonly claims: Claims;
+  readonly clock: Clock;
+  readonly pause: (attempt: number) => Promise<void>;
+  /** Longest wait of a write for a running duplicate, in milliseconds. Messages do not wait. */
+  readonly waitMs: number;
+  /** Aborts when the process drains, which ends all waits for duplicates. */
+  readonly draining: AbortSignal;
+  readonly metrics: Metrics | undefined;
+  /** Receives each stored answer of a write. `expiresAt` is in epoch seconds. */
+  remember(claim: OnceClaim, answer: WriteAnswer, expiresAt: number): void;
+}
+
+/** Takes the claim of a run. `nowMs` is the time, if the caller has just read the clock. */
+export async function take(
+  { claims, draining, metrics, waitMs }: OnceParts,
+  { signal, log, logPrefix }: RunLog & { readonly signal: AbortSignal | undefined },
+  claim: OnceClaim,
+  nowMs?: number,
+): Promise<Exclude<Taken, { kind: "other" }>> {
+  const { kind, key, fingerprint, comparesFingerprint, deadlineMs, retentionMs } = claim;
+  const isWrite = kind === "write";
+  const taken = await claims.take(key, {
+    ...{ fingerprint, comparesFingerprint, deadlineMs, retentionMs, nowMs },
+    waitMs: isWrite ? waitMs : 0,
+    stop: signal === undefined ? [draining] : [signal, draining],
+    hasGeneration: claim.hasReusableKey ?? isWrite,
+  });
+  if (taken.kind === "other") throw keyReused();
+  if (metrics !== undefined) countTaken(metrics, kind, taken);
+  if (isWrite && taken.kind === "taken")
+    log.debug(`${logPrefix}.taken`, { waited: taken.hasWaited });
+  if (isWrite && taken.kind === "running")
+    log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
+  return taken;
+}
+
+export function keyReused(): FrameworkError {
+  const message = "The Idempotency-Key was used for another request; send a new one";
+  return new FrameworkError("idempotency_key_reused", message);
+}
+
+export function inProgress(): FrameworkError {
+  const message = "The same request is being processed; try again later";
+  return new FrameworkError("request_in_progress", message, { headers: { "retry-after": "1" } });
+}
+
+/** Ends a run whose work an earlier run has done. */
+export async function replay(
+  parts: OnceParts,
+  { log, logPrefix }: RunLog,
+  claim: OnceClaim,
+  { record, hasWaited }: { readonly record: CompletedClaim; readonly hasWaited: boolean },
+): Promise<{ readonly kind: "replayed"; readonly answer: WriteAnswer | undefined }> {
+  if (claim.kind === "message") {
+    await extend(parts, claim, record);
+    return { kind: "replayed", answer: undefined };
+  }
+  const answer = await loadAnswer(parts.store, claim.key, record, claim.cipher);
+  log.debug(`${logPrefix}.replayed`, { waited: hasWaited });
+  parts.remember(claim, answer, record.expiresAt);
+  return { kind: "replayed", answer };
+}
+
+/** Restarts the retention of the claim, because the message may be redelivered again. */
+async function extend({ store, clock }: OnceParts, claim: OnceClaim, record: CompletedClaim) {
+  // Otherwise, a delivery repeated every hour under a reusable key would extend the claim each time
+  // and never be sent again.
+  if (claim.hasReusableKey) return;
+  const expiresAt = expiry(clock.now(), claim.retentionMs);
+  // Most duplicates arrive within seconds, so they cost no write.
+  if ((expiresAt - record.expiresAt) * 1000 <= extensionSlackMs) return;
+  // If extending fails, the claim still lasts for its original retention.
+  await store.extend(claim.key, record.owner, expiresAt).catch(() => undefined);
+}
 
 export interface ClaimsOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
-  /**
-   * Returns a completed claim's retention, in milliseconds. Default 300,000 (specification 3.2).
-   */
+  /** Retention of a completed claim, in milliseconds. Default 300,000 (specification 3.2). */
   readonly retentionMs?: () => number;
 }
 
-export interface TakeOptions {
-  readonly fingerprint?: string | undefined;
+export interface TakeOptions extends Omit<TakingOptions, "generation"> {
   /** Whether a record with another fingerprint makes the outcome `other`. Default `false`. */
-  readonly comparesFingerprint?: boolean;
-  /** End of the process, in epoch milliseconds. No lease and no wait extends beyond it. */
-  readonly deadlineMs?: number | undefined;
-  /** Longest wait for a running duplicate, in milliseconds. */
+  readonly comparesFingerprint?: boolean | undefined;
+  /** Current time, if the caller has just read the clock. Default: of the clock. */
+  readonly nowMs?: number | undefined;
+  /** Longest wait for a running duplicate, in milliseconds. Never lasts beyond `deadlineMs`. */
   readonly waitMs: number;
   /** Signals that end the wait: the process drains, or the callers have disconnected. */
   readonly stop: readonly AbortSignal[];
-  /**
-   * Retention after completion, in milliseconds. Default: `retentionMs` of {@link ClaimsOptions}.
-   */
+  /** Retention after completion, in milliseconds. Default: that of {@link ClaimsOptions}. */
   readonly retentionMs?: number | undefined;
   /** ID of the owner. Default: a new random ID. */
   readonly owner?: string;
   /** Whether the claim gets a generation, as IDs under a reusable key need. Default `false`. */
   readonly hasGeneration?: boolean;
-  readonly execution?: string | undefined;
-  /** Fixed lease of a durable execution, in milliseconds. Nothing renews it between invocations. */
-  readonly heldMs?: number | undefined;
   /**
    * Replaces `record`, a claim in progress, with `claim`. Returns `undefined` if the taker may not
    * do so; resolves to `false` if the record has changed in the meantime.
@@ -63,9 +168,7 @@ export interface Claims {
   take(key: ClaimKey, options: TakeOptions): Promise<Taken>;
 }
 
-/**
- * Initial and longest pause between reads of a duplicate's claim, in milliseconds, before jitter.
- */
+/** First and longest pause between reads of a duplicate's claim, in milliseconds, without jitter. */
 const [shortestPollMs, longestPollMs] = [40, 500];
 
 export function createClaims({
@@ -110,18 +213,20 @@ class Taking {
   #hasWaited = false;
 
   constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: TakeOptions) {
-    const { waitMs, deadlineMs = Number.POSITIVE_INFINITY, hasGeneration = false } = options;
+    const { waitMs, nowMs, deadlineMs = Number.POSITIVE_INFINITY } = options;
     this.#parts = parts;
     this.#key = key;
     this.#owner = owner;
     this.#options = options;
-    this.#startMs = parts.clock.now();
+    this.#startMs = nowMs ?? parts.clock.now();
     this.#endMs = Math.min(this.#startMs + waitMs, deadlineMs);
     // The first owner's ID serves as the generation.
-    this.#generation = hasGeneration ? owner : undefined;
+    this.#generation = options.hasGeneration ? owner : undefined;
   }
 
   async taken(): Promise<Taken> {
+    const { clock, store } = this.#parts;
+    const { adopt } = this.#options;
     let found = await this.#put(this.#startMs);
     for (;;) {
       switch (found.kind) {
@@ -133,16 +238,16 @@ class Taking {
           return { kind: "other" };
         case "running": {
           const { record } = found;
-          const adoption = this.#adopted(record);
+          const adoption = adopt?.(record, takenClaim(this.#owner, clock.now(), this.#options));
           if (adoption !== undefined && (await adoption)) return this.#held();
           if (adoption === undefined && !(await this.#waited()))
             return { kind: "running", record, untilMs: record.leaseUntilMs };
-          found = this.#found(await this.#parts.store.read(this.#key));
+          found = this.#found(await store.read(this.#key));
           break;
         }
         case "free":
           this.#inherit(found.record);
-          found = await this.#put(this.#parts.clock.now());
+          found = await this.#put(clock.now());
       }
     }
   }
@@ -171,11 +276,6 @@ class Taking {
     return { kind: "taken", claim, hasWaited: this.#hasWaited };
   }
 
-  #adopted(record: ClaimInProgress): Promise<boolean> | undefined {
-    const { adopt } = this.#options;
-    return adopt?.(record, takenClaim(this.#owner, this.#parts.clock.now(), this.#options));
-  }
-
   /** Pauses before the next read. Returns `false` at once if the wait is over. */
   async #waited(): Promise<boolean> {
     const { clock, schedule } = this.#parts;
@@ -190,8 +290,8 @@ class Taking {
 
   /** Inherits the generation of an incomplete run, or starts a new one. */
   #inherit(record: ClaimRecord | undefined): void {
-    if (this.#options.hasGeneration !== true) return;
-    this.#generation = record?.status === "INPROGRESS" ? record.generation : this.#owner;
+    if (this.#options.hasGeneration)
+      this.#generation = record?.status === "INPROGRESS" ? record.generation : this.#owner;
   }
 
   #taking(): TakeOptions & { readonly generation: string | undefined } {

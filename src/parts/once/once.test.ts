@@ -5,7 +5,8 @@ import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { WriteAnswer } from "./answer.ts";
 import { claimKey, defaultRetentionMs, keyText, skewMs } from "./claim.ts";
-import type { OnceClaim, RunWork } from "./claimed-run.ts";
+import type { RunWork } from "./claimed-run.ts";
+import type { OnceClaim } from "./claims.ts";
 import { createOnce, type OnceOptions } from "./once.ts";
 
 const key = claimKey(["test"], "r1");

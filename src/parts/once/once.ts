@@ -4,11 +4,17 @@ import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
 import { countReplayed } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import type { OnceClaim, OnceParts, Run, RunOutcome } from "./claimed-run.ts";
-import { type Claims, createClaims } from "./claims.ts";
+import type { Run, RunOutcome } from "./claimed-run.ts";
+import {
+  type Claims,
+  createClaims,
+  inProgress,
+  keyReused,
+  type OnceClaim,
+  type OnceParts,
+} from "./claims.ts";
 import { type ClaimSchedule, processSchedule } from "./held-claim.ts";
 import { performClaimed } from "./perform-claimed.ts";
-import { inProgress, keyReused } from "./take-claim.ts";
 
 export interface OnceOptions {
   readonly store: ClaimStore;
@@ -52,13 +58,8 @@ export function createOnce(options: OnceOptions): Once {
       ...(newOwner === undefined ? {} : { newOwner }),
     }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
-    remember: ({ claim, text }, answer, expiresAt) =>
-      // Safe casts: only claimed writes are remembered, and `run` has set their `text`.
-      recent.put(text as string, {
-        answer,
-        fingerprint: (claim as OnceClaim).fingerprint,
-        expiresAt,
-      }),
+    remember: ({ key, fingerprint }, answer, expiresAt) =>
+      recent.put(keyText(key), { answer, fingerprint, expiresAt }),
   };
 
   return {
@@ -95,7 +96,7 @@ export function createOnce(options: OnceOptions): Once {
       running.set(key, shared);
       const leave = shared.enter(run.signal);
       try {
-        const outcome = performClaimed(parts, { ...run, signal: shared.signal, text: key });
+        const outcome = performClaimed(parts, { ...run, signal: shared.signal });
         shared.outcome = outcome;
         return await outcome;
       } finally {

@@ -9,12 +9,11 @@ import {
 } from "./answer.ts";
 import { expiry } from "./claim.ts";
 import { countEnd } from "./claim-counts.ts";
-import type { HeldRun, OnceClaim, OnceParts, Run, RunOutcome, RunParts } from "./claimed-run.ts";
-import type { Taken } from "./claims.ts";
+import type { HeldRun, Run, RunOutcome, RunParts } from "./claimed-run.ts";
+import { inProgress, type OnceClaim, type OnceParts, replay, type Taken, take } from "./claims.ts";
 import type { Claim } from "./held-claim.ts";
 import { RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
-import { inProgress, replay, take } from "./take-claim.ts";
 
 /**
  * Runs the work under its claim, or replays an earlier run.
@@ -29,7 +28,7 @@ export async function performClaimed<Result>(
   run: Run<Result>,
 ): Promise<RunOutcome<Result>> {
   if (run.claim === undefined) return new RunInProgress(parts, run, undefined).ended();
-  const taken = await take(parts, run, run.claim);
+  const taken = await take(parts, run, run.claim, run.nowMs);
   if (taken.kind === "running") {
     if (run.claim.kind === "write") throw inProgress();
     return taken;
@@ -166,7 +165,7 @@ class RunInProgress<Result> implements RunParts {
           };
         case "committed": {
           const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;
-          if (stored !== undefined) this.#parts.remember(this.#run, stored, expiresAt);
+          if (stored !== undefined) this.#parts.remember(wanted as OnceClaim, stored, expiresAt);
           return { kind: "committed", answer };
         }
         case "theirs":
@@ -237,7 +236,7 @@ class RunInProgress<Result> implements RunParts {
         cipher: wanted.cipher,
       });
       if (!(await claim.complete(result))) return { claim: "fenced" };
-      remember(this.#run, answer, expiresAt);
+      remember(wanted, answer, expiresAt);
       return { claim: "completed" };
     } catch (failure) {
       return { claim: "unrecorded", failure };

@@ -1,5 +1,11 @@
-import type { ClaimKey } from "./claim.ts";
-import { type ClaimRecord, expiry, judge, longestMessageMs, type StoredResult } from "./claim.ts";
+import {
+  type ClaimKey,
+  type ClaimRecord,
+  expiry,
+  judge,
+  longestMessageMs,
+  type StoredResult,
+} from "./claim.ts";
 
 /**
  * Reaction to a step whose earlier call has an unknown outcome: `refuse` throws an

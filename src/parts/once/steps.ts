@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
-import { UnknownOutcomeError } from "../../base/errors/unknown-outcome-error.ts";
+import { FrameworkError, isTypedError, UnknownOutcomeError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";

@@ -1,14 +1,5 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import { createExpressions, type Expressions } from "./expressions.ts";
-import {
-  type Fields,
-  itemProblem,
-  keyProblem,
-  queryProblem,
-  type Reach,
-  unreadable,
-  updateProblem,
-} from "./key-problems.ts";
 import { tableOf, type WalledTable } from "./walled-table.ts";
 
 export interface Refusal {
@@ -16,10 +7,7 @@ export interface Refusal {
   readonly reason: string;
 }
 
-/**
- * Creates a function that checks the input of an operation such as `GetItem`. `prefix` is the start
- * of the tenant's keys, `undefined` in a run without a tenant.
- */
+/** The check's `prefix` begins the tenant's keys; it is `undefined` in a run without a tenant. */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>) {
   const parse = createExpressions();
   return (operation: string, input: unknown, prefix: string | undefined): Refusal | undefined => {
@@ -30,6 +18,8 @@ export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>) {
   };
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
 interface Rules {
   readonly tables: ReadonlyMap<string, WalledTable>;
   readonly prefix: string | undefined;
@@ -38,6 +28,8 @@ interface Rules {
 
 type OperationCheck = (input: Fields, rules: Rules) => Refusal | undefined;
 type TableCheck = (input: Fields, reach: Reach) => string | undefined;
+
+export const unreadable = "the command cannot be read";
 
 const shared = [
   "TableName",
@@ -54,9 +46,11 @@ const written = [
 ];
 const read = [...shared, "AttributesToGet", "ConsistentRead", "ProjectionExpression"];
 
-const getItem = within([...read, "Key"], ({ Key: key }, reach) => keyProblem(key, reach));
-const putItem = within([...written, "Item"], ({ Item: item }, reach) => itemProblem(item, reach));
-const deleteItem = within([...written, "Key"], ({ Key: key }, reach) => keyProblem(key, reach));
+const byKey: TableCheck = ({ Key: key }, reach) => keyProblem(key, reach);
+const byItem: TableCheck = ({ Item: item }, reach) => itemProblem(item, reach);
+const getItem = within([...read, "Key"], byKey);
+const putItem = within([...written, "Item"], byItem);
+const deleteItem = within([...written, "Key"], byKey);
 const updateItem = within(
   [...written, "Key", "UpdateExpression"],
   (input, reach) => itemProblem(input["Key"], reach) ?? updateProblem(input, reach),
@@ -72,14 +66,12 @@ const query = within(
 const keysToGet = within([...read, "Keys"], ({ Keys: keys }, reach) =>
   firstOf(keys, (key) => keyProblem(key, reach)),
 );
-const scan: TableCheck = () => "a scan reads the rows of every tenant";
 
 type Members = Readonly<Record<string, TableCheck>>;
 const writeRequests: Members = {
-  PutRequest: within(["Item"], ({ Item: item }, reach) => itemProblem(item, reach)),
-  DeleteRequest: within(["Key"], ({ Key: key }, reach) => keyProblem(key, reach)),
+  PutRequest: within(["Item"], byItem),
+  DeleteRequest: within(["Key"], byKey),
 };
-const gets: Members = { Get: getItem };
 const actions: Members = {
   Put: putItem,
   Update: updateItem,
@@ -87,7 +79,7 @@ const actions: Members = {
   ConditionCheck: deleteItem,
 };
 
-/** Operations whose input shows which rows they touch. All other operations are refused. */
+/** Their input shows which rows they touch. All other operations are refused. */
 const operations: ReadonlyMap<string, OperationCheck> = new Map(
   Object.entries<OperationCheck>({
     GetItem: ofTable(getItem),
@@ -95,7 +87,7 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
     UpdateItem: ofTable(updateItem),
     DeleteItem: ofTable(deleteItem),
     Query: ofTable(query),
-    Scan: ofTable(scan),
+    Scan: ofTable(() => "a scan reads the rows of every tenant"),
     BatchGetItem: ofRequestItems((request, reach) =>
       isRecord(request) ? keysToGet(request, reach) : unreadable,
     ),
@@ -105,7 +97,7 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
         return found === undefined ? unreadable : found.check(found.input, reach);
       }),
     ),
-    TransactGetItems: ofTransaction(gets),
+    TransactGetItems: ofTransaction({ Get: getItem }),
     TransactWriteItems: ofTransaction(actions),
   }),
 );
@@ -201,4 +193,84 @@ function firstOf(
     if (problem !== undefined) return problem;
   }
   return undefined;
+}
+
+interface Reach {
+  readonly table: WalledTable;
+  readonly prefix: string;
+  readonly parse: Expressions;
+}
+
+export function keyProblem(key: unknown, { table, prefix }: Reach): string | undefined {
+  const { partitionKey } = table;
+  if (!isRecord(key)) return unreadable;
+  return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
+}
+
+/** A row with the key attribute of an index appears in the index, so the attribute is checked. */
+export function itemProblem(item: unknown, { table, prefix }: Reach): string | undefined {
+  const { partitionKey, led } = table;
+  if (!isRecord(item)) return unreadable;
+  const wrong = led.find((name) =>
+    item[name] === undefined ? name === partitionKey : !begins(item[name], prefix),
+  );
+  return wrong === undefined ? undefined : foreign(wrong);
+}
+
+export function updateProblem(input: Fields, { table, prefix, parse }: Reach): string | undefined {
+  const { UpdateExpression: text, ExpressionAttributeNames: names } = input;
+  if (text === undefined) return undefined;
+  const assignments = typeof text === "string" ? parse.update(text) : undefined;
+  if (assignments === undefined) return "its UpdateExpression cannot be read";
+  for (const { name, kind, isNested, value } of assignments) {
+    const attribute = nameOf(name, names);
+    if (attribute === undefined) return "its UpdateExpression names no attribute";
+    if (!table.led.includes(attribute) || (kind === "remove" && !isNested)) continue;
+    if (kind !== "set" || isNested || value === undefined)
+      return `${attribute} may only be set to a value or removed`;
+    if (!begins(placed(value, input), prefix)) return foreign(attribute);
+  }
+  return undefined;
+}
+
+export function queryProblem(input: Fields, { table, prefix, parse }: Reach): string | undefined {
+  const { IndexName: index, ExclusiveStartKey: start, KeyConditionExpression: text } = input;
+  const attribute = index === undefined ? table.partitionKey : table.indexes.get(index as string);
+  if (attribute === undefined) return "its index is not declared";
+  const conditions = typeof text === "string" ? parse.keyCondition(text) : undefined;
+  if (conditions === undefined) return "its KeyConditionExpression cannot be read";
+  let isLed = false;
+  for (const { name, value } of conditions) {
+    if (nameOf(name, input["ExpressionAttributeNames"]) !== attribute) continue;
+    isLed = value !== undefined && begins(placed(value, input), prefix);
+    if (!isLed) return foreign(attribute);
+  }
+  if (!isLed) return `it has no condition on ${attribute}`;
+  const keys = [table.partitionKey, attribute];
+  const isOwn =
+    start === undefined || (isRecord(start) && keys.every((key) => begins(start[key], prefix)));
+  return isOwn ? undefined : "its ExclusiveStartKey is not one of this tenant";
+}
+
+function foreign(attribute: string): string {
+  return `${attribute} does not begin with the tenant`;
+}
+
+/** Accepts `"acme/1"`, from document clients, and `{ S: "acme/1" }`, the wire form. */
+function begins(value: unknown, prefix: string): boolean {
+  if (typeof value === "string") return value.startsWith(prefix);
+  if (!isRecord(value)) return false;
+  for (const type in value) if (type !== "S") return false;
+  const { S: text } = value;
+  return typeof text === "string" && text.startsWith(prefix);
+}
+
+function nameOf(name: string, names: unknown): string | undefined {
+  if (!name.startsWith("#")) return name;
+  const known = isRecord(names) ? names[name] : undefined;
+  return typeof known === "string" ? known : undefined;
+}
+
+function placed(value: string, { ExpressionAttributeValues: values }: Fields): unknown {
+  return isRecord(values) ? values[value] : undefined;
 }

@@ -2,31 +2,28 @@
 interface Assignment {
   readonly name: string;
   readonly kind: "set" | "remove" | "add" | "delete";
-  /** Whether the path continues below the attribute, as in `owner.name`. */
+  /** The path continues below the attribute, as in `owner.name`. */
   readonly isNested: boolean;
-  /** Placeholder of the new value if the assignment is exactly `SET name = :value`. */
+  /** `:value`, if the assignment is exactly `SET name = :value`. */
   readonly value: string | undefined;
 }
 
 interface KeyCondition {
   readonly name: string;
-  /** Placeholder of the value that the attribute must equal; `undefined` for other conditions. */
+  /** `:value`, if the condition is `name = :value`. */
   readonly value: string | undefined;
 }
 
-export interface Expressions {
-  readonly update: typeof parseUpdate;
-  readonly keyCondition: typeof parseKeyCondition;
-}
+export type Expressions = ReturnType<typeof createExpressions>;
 
-export function createExpressions(): Expressions {
+export function createExpressions() {
   return { update: remembered(parseUpdate), keyCondition: remembered(parseKeyCondition) };
 }
 
-/** Maximum number of cached expressions. An application has a few hundred. */
+/** An application has a few hundred expressions. */
 const maxRemembered = 1_000;
 
-/** Caches parsed expressions. A full cache is cleared, because expressions may be dynamic. */
+/** A full cache is cleared, because expressions may be dynamic. */
 function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => Parsed {
   const known = new Map<string, Parsed>();
   return (text) => {
@@ -42,13 +39,13 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
 /** DynamoDB's limit for an expression. */
 const maxLength = 4_096;
 
-/** Parses an UpdateExpression; `undefined` if it cannot be parsed completely. */
+/** Of an UpdateExpression; `undefined` if it cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
 }
 
-/** Parses a KeyConditionExpression; `undefined` if it cannot be parsed completely. */
+/** Of a KeyConditionExpression; `undefined` if it cannot be parsed completely. */
 export function parseKeyCondition(text: string): readonly KeyCondition[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;

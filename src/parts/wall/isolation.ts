@@ -5,20 +5,18 @@ import { tableOf } from "./walled-table.ts";
 /** Signs a request again, as a session. @throws Error for a request that it cannot sign. */
 export type SignAsSession = (request: unknown) => void;
 
-/** Opens sessions whose credentials reach the rows of one tenant, or of all tenants. */
+/** The credentials of its sessions reach the rows of one tenant, or of all tenants. */
 export interface Isolation {
   /** @throws FrameworkError `isolation_unavailable` if the credentials are unavailable. */
   open(tag: SessionTag): Promise<SignAsSession>;
 }
 
-/**
- * Opens the session that a command needs; `undefined` if the process's own credentials are enough.
- */
+/** Returns `undefined` for a command that the process's own credentials are enough for. */
 export type OpenSession = (operation: string, input: unknown) => Promise<SignAsSession> | undefined;
 
 export const acrossTag: SessionTag = { key: "across", value: "true" };
 
-/** `isWalled` returns whether the table with a physical name has rows of tenants. */
+/** `isWalled`: whether the table with a physical name has rows of tenants. */
 export function sessionOpener(
   isolation: Isolation,
   isWalled: (table: string) => boolean,

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/process/clock.ts";
 
-/** Tag of a session: the encoded tenant whose rows it may access, or `across` for all tenants. */
+/** The encoded tenant whose rows a session may access, or `across` for all tenants. */
 export interface SessionTag {
   readonly key: "tenant" | "across";
   readonly value: string;
@@ -16,9 +16,8 @@ interface SessionsOptions {
   /** Gets new credentials, which must be valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;
   readonly clock: Clock;
-  /** Called if a renewal fails while the current credentials are still valid. */
+  /** A renewal failed while the current credentials are still valid. */
   readonly onStale: (tag: SessionTag, error: unknown) => void;
-  /** Maximum number of cached sessions. Default {@link maxSessions}. */
   readonly most?: number;
 }
 
@@ -28,7 +27,7 @@ export const sessionSeconds = 3_600;
 export const maxSessions = 1_000;
 /** Remaining lifetimes below which credentials are renewed, and below which they are not used. */
 const [renewalMs, leastMs] = [300_000, 60_000];
-/** Time after a failure during which callers get the same error without a new attempt. */
+/** For so long after a failure, callers get the same error without a new attempt. */
 const failureMs = 1_000;
 
 interface Session {
@@ -38,8 +37,8 @@ interface Session {
 }
 
 /**
- * Creates a cache of session credentials, which it renews in the background. It measures their age
- * by this process's clock alone, so the clock's offset from AWS does not matter.
+ * Renews credentials in the background. Measures their age by this process's clock alone, so the
+ * clock's offset from AWS does not matter.
  */
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();

@@ -6,7 +6,7 @@ export const separator = "/";
 /** AWS's limit for the value of a session tag. */
 const maxTagLength = 256;
 
-/** Returns the prefix of a tenant's partition keys. @throws TypeError without a tenant. */
+/** Begins a tenant's partition keys. @throws TypeError without a tenant. */
 export function tenantPrefix(tenantId: unknown): string {
   if (typeof tenantId !== "string" || tenantId === "")
     throw new TypeError("there is no tenant; only a run of a tenant has keys");
@@ -14,9 +14,9 @@ export function tenantPrefix(tenantId: unknown): string {
 }
 
 /**
- * Encodes a tenant ID uniquely as the value of a session tag. ASCII letters, digits and `_ . @ -`
- * stay. Any other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four digits. A
- * result that is too long for a tag becomes `=s` and a hash.
+ * A tenant ID as the unique value of a session tag. ASCII letters, digits and `_ . @ -` stay. Any
+ * other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four. A result that is too
+ * long for a tag becomes `=s` and a hash.
  */
 export function encodeTenant(tenantId: string): string {
   if (plain.test(tenantId)) return tenantId;
@@ -27,7 +27,7 @@ export function encodeTenant(tenantId: string): string {
 
 const plain = /^[A-Za-z0-9_.@-]{1,256}$/;
 
-// `encodeTenant` replaces without the `u` flag, so each half of a surrogate pair is one unit.
+// Without the `u` flag, each half of a surrogate pair is one unit.
 function encodeUnit(unit: string): string {
   const code = unit.charCodeAt(0).toString(16);
   return code.length <= 2 ? `=${code.padStart(2, "0")}` : `==${code.padStart(4, "0")}`;

@@ -13,7 +13,7 @@ import { tableOf, type WalledTable } from "./walled-table.ts";
 export interface WallCaller {
   readonly tenantId: string | undefined;
   readonly log: Pick<Logger, "error">;
-  /** Full name of the running handler, which may be a query that another handler calls. */
+  /** The running handler, which may be a query that another handler calls. */
   readonly handler?: string | undefined;
 }
 
@@ -39,10 +39,7 @@ export function createWall(
     isolation && sessionOpener(isolation, (table) => tables.has(table), tag);
   const openerOf = (tenantId: string) => opener({ key: "tenant", value: encodeTenant(tenantId) });
   return {
-    /**
-     * Wraps a client's middlewares for one caller: a command that reaches beyond the caller's
-     * tenant fails and is never sent.
-     */
+    /** A command that reaches beyond the caller's tenant fails and is never sent. */
     stackFor: (stack: Stack, caller: WallCaller): Stack => {
       const { tenantId } = caller;
       const prefix = prefixOf(caller);
@@ -55,8 +52,7 @@ export function createWall(
       });
     },
     /**
-     * Checks the items of a commit. Returns a copy, so that later changes by the handler are not
-     * committed.
+     * Returns a copy, so that later changes by the handler are not committed.
      *
      * @throws AccessDeniedError for an item outside the tenant's rows.
      */

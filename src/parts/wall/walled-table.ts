@@ -3,10 +3,7 @@ export interface WalledTable {
   readonly name: string;
   readonly partitionKey: string;
   readonly indexes: ReadonlyMap<string, string>;
-  /**
-   * Attributes that must start with the tenant if a row has them: the table's partition key, then
-   * the partition keys of its indexes.
-   */
+  /** They must start with the tenant if a row has them: the partition keys of table and indexes. */
   readonly led: readonly string[];
 }
 

@@ -1,3 +1,7 @@
+import { createHash } from "node:crypto";
+import { basename, dirname, extname, join, resolve } from "node:path";
+import type { Metafile } from "esbuild";
+
 export interface ModuleFacts {
   readonly isEntry: boolean;
   readonly importedIds: readonly string[];
@@ -14,12 +18,11 @@ export interface Chunks {
   /**
    * Returns the file of a module that a cold start does not read: `first` if the first request
    * reads the module, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps its file,
-   * which `aws/clients/sdk-now.ts` finds by name.
+   * which `aws/clients/dynamodb.ts` finds by name.
    */
   readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
-/** Whether this module contains keelson's imports from the DynamoDB SDK. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -75,12 +78,137 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-/** The result includes `from`. */
-export function reach(
+function reach(
   from: readonly string[],
   next: (id: string) => readonly string[],
 ): ReadonlySet<string> {
   const reached = new Set(from);
   for (const id of reached) for (const imported of next(id)) reached.add(imported);
   return reached;
+}
+
+export interface ChunkFile extends Pick<Metafile["outputs"][string], "exports" | "entryPoint"> {
+  readonly path: string;
+  readonly out: string;
+}
+
+/** Files that the second pass merges into one. */
+export interface ChunkGroup {
+  readonly out: string;
+  readonly files: readonly ChunkFile[];
+  /**
+   * Exports of a file that files outside the group import. An entry point keeps the names of all
+   * its exports, because `import()` and Lambda look them up.
+   */
+  readonly namesOf: (file: ChunkFile) => Names;
+}
+
+export type Names = readonly (readonly [name: string, given: string])[];
+
+export interface Grouped {
+  readonly files: readonly ChunkFile[];
+  readonly groups: readonly ChunkGroup[];
+}
+
+/** Marks files that are not entries, because esbuild reports lazy modules as entry points too. */
+const mark = "keelson~";
+
+export function marked(names: string): string {
+  return names.replace(/[^/]*$/, (name) => `${mark}${name}`);
+}
+
+/** Groups the files that are read together. `folder` is the working directory of the build. */
+export function groupChunks(
+  outputs: Metafile["outputs"],
+  folder: string,
+  textOf: (path: string) => string,
+): Grouped {
+  const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
+  const factsAt = ([path, output]: readonly [string, Metafile["outputs"][string]]): Facts => {
+    const { entryPoint, imports, exports } = output;
+    const isMade = (found: (typeof imports)[number]) =>
+      found.external !== true && outputs[found.path] !== undefined;
+    const idsOf = (isLazy: boolean) =>
+      imports.flatMap((found) =>
+        isMade(found) && (found.kind === "dynamic-import") === isLazy ? [idOf(found.path)] : [],
+      );
+    const name = basename(path);
+    const out = resolve(folder, dirname(path), name.replace(mark, ""));
+    const file = { path: resolve(folder, path), out, exports, ...(entryPoint && { entryPoint }) };
+    const isEntry = entryPoint !== undefined && !name.startsWith(mark);
+    return { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
+  };
+  const facts = new Map(
+    Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
+  );
+  const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
+  // Safe cast: `idsOf` returns only files in `outputs`, and `facts` has all of these.
+  const factsOf = (id: string) => facts.get(id) as Facts;
+  const reached = reach(entries, (id) => [
+    ...factsOf(id).importedIds,
+    ...factsOf(id).dynamicallyImportedIds,
+  ]);
+  const used = new Map([...facts].filter(([id]) => reached.has(id)));
+  const chunks = divide(used.keys(), factsOf);
+  const files = [...used.values()].map(({ file }) => file);
+  const named = Map.groupBy(used, ([id]) => chunks.start(id) ?? chunks.lazy(id));
+  const groups = [...named].flatMap(([name, members]) => {
+    if (name === undefined || members.length < 2) return [];
+    const own = members.map(([, { file }]) => file);
+    const entry = members.find(([, { isEntry }]) => isEntry)?.[1].file;
+    const others = files.filter((file) => !own.includes(file));
+    return [grouped(own, entry?.out ?? outOf(name, own), importedBy(others, textOf))];
+  });
+  return { files, groups };
+}
+
+interface Facts extends ModuleFacts {
+  readonly file: ChunkFile;
+}
+
+function grouped(
+  files: readonly ChunkFile[],
+  out: string,
+  imported: ReadonlySet<string>,
+): ChunkGroup {
+  const taken = new Set(
+    files.flatMap(({ entryPoint, exports }) => (entryPoint === undefined ? [] : exports)),
+  );
+  let count = 0;
+  const short = (): string => {
+    const name = `$${(count++).toString(36)}`;
+    return taken.has(name) ? short() : name;
+  };
+  const namesOf = ({ path, entryPoint, exports }: ChunkFile): Names =>
+    entryPoint === undefined
+      ? exports.filter((name) => imported.has(`${path} ${name}`)).map((name) => [name, short()])
+      : exports.map((name) => [name, name]);
+  const names = new Map(files.map((file) => [file, namesOf(file)]));
+  // Safe cast: callers pass only files of this group.
+  return { out, files, namesOf: (file) => names.get(file) as Names };
+}
+
+/** Returns imported names as `<path> <name>`. The pattern needs unminified whitespace. */
+function importedBy(
+  files: readonly ChunkFile[],
+  textOf: (path: string) => string,
+): ReadonlySet<string> {
+  return new Set(
+    files.flatMap(({ path }) =>
+      [...textOf(path).matchAll(/^import \{([^}]*)\} from "(\.[^"]*)";$/gm)].flatMap(
+        ([, names = "", from = ""]) =>
+          names
+            .split(",")
+            .map((name) => `${resolve(dirname(path), from)} ${name.trim().split(" as ")[0]}`),
+      ),
+    ),
+  );
+}
+
+/** The hash changes with the files' contents, because file names contain hashes. */
+function outOf(name: string, files: readonly ChunkFile[]): string {
+  const names = files.map(({ out }) => basename(out)).sort();
+  const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);
+  const { out } = files[0] as ChunkFile; // safe cast: a group has files
+  return join(dirname(out), `${name}-${hash.toUpperCase()}${extname(out)}`);
 }

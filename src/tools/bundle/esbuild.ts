@@ -3,7 +3,7 @@ import { isBuiltin } from "node:module";
 import { dirname } from "node:path";
 import type { BuildOptions, OutputFile, Plugin, PluginBuild } from "esbuild";
 import { builtinSource } from "./builtins.ts";
-import { marked } from "./chunk-groups.ts";
+import { marked } from "./chunks.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 
 /** Plugin for esbuild, without esbuild's types, so that projects without esbuild compile. */

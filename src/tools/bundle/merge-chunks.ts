@@ -16,9 +16,9 @@ import {
   type Grouped,
   groupChunks,
   type Names,
-} from "./chunk-groups.ts";
+} from "./chunks.ts";
 
-export interface Bundled {
+interface Bundled {
   readonly metafile: Metafile;
   readonly outputFiles: OutputFile[];
 }
@@ -155,7 +155,6 @@ function importPath(from: string, to: string): string {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-/** Adds source maps inline, for the second pass. */
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return (path) => {

@@ -1,16 +1,21 @@
 import { authProblems } from "../../base/identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../../base/identity/token.ts";
-import type { CommandContext } from "./setup/command-context.ts";
+import { visible } from "../../base/log/redaction.ts";
+import { defined } from "../../base/types/defined.ts";
 import {
+  type CommandContext,
   defineCommand,
+  help,
+  listed,
   messageOf,
+  optionLines,
   type RunCommand,
   required,
   text,
+  textOr,
   UsageError,
   type ValuesOf,
 } from "./setup/define-command.ts";
-import { forTerminal } from "./setup/terminal.ts";
 
 const commands =
   "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
@@ -27,7 +32,7 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
   ],
   openapi: [
     "writes the OpenAPI document of a server",
-    () => import("./commands/openapi-command.ts"),
+    async () => (await import("./commands/document-command.ts")).openApi,
   ],
   contract: [
     "locks what a server promises, and says whom a change breaks",
@@ -35,7 +40,7 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
   ],
   asyncapi: [
     "writes the AsyncAPI document of a server's events and jobs",
-    () => import("./commands/asyncapi-command.ts"),
+    async () => (await import("./commands/document-command.ts")).asyncApi,
   ],
   "key-ring": [
     "creates, rotates and lists the keys of encrypted configuration",
@@ -60,37 +65,31 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
   ],
 };
 
-const usage = `Usage: keelson token --tenant <id> --user <id> [options]
+const flags = {
+  tenant: text("<id>", "the caller's tenant"),
+  user: text("<id>", "the caller"),
+  roles: { ...text("<names>", "comma-separated roles (default: none)"), default: "" },
+  "expires-in-seconds": textOr("86400", "<n>", "how long the token is valid"),
+  issuer: text("<text>", "the server's auth.issuer, if it has one"),
+  audience: text("<text>", "the server's auth.audience, if it has one"),
+} as const;
+
+const summaries = Object.entries(otherCommands).map(([name, [summary]]) => [
+  `keelson ${name}`,
+  summary,
+]);
+const token = defineCommand({
+  usage: `Usage: keelson token --tenant <id> --user <id> [options]
 
 Prints a token for the Authorization header and nothing else.
 
 Options:
-  --tenant <id>               the caller's tenant
-  --user <id>                 the caller
-  --roles <names>             comma-separated roles (default: none)
-  --expires-in-seconds <n>    how long the token is valid (default: 86400)
-  --issuer <text>             the server's auth.issuer, if it has one
-  --audience <text>           the server's auth.audience, if it has one
-  --help                      print this text
+${optionLines({ ...flags, help })}
 
 The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
 Other commands, each with --help:
-${Object.entries(otherCommands)
-  .map(([name, [summary]]) => `  keelson ${name.padEnd(20)}${summary}`)
-  .join("\n")}`;
-
-const flags = {
-  tenant: text,
-  user: text,
-  roles: { type: "string", default: "" },
-  "expires-in-seconds": { type: "string", default: "86400" },
-  issuer: text,
-  audience: text,
-} as const;
-
-const runToken = defineCommand({
-  usage,
+${listed(Object.fromEntries(summaries))}`,
   flags,
   maxArguments: Number.POSITIVE_INFINITY,
   run: async (values, given, context) => {
@@ -107,13 +106,31 @@ const runToken = defineCommand({
   },
 });
 
-/** Runs `keelson` and returns the exit code: 0, 1 for a failure, 2 for wrong usage. */
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
   const [name = "", ...others] = args;
-  if (!Object.hasOwn(otherCommands, name)) return runToken(args, context);
+  if (!Object.hasOwn(otherCommands, name)) return token.run(args, context);
   const [, load] = otherCommands[name] as readonly [string, Load]; // safe cast: it has the name
   return (await load()).run(others, context);
+}
+
+/**
+ * Escapes control characters, so that data from tables, logs and modules cannot act on a terminal.
+ * The escapes are JSON's, so JSON output stays equivalent.
+ */
+export function forTerminal(given: CommandContext): CommandContext {
+  const { progress, ask, print, complain } = given;
+  return {
+    ...given,
+    print: (line) => print(printable(line)),
+    complain: (line) => complain(printable(line)),
+    progress: progress && ((text) => progress(visible(text))),
+    ask: ask && ((question) => ask(printable(question))),
+  };
+}
+
+function printable(text: string): string {
+  return text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, visible);
 }
 
 /** An empty variable counts as unset: environment files set unused variables to "". */
@@ -127,7 +144,7 @@ async function readSecret({ env, developmentSecret }: CommandContext): Promise<s
       throw new Error(`${needed}: ${messageOf(error)}`, { cause: error });
     }
   }
-  const wrong = authProblems({ secret: configured })[0];
+  const [wrong] = authProblems({ secret: configured });
   if (wrong === undefined) return configured;
   throw new TypeError(`KEELSON_AUTH_SECRET is refused: ${wrong.message}; ${wrong.fix}`);
 }
@@ -142,24 +159,18 @@ function tokenOptions(
     throw new UsageError(
       `unexpected argument ${JSON.stringify(unexpected)}; separate roles by commas, without spaces`,
     );
-  const { issuer, audience } = values;
+  const { roles, issuer, audience, "expires-in-seconds": seconds } = values;
+  const idOf = (name: "tenant" | "user") =>
+    required(values[name] || undefined, `--${name} is missing; use --${name} <id>`);
+  const ids = { tenantId: idOf("tenant"), userId: idOf("user") };
+  if (!/^[1-9]\d{0,8}$/.test(seconds))
+    throw new UsageError(
+      `--expires-in-seconds ${JSON.stringify(seconds)} is not a whole number from 1; use --expires-in-seconds 3600`,
+    );
   return {
-    tenantId: idOf("--tenant", values.tenant),
-    userId: idOf("--user", values.user),
-    roles: values.roles.split(",").flatMap((name) => name.trim() || []),
-    expiresInSeconds: wholeSeconds(values["expires-in-seconds"]),
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience }),
+    ...ids,
+    ...defined({ issuer, audience }),
+    roles: roles.split(",").flatMap((name) => name.trim() || []),
+    expiresInSeconds: Number(seconds),
   };
-}
-
-function idOf(option: string, value: string | undefined): string {
-  return required(value || undefined, `${option} is missing; use ${option} <id>`);
-}
-
-function wholeSeconds(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new UsageError(
-    `--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`,
-  );
 }

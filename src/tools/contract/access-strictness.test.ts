@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type AccessRule, access, allows } from "../../base/identity/access.ts";
-import { anonymous, type User } from "../../base/identity/user.ts";
+import {
+  type AccessRule,
+  access,
+  allows,
+  anonymous,
+  type User,
+} from "../../base/identity/access.ts";
 import { isStricter, lockedAccess } from "./access-strictness.ts";
 
 const roles = ["admin", "systemAdmin", "editor", "owner", "a, b"];

@@ -1,6 +1,11 @@
 import { sortedBy } from "../../app/openapi/canonical.ts";
-import { type AccessRule, access, allows } from "../../base/identity/access.ts";
-import { anonymous, type User } from "../../base/identity/user.ts";
+import {
+  type AccessRule,
+  access,
+  allows,
+  anonymous,
+  type User,
+} from "../../base/identity/access.ts";
 
 export type LockedAccess =
   | Exclude<AccessRule["kind"], "roles" | "anyOf" | "allOf">
@@ -16,7 +21,7 @@ export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
 }
 
 /** Whether `after` rejects a caller that `before` allowed; `true` if that is unknown. */
-export function isStricter(before: unknown, after: unknown): boolean {
+export function isStricter(before: unknown, after: unknown) {
   if (JSON.stringify(before) === JSON.stringify(after)) return false;
   const [was, is] = [ruleOf(before), ruleOf(after)];
   if (was === undefined || is === undefined) return true;

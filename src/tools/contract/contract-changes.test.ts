@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Contract, LockedRoute } from "./contract.ts";
+import { type Contract, type LockedRoute, readContract } from "./contract.ts";
 import { contractChanges } from "./contract-changes.ts";
-import { readContract } from "./contract-file.ts";
 import { schemaChanges } from "./schema-changes.ts";
 
 const none: Contract = {

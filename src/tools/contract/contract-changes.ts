@@ -10,7 +10,7 @@ import { compareKeys } from "./locked-keys.ts";
 import { routeChanges, routeKey } from "./route-changes.ts";
 import { type Broken, type Change, partChanges } from "./schema-changes.ts";
 
-/** Compares two contracts. Breaking changes come first, then changes are sorted by place. */
+/** Breaking changes come first. */
 export function contractChanges(before: Contract, after: Contract): readonly Change[] {
   const changes = [
     ...entryChanges("route", before.routes, after.routes, {
@@ -44,19 +44,7 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
     }),
     ...compareKeys(before.keys, after.keys),
   ];
-  return sortedBy(
-    changes,
-    ({ breaks, where, rule }) => `${breaks === undefined ? 1 : 0} ${where} ${rule}`,
-  );
-}
-
-interface Entries<Entry> {
-  readonly key: (entry: Entry) => string;
-  /** Place of an entry. Default: kind and key. */
-  readonly where?: (entry: Entry) => string;
-  /** Whom a removal breaks. */
-  readonly removal?: Broken;
-  readonly changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
+  return sortedBy(changes, ({ breaks, where, rule }) => `${breaks ? 0 : 1} ${where} ${rule}`);
 }
 
 function entryChanges<Entry>(
@@ -68,7 +56,13 @@ function entryChanges<Entry>(
     where = (entry) => `${kind} ${key(entry)}`,
     removal: breaks,
     changes = () => [],
-  }: Entries<Entry>,
+  }: {
+    readonly key: (entry: Entry) => string;
+    readonly where?: (entry: Entry) => string;
+    /** Whom a removal breaks. */
+    readonly removal?: Broken;
+    readonly changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
+  },
 ): Change[] {
   const byKey = (entries: readonly Entry[]) => new Map(entries.map((entry) => [key(entry), entry]));
   const [was, is] = [byKey(before), byKey(after)];

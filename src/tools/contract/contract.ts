@@ -6,17 +6,16 @@ import {
   createSchemaReader,
   type JsonSchema,
   type SchemaReader,
-  type UnsaidSchema,
 } from "../../app/openapi/json-schema.ts";
 import { sentAsText } from "../../app/openapi/request-parts.ts";
-import { defined } from "../../app/openapi/schema.ts";
+import { defined, isObject } from "../../app/openapi/schema.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
+import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
-export const contractFormat = 1;
+const contractFormat = 1;
 
 /** A server's guarantees to clients, consumers and stored settings, as plain JSON. */
 export interface Contract {
@@ -58,14 +57,9 @@ export interface LockedEvent {
 
 export type LockedSchedule = Readonly<Record<"name" | "cron" | "timeZone" | "missed", string>>;
 
-export interface ReadContract {
-  readonly contract: Contract;
-  readonly unsaid: readonly UnsaidSchema[];
-}
-
-export async function contractOf(server: DeclaredServer, from: string): Promise<ReadContract> {
+export async function contractOf(server: DeclaredServer, from: string) {
   const reader = createSchemaReader({ from });
-  const contract = await readContract(server, reader);
+  const contract = await lockedContract(server, reader);
   const ofBytes = new Set(
     contract.routes
       .filter(({ body }) => body === "bytes")
@@ -74,7 +68,7 @@ export async function contractOf(server: DeclaredServer, from: string): Promise<
   return { contract, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
 }
 
-async function readContract(
+async function lockedContract(
   { registry, options }: DeclaredServer,
   reader: SchemaReader,
 ): Promise<Contract> {
@@ -133,7 +127,7 @@ async function locked<Declared, Entry>(
   return sortedBy(await Promise.all([...declared].map(lock)), textOf);
 }
 
-export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">): string {
+export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">) {
   return `${method} ${path}`;
 }
 
@@ -164,13 +158,85 @@ async function lockedRoute(
   });
 }
 
-function keyOf(
-  once: NonNullable<HandlerDeclaration["once"]>,
-): Pick<LockedRoute, "key" | "keptSeconds"> {
-  if (typeof once === "object") return { key: "required", keptSeconds: once.keepSeconds ?? 300 };
-  return { key: once === false ? "none" : once };
+function keyOf(once: NonNullable<HandlerDeclaration["once"]>) {
+  if (typeof once === "object")
+    return { key: "required" as const, keptSeconds: once.keepSeconds ?? 300 };
+  return { key: once === false ? ("none" as const) : once };
 }
 
-export function nameOf({ name }: { readonly name: string }): string {
+export function nameOf({ name }: { readonly name: string }) {
   return name;
+}
+
+/** Formats the contract with one fact per line, always in the same order. */
+export function contractText(contract: Contract) {
+  return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
+}
+
+export function readContract(text: string): Contract {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch (error) {
+    const { message } = error as Error; // safe cast: JSON.parse only throws errors
+    throw new Error(`it is not JSON: ${message}; after a conflict of a merge, write it anew`);
+  }
+  const { format }: { readonly format?: unknown } = Object(read);
+  if (typeof format === "number" && format > contractFormat) {
+    throw new Error(
+      `its format is ${format}, and this keelson reads ${contractFormat}; use the keelson that wrote it, or a later one`,
+    );
+  }
+  if (format !== contractFormat)
+    throw new Error("it has no format; keelson contract write makes one");
+  const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
+  if (wrong !== undefined)
+    throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
+  // Safe cast: the format is known, and each entry has its identifying members.
+  return read as Contract;
+}
+
+/** Name of each list, followed by the members that identify its entries. */
+const lists = [
+  ["routes", "method", "path"],
+  ["events", "type"],
+  ["jobs", "name"],
+  ["channels", "name"],
+  ["consumers", "name", "event"],
+  ["schedules", "name"],
+  ["keys", "id"],
+] as const;
+
+function hasList(read: unknown, name: string, ids: readonly string[]) {
+  const list = Object(read)[name];
+  return (
+    Array.isArray(list) &&
+    list.every((entry) => ids.every((id) => typeof Object(entry)[id] === "string"))
+  );
+}
+
+/** Schemas, whose members are sorted. Other members keep their order, the most important first. */
+const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
+const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
+
+function ordered(value: unknown): unknown {
+  return mapped(value, (name, part) => (schemas.has(name) ? sorted(part) : ordered(part)));
+}
+
+function sorted(value: unknown): unknown {
+  const members = mapped(value, (name, part) =>
+    sets.has(name) && Array.isArray(part)
+      ? sortedBy(part.map(sorted), (item) => JSON.stringify(item))
+      : sorted(part),
+  );
+  return isObject(members)
+    ? Object.fromEntries(sortedBy(Object.entries(members), ([name]) => name))
+    : members;
+}
+
+function mapped(value: unknown, change: (name: string, part: unknown) => unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((part) => change("", part));
+  const members = Object.entries(value).map(([name, part]) => [name, change(name, part)]);
+  return Object.fromEntries(members);
 }

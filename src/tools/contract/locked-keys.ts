@@ -1,58 +1,26 @@
 import { sortedBy } from "../../app/openapi/canonical.ts";
 import { defined } from "../../app/openapi/schema.ts";
-import type {
-  Bounds,
-  ConfigScope,
-  ConfigType,
-  RegisteredConfigKey,
-} from "../../parts/config/declare/key.ts";
+import type { Bounds, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { isStricter, type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import type { Broken, Change } from "./schema-changes.ts";
 
-export interface LockedKey {
-  readonly id: string;
-  readonly scope: ConfigScope;
-  readonly type: ConfigType;
-  readonly bounds?: Bounds;
-  readonly options?: readonly string[];
-  /** Absent for an encrypted key. */
-  readonly default?: unknown;
-  readonly computed?: true;
-  readonly encrypted: boolean;
-  readonly allowPerRequest: boolean;
-  readonly read: LockedAccess;
-  readonly write: LockedAccess;
-  readonly formerly?: readonly string[];
-}
+export type LockedKey = ReturnType<typeof lockedKey>;
 
-type KeyRule = keyof typeof breaking;
-
-/** Whom each change breaks. */
-const breaking = {
-  "key-added": undefined,
+/** Whom a change breaks. All other changes are compatible. */
+const breaking: Readonly<Record<string, Broken>> = {
   "key-removed": "row",
-  "key-renamed": undefined,
-  "former-key-added": undefined,
   "former-key-removed": "row",
   "type-changed": "row",
   "scope-changed": "row",
   "encryption-changed": "row",
   "bounds-narrowed": "row",
-  "bounds-widened": undefined,
   "option-removed": "row",
-  "option-added": undefined,
-  "default-changed": undefined,
-  "computed-added": undefined,
-  "computed-removed": undefined,
-  "per-request-allowed": undefined,
   "per-request-refused": "client",
   "read-access-stricter": "client",
-  "read-access-widened": undefined,
   "write-access-stricter": "client",
-  "write-access-widened": undefined,
-} as const satisfies Readonly<Record<string, Broken | undefined>>;
+};
 
-export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
+export function lockedKey({ id, definition }: RegisteredConfigKey) {
   const { scope, type, bounds, options, computed, encrypted, allowPerRequest } = definition;
   return defined({
     id,
@@ -85,8 +53,7 @@ export function compareKeys(before: readonly LockedKey[], after: readonly Locked
         (id) => had.get(id) ?? [],
       );
       if (first === undefined) return [change(key.id, "key-added")];
-      // The key also inherits the rows of its other former keys, so changes that break these are
-      // reported too.
+      // The key also inherits the rows of its other former keys.
       const inherited = others
         .flatMap((other) => rulesOf(other, key, successors))
         .filter((rule) => breaking[rule] === "row");
@@ -97,20 +64,18 @@ export function compareKeys(before: readonly LockedKey[], after: readonly Locked
   return sortedBy(changes, ({ where }) => where);
 }
 
-function change(where: string, rule: KeyRule): Change {
+function change(where: string, rule: string): Change {
   return { breaks: breaking[rule], where, rule };
 }
 
-function rulesOf(
-  before: LockedKey,
-  after: LockedKey,
-  successors: ReadonlyMap<string, LockedKey>,
-): KeyRule[] {
+type Fact = readonly [rule: string, holds: boolean];
+
+function rulesOf(before: LockedKey, after: LockedKey, successors: ReadonlyMap<string, LockedKey>) {
   const { formerly: names = [] } = before;
   const known = [before.id, ...names];
   const isSameType = before.type === after.type;
   const isSameSecrecy = before.encrypted === after.encrypted;
-  const facts: readonly (readonly [KeyRule, boolean])[] = [
+  const facts: readonly Fact[] = [
     ["key-renamed", before.id !== after.id],
     ["former-key-added", (after.formerly ?? []).some((id) => !known.includes(id))],
     ["former-key-removed", names.some((id) => id !== after.id && !successors.has(id))],
@@ -129,7 +94,7 @@ function rulesOf(
   return facts.flatMap(([rule, holds]) => (holds ? [rule] : []));
 }
 
-function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, boolean])[] {
+function rangeFacts(before: LockedKey, after: LockedKey): Fact[] {
   const [was, is] = [before.bounds ?? unbounded, after.bounds ?? unbounded];
   const isNarrowed = is.min > was.min || is.max < was.max;
   const [had, has] = [before.options ?? [], after.options ?? []];
@@ -143,11 +108,7 @@ function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, bo
 
 const unbounded: Bounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
 
-function accessFacts(
-  of: "read" | "write",
-  before: LockedAccess,
-  after: LockedAccess,
-): (readonly [KeyRule, boolean])[] {
+function accessFacts(of: "read" | "write", before: LockedAccess, after: LockedAccess): Fact[] {
   const isRefused = isStricter(before, after);
   return [
     [`${of}-access-stricter`, isRefused],

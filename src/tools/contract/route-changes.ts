@@ -6,8 +6,8 @@ import type { LockedKeyHeader, LockedRoute } from "./contract.ts";
 import { type Change, partChanges, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** The key omits parameter names, which clients do not see. */
-export function routeKey({ method, path }: LockedRoute): string {
+/** Clients do not see the names of parameters. */
+export function routeKey({ method, path }: LockedRoute) {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
 
@@ -45,7 +45,7 @@ function accessFacts(
   ];
 }
 
-/** Number of request headers that can carry a key. */
+/** How many request headers can carry a key. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -84,13 +84,8 @@ function inputChanges(before: LockedRoute, after: LockedRoute, where: string): r
   return schemaChanges("input", renamed, is, (path) => `${where} ${inputPlace(path, after)}`);
 }
 
-function withNames(
-  input: SchemaNode,
-  names: readonly string[],
-  others: readonly string[],
-): SchemaNode {
-  // Safe cast: members stay `unknown`.
-  const { properties, required, ...rest } = Object(input) as JsonSchema;
+function withNames(input: SchemaNode, names: readonly string[], others: readonly string[]) {
+  const { properties, required, ...rest }: JsonSchema = Object(input);
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
   const renamed = Object.entries(Object(properties)).map(([name, part]) => [called(name), part]);
@@ -101,11 +96,11 @@ function withNames(
   });
 }
 
-function paramsOf({ path }: LockedRoute): readonly string[] {
+function paramsOf({ path }: LockedRoute) {
   return [...path.matchAll(/:([^/]+)/g)].map(([, name = ""]) => name);
 }
 
-function inputPlace(path: string, route: LockedRoute): string {
+function inputPlace(path: string, route: LockedRoute) {
   const first = path.replace(/[.[].*$/s, "");
   if (first === "") return `input${path}`;
   if (paramsOf(route).includes(first)) return `path.${path}`;
@@ -135,21 +130,21 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   ];
 }
 
-function isUnsaid({ output, statuses }: LockedRoute): boolean {
+function isUnsaid({ output, statuses }: LockedRoute) {
   return output === undefined && statuses === undefined;
 }
 
-function statusesOf({ output, statuses }: LockedRoute): readonly number[] {
+function statusesOf({ output, statuses }: LockedRoute) {
   if (statuses !== undefined) return statuses;
   if (output === undefined) return [200, 204];
   return isNothing(output) ? [204] : [200];
 }
 
-function hasBody({ output }: LockedRoute, statuses: readonly number[]): boolean {
+function hasBody({ output }: LockedRoute, statuses: readonly number[]) {
   return output !== undefined && !isNothing(output) && !statuses.some(isEmpty);
 }
 
-function isEmpty(status: number): boolean {
+function isEmpty(status: number) {
   return status === 204 || status === 205;
 }
 

@@ -1,8 +1,8 @@
 import { canonical } from "../../app/openapi/canonical.ts";
 import type { JsonSchema } from "../../app/openapi/schema.ts";
-import { type Difference, type DifferenceKind, isRefusing } from "./difference.ts";
 import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
+import { type Difference, type DifferenceKind, isRefusing } from "./shape-differences.ts";
 
 export type Broken = "client" | "consumer" | "row";
 
@@ -14,7 +14,7 @@ export interface Change {
   readonly detail?: string | undefined;
 }
 
-type Role = "input" | "output" | "payload" | "job" | "message";
+type Role = keyof typeof roles;
 
 /**
  * Clients break if an input accepts less, or an output can return more or loses a property.
@@ -64,28 +64,21 @@ export function partChanges(
   );
 }
 
-interface RoleRules {
-  /** Whether rejecting accepted values (`narrowed`) or accepting others (`widened`) is breaking. */
-  readonly narrowed: boolean;
-  readonly widened: boolean;
-  readonly broken: Broken;
-  /** Whether removing a property is breaking. */
-  readonly losing: boolean;
-  /** Whether readers ignore unknown properties. */
-  readonly isOpen: boolean;
-}
-
-const roles: Readonly<Record<Role, RoleRules>> = {
+/**
+ * Whether it is breaking to reject accepted values (`narrowed`), to accept others (`widened`) and to
+ * remove a property (`losing`), and whether readers ignore unknown properties (`isOpen`).
+ */
+const roles = {
   input: { narrowed: true, widened: false, broken: "client", losing: true, isOpen: false },
   output: { narrowed: false, widened: true, broken: "client", losing: true, isOpen: true },
   // The new schema reads kept events, and in a rolling deployment the old schema reads new events.
   payload: { narrowed: true, widened: true, broken: "consumer", losing: true, isOpen: false },
   job: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
-};
+} as const;
 
 /** Narrowing compares before to after, widening after to before. */
-function ruleOf({ kind, type }: Difference, isNarrowed: boolean): string {
+function ruleOf({ kind, type }: Difference, isNarrowed: boolean) {
   if (kind === "least") return `${limits[type]?.[0]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;
   if (kind === "required" && !isNarrowed)
@@ -141,7 +134,7 @@ function unique(changes: readonly Change[]): readonly Change[] {
   return [...new Map(left.map((change) => [keyOf(change), change])).values()];
 }
 
-function keyOf({ where, rule }: Change): string {
+function keyOf({ where, rule }: Change) {
   return `${where} ${rule}`;
 }
 
@@ -163,8 +156,7 @@ function defaultChanges(
 
 /** Does not follow references or alternatives. */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
-  // Safe cast: members stay `unknown`.
-  const { properties, items, default: own } = Object(schema) as JsonSchema;
+  const { properties, items, default: own }: JsonSchema = Object(schema);
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),
     ...Object.entries(Object(properties)).flatMap(([name, part]) =>

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { noTextMark } from "../../app/openapi/schema.ts";
-import { isRefusing } from "./difference.ts";
 import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
+import { isRefusing } from "./shape-differences.ts";
 
 const text = { type: "string" };
 const number = { type: "number" };

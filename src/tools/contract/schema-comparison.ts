@@ -1,5 +1,4 @@
 import { canonical } from "../../app/openapi/canonical.ts";
-import { type Difference, difference, isRefusing } from "./difference.ts";
 import { accepts, isApart, shapesOf, TooComplexError } from "./schema-shapes.ts";
 import {
   type ArrayShape,
@@ -13,13 +12,20 @@ import {
   textOf,
   typeOf,
 } from "./shape.ts";
-import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./shape-differences.ts";
+import {
+  type Difference,
+  difference,
+  isRefusing,
+  rangeDifferences,
+  shown,
+  tagDifferences,
+  valueDifferences,
+} from "./shape-differences.ts";
 
 /**
  * Finds where `to` may reject a value that `from` accepts, and properties that only one schema
- * names. Ignores properties that `from` neither names nor restricts: `from` guarantees nothing
- * about them. With `isOpen`, `to` may reject unnamed properties, because its reader ignores unknown
- * ones.
+ * names. `from` guarantees nothing about properties that it neither names nor restricts. With
+ * `isOpen`, the reader of `to` ignores unknown properties, so it may reject them.
  */
 export function differences(
   from: SchemaNode,
@@ -61,7 +67,7 @@ class Walk {
     }
   }
 
-  #shapes(from: readonly Shape[], to: readonly Shape[], path: string): Difference[] {
+  #shapes(from: readonly Shape[], to: readonly Shape[], path: string) {
     const types = new Set(to.map(typeOf));
     const hasCommon = from.some((shape) => types.has(typeOf(shape)));
     return from.flatMap((shape) => {
@@ -91,8 +97,7 @@ class Walk {
       if (other.kind === "value") continue;
       const all = this.#shape(shape, other, path);
       const apart = isOneOfMany ? all.filter(({ kind }) => kind in apartWeights) : [];
-      // `other` is a different alternative, so a property that it lacks was not lost. Only
-      // differences that tell alternatives apart are reported.
+      // A different alternative has not lost the property that it lacks.
       const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
@@ -103,7 +108,7 @@ class Walk {
     );
   }
 
-  #shape(from: RangedShape, to: RangedShape, path: string): Difference[] {
+  #shape(from: RangedShape, to: RangedShape, path: string) {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
@@ -113,7 +118,7 @@ class Walk {
     ];
   }
 
-  #items(from: ArrayShape, to: ArrayShape, path: string): Difference[] {
+  #items(from: ArrayShape, to: ArrayShape, path: string) {
     const length = Math.min(Math.max(from.prefix.length, to.prefix.length), from.most.at);
     const item = (index: number, at: string | number = index) =>
       this.schemas(itemOf(from, index), itemOf(to, index), `${path}[${at}]`);
@@ -121,7 +126,7 @@ class Walk {
     return from.most.at > length ? [...found, ...item(length, "")] : found;
   }
 
-  #members(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
+  #members(from: ObjectShape, to: ObjectShape, path: string) {
     const at = (name: string) => (path === "" ? name : `${path}.${name}`);
     const names = [...new Set([...from.properties.keys(), ...to.properties.keys()])];
     const missing = [...to.required].filter((name) => !from.required.has(name));
@@ -134,7 +139,7 @@ class Walk {
     ];
   }
 
-  #property(from: ObjectShape, to: ObjectShape, name: string, path: string): Difference[] {
+  #property(from: ObjectShape, to: ObjectShape, name: string, path: string) {
     const [was, is] = [from, to].map(
       ({ properties, additional }) => properties.get(name) ?? additional,
     );
@@ -147,13 +152,13 @@ class Walk {
     return [difference(path, isSkipped ? "only-from" : "named", "", "there", "")];
   }
 
-  #unnamed(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
+  #unnamed(from: ObjectShape, to: ObjectShape, path: string) {
     if (to.additional === undefined || isRefusal(from.additional)) return [];
     if (!isRefusal(to.additional)) return this.schemas(from.additional ?? [], to.additional, path);
     return this.#isOpen ? [] : [difference(path, "unnamed", "", "allowed", "refused")];
   }
 
-  #names(from: ObjectShape, to: ObjectShape, path: string): Difference[] {
+  #names(from: ObjectShape, to: ObjectShape, path: string) {
     const named = [...from.properties.keys()].filter((name) => accepts(to.names, name) !== true);
     const unnamed = isRefusal(from.additional)
       ? []
@@ -172,7 +177,7 @@ function allNames({ names }: ObjectShape): Schema {
 }
 
 /** A value that does not fit, or less strongly a changed type, suggests another alternative. */
-function weightOf(found: readonly Difference[]): number {
+function weightOf(found: readonly Difference[]) {
   return found.reduce(
     (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),
     0,

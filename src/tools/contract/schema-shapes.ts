@@ -1,14 +1,22 @@
 import { canonical } from "../../app/openapi/canonical.ts";
 import { decodePointer } from "../../app/openapi/schema.ts";
-import { knownKeywords, ruleOf } from "./keyword-rules.ts";
-import { allTypes, partOf, shapesOfTypes, valueShape } from "./keyword-shapes.ts";
 import {
+  allTypes,
+  knownKeywords,
+  partOf,
+  ruleOf,
+  shapesOfTypes,
+  valueShape,
+} from "./keyword-shapes.ts";
+import {
+  type Answer,
   allOf,
   isHigher,
   isLower,
   isRefusal,
   itemOf,
   type Located,
+  matches,
   noTags,
   type ObjectShape,
   propertyOf,
@@ -23,7 +31,6 @@ import {
   unsureKeyword,
   type ValueShape,
 } from "./shape.ts";
-import { type Answer, matches } from "./shape-value.ts";
 
 /** The schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}
@@ -128,7 +135,7 @@ function targetOf(reference: string, root: SchemaNode): unknown {
   );
 }
 
-function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
+function areApart(branches: readonly (readonly Shape[])[], level: number) {
   return branches.every((branch, index) =>
     branches
       .slice(index + 1)
@@ -150,12 +157,7 @@ export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean
   return false;
 }
 
-function arePropertiesApart(
-  one: ObjectShape,
-  other: ObjectShape,
-  name: string,
-  depth: number,
-): boolean {
+function arePropertiesApart(one: ObjectShape, other: ObjectShape, name: string, depth: number) {
   const others = shapesOf(propertyOf(other, name), depth, true);
   return shapesOf(propertyOf(one, name), depth, true).every((first) =>
     others.every((second) => isApart(first, second, depth, depth)),

@@ -2,9 +2,9 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
-import { isRefusing } from "./difference.ts";
 import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
+import { isRefusing } from "./shape-differences.ts";
 
 const names = ["a", "b", "c"];
 

@@ -1,13 +1,12 @@
 import { canonical } from "../../app/openapi/canonical.ts";
-import { type Difference, type DifferenceKind, difference } from "./difference.ts";
 import { accepts } from "./schema-shapes.ts";
 import {
   isHigher,
   isLower,
   isRefusal,
   type Limit,
+  matches,
   type ObjectShape,
-  type Ranged,
   type RangedShape,
   type Shape,
   type Tag,
@@ -15,7 +14,46 @@ import {
   unsureKeyword,
   type ValueShape,
 } from "./shape.ts";
-import { matches } from "./shape-value.ts";
+
+export type DifferenceKind =
+  | "type"
+  | "changed-type"
+  | "value"
+  | "values"
+  | "least"
+  | "most"
+  | "multiple-of"
+  | "pattern"
+  | "format"
+  | "unique-items"
+  | "required"
+  | "named"
+  | "unnamed"
+  | "only-from"
+  | "only-to"
+  | "names"
+  | "cannot-tell";
+
+export type Difference = Readonly<ReturnType<typeof difference>>;
+
+/** Whether a value may be rejected. A property that only one schema mentions is harmless. */
+export function isRefusing({ kind }: Difference) {
+  return kind !== "only-from" && kind !== "only-to";
+}
+
+/**
+ * `path` is like `items[].name`, empty for the whole value. `type` is that of the differing value, or
+ * the one that a range limits.
+ */
+export function difference(
+  path: string,
+  kind: DifferenceKind,
+  type: string,
+  from: string,
+  to: string,
+) {
+  return { path, kind, type, from, to };
+}
 
 export function valueDifferences(
   shape: ValueShape,
@@ -28,7 +66,7 @@ export function valueDifferences(
   return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
 }
 
-function isSame(from: ValueShape, to: Shape): boolean {
+function isSame(from: ValueShape, to: Shape) {
   const rules = [...to.tags].every(
     ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
   );
@@ -41,23 +79,15 @@ export function rangeDifferences(
   path: string,
 ): readonly Difference[] {
   const { least, most } = from.kind === "object" ? countsOf(from) : from;
+  const limited = (kind: "least" | "most") =>
+    difference(path, kind, from.kind, limitText(from[kind]), limitText(to[kind]));
   return [
-    ...(isHigher(to.least, least)
-      ? [difference(path, "least", from.kind, limitText(from.least), limitText(to.least))]
-      : []),
-    ...(isLower(to.most, most)
-      ? [difference(path, "most", from.kind, limitText(from.most), limitText(to.most))]
-      : []),
+    ...(isHigher(to.least, least) ? [limited("least")] : []),
+    ...(isLower(to.most, most) ? [limited("most")] : []),
   ];
 }
 
-function countsOf({
-  least,
-  most,
-  required,
-  additional,
-  properties,
-}: ObjectShape): Pick<Ranged, "least" | "most"> {
+function countsOf({ least, most, required, additional, properties }: ObjectShape) {
   const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
   return {
     least: { ...least, at: Math.max(least.at, required.size) },
@@ -92,7 +122,7 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
 };
 
 /** A multiple of 6 is also a multiple of 3, and a list with one item has no duplicates. */
-function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
+function isImplied({ keyword, value }: Tag, from: RangedShape) {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>
     tag.keyword === keyword && Number(tag.value) % Number(value) === 0;
@@ -101,10 +131,10 @@ function isImplied({ keyword, value }: Tag, from: RangedShape): boolean {
   );
 }
 
-export function shown(shape: Shape): string {
+export function shown(shape: Shape) {
   return shape.kind === "value" ? canonical(shape.value) : `any ${shape.kind}`;
 }
 
-function limitText({ at, isOpen }: Limit): string {
+function limitText({ at, isOpen }: Limit) {
   return Number.isFinite(at) ? `${at}${isOpen ? " (exclusive)" : ""}` : "none";
 }

@@ -17,7 +17,7 @@ import type {
 import { LockedValueError } from "../../parts/config/read/cascade.ts";
 import { createComputedValues } from "../../parts/config/read/computed-values.ts";
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
-import { createHeldDecisions, uncachedRows } from "../../parts/config/read/key-rows.ts";
+import { FewDecisions, uncachedRows } from "../../parts/config/read/key-rows.ts";
 import { type ConfigSession, createConfigResolver } from "../../parts/config/read/resolver.ts";
 import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import {
@@ -257,7 +257,7 @@ test("for any declarations and stored rows, the report matches the values that t
           };
           const session: ConfigSession = {
             ...{ ...owner, log, clock, cipher: ours, contextFor: () => ({}) as never },
-            ...{ computed: createComputedValues(), held: createHeldDecisions() },
+            ...{ computed: createComputedValues(), held: new FewDecisions() },
             rows: uncachedRows(withFormerRows(reader, { configKeys }), owner),
           };
           return resolver.resolve(session, key.id, key.definition);

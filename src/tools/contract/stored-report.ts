@@ -1,25 +1,48 @@
 import type { AppOverrides } from "../../parts/config/declare/app-overrides.ts";
-import { successorOf } from "../../parts/config/declare/former-keys.ts";
-import type { ConfigKeyRegistry, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
+import {
+  type ConfigKeyRegistry,
+  type ConfigScope,
+  type RegisteredConfigKey,
+  successorOf,
+} from "../../parts/config/declare/key.ts";
+import {
+  cascade,
+  frameworkDefault,
+  type Levels,
+  suppliedBy,
+} from "../../parts/config/read/cascade.ts";
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import type { RowCipher } from "../../parts/config/read/row-cipher.ts";
-import { ownerOf, type PartitionOwner } from "../../parts/config/read/row-owner.ts";
 import {
   type ConfigRow,
   type ConfigRowReader,
   formerPlace,
   isCurrent,
+  ownerOf,
+  type PartitionOwner,
   type RowAddress,
   type RowLevel,
+  rowLevels,
 } from "../../parts/config/read/rows.ts";
-import {
-  countsAt,
-  type OpenedRow,
-  readsOf,
-  type StoredVerdict,
-  type Verdict,
-  verdictOf,
-} from "./stored-rows.ts";
+
+/**
+ * Why a row is not read as stored: the value is out of bounds (`clamped`) or invalid (`fallback` to
+ * the next level), or no key reads the row (`ignored`).
+ */
+export type Verdict = "clamped" | "fallback" | "ignored";
+
+export interface StoredVerdict {
+  /** For a renamed key, this may be the former identifier. */
+  readonly key: string;
+  readonly scope: ConfigScope;
+  readonly tenantId: string | null;
+  readonly verdict: Verdict;
+  /**
+   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` if a function
+   * computes it.
+   */
+  readonly reads: unknown;
+}
 
 export interface StoredReport {
   /** Rows whose stored value is not the value that applies, up to the limit. */
@@ -172,6 +195,43 @@ async function readOnce(
   return (address) => found.get(textOf(address));
 }
 
-function textOf({ partition, key }: RowAddress): string {
+function textOf({ partition, key }: RowAddress) {
   return JSON.stringify([partition, key]);
+}
+
+type OpenedRow = Levels["rows"][number];
+
+/** A key reads rows of its own scope and of any broader scope. */
+function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
+  const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
+  return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
+}
+
+/** Returns `undefined` for a row that is read as stored, or a secret that cannot be decrypted. */
+function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
+  if (!countsAt(key, row.source)) return "ignored";
+  if ("locked" in row.row) return undefined;
+  const supplied = suppliedBy(key.definition, { rows: [row], override: undefined }, () => {});
+  if (supplied === undefined) return "fallback";
+  return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
+}
+
+/** Returns the value that the key reads. `rows` start with the narrowest scope. */
+function readsOf(
+  key: RegisteredConfigKey,
+  {
+    rows,
+    override,
+    wasEncrypted,
+  }: Omit<Levels, "frameworkDefault"> & { readonly wasEncrypted: boolean },
+): unknown {
+  const { id, definition } = key;
+  if (definition.encrypted || wasEncrypted) return "(secret)";
+  const levels = {
+    rows: rows.filter(({ source }) => countsAt(key, source)),
+    override,
+    frameworkDefault: frameworkDefault(id, definition),
+  };
+  const resolved = cascade(definition, levels, () => {});
+  return resolved === "ask-computed" ? "(computed)" : (resolved.value ?? null);
 }

@@ -11,7 +11,7 @@ import {
 } from "../../../test/support/server-templates.ts";
 import { defineFeature, type Feature } from "../../app/features/feature.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
-import { danglingReferences } from "./references.ts";
+import { danglingReferences } from "./extension.ts";
 import type { ServerPart } from "./server-template.ts";
 import { type Template, templateText } from "./template.ts";
 

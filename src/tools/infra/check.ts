@@ -1,28 +1,23 @@
 import { isDeepStrictEqual } from "node:util";
 import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { routed } from "../../app/registry/routes.ts";
+import { routed } from "../../app/registry/registry.ts";
 import { indexFault } from "../../aws/tables/table-indexes.ts";
-import { type FunctionMark, markOf } from "../../hosts/lambda-http/function-mark.ts";
+import { type FunctionMark, markOf } from "../../hosts/lambda-http/bind.ts";
+import { messageIds, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
-import { messageIds } from "./message-parts.ts";
 import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
-import { tableId, tableParts, tableType } from "./table-part.ts";
 import { logicalId, type Members, own } from "./template.ts";
 
-export interface Entry {
+interface Entry {
   readonly name: string;
   readonly exports: Members;
 }
 
 /** Finds mistakes that would fail only after deployment. */
-export function mistakes(
-  server: DeclaredServer,
-  template: ComparedTemplate,
-  entry?: Entry,
-): string[] {
+export function mistakes(server: DeclaredServer, template: ComparedTemplate, entry?: Entry) {
   const needs = needsOf(server, { prefix: namePrefix });
   const functions = functionsIn(template);
   const hasTables = Object.values(template.Resources).some(({ Type }) => Type === tableType);
@@ -35,16 +30,16 @@ export function mistakes(
   ];
 }
 
-function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
+function dataMistakes(needs: Needs, template: ComparedTemplate) {
   const ids = [
     needs.bus && messageIds.bus,
     needs.events && messageIds.events.queue,
     needs.jobs && messageIds.jobs.queue,
-  ].filter((id) => id !== undefined);
+  ];
   return [
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),
     ...ids
-      .filter((id) => !Object.hasOwn(template.Resources, id))
+      .filter((id) => id !== undefined && !Object.hasOwn(template.Resources, id))
       .map((id) => `the server needs ${id}, and the template has none`),
   ];
 }
@@ -52,7 +47,7 @@ function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
 /** Properties that a server relies on. `keelson doctor` checks protection and recovery. */
 const relied = ["KeySchema", "TimeToLiveSpecification", "StreamSpecification"] as const;
 
-function tableMistakes(table: NeededTable, template: ComparedTemplate): string[] {
+function tableMistakes(table: NeededTable, template: ComparedTemplate) {
   const [name, id] = [`the table ${table.name}`, tableId(table.name)];
   const found = own(template.Resources, id);
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
@@ -76,14 +71,9 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
   ];
 }
 
-interface TemplateFunction {
-  readonly id: string;
-  readonly module: string;
-  readonly name: string;
-  readonly variables: readonly string[];
-}
+type TemplateFunction = ReturnType<typeof functionsIn>[number];
 
-function functionsIn(template: ComparedTemplate): TemplateFunction[] {
+function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
@@ -99,7 +89,7 @@ function functionMistakes(
   server: DeclaredServer,
   needs: Needs,
   functions: readonly TemplateFunction[],
-): string[] {
+) {
   const names = new Set(functions.map(({ name }) => name));
   const shape = handlerMarks(server).some(([name]) => names.has(name)) ? "each" : "one";
   const missing = functionsOf(server, needs, shape).filter(({ name }) => !names.has(name));
@@ -131,35 +121,30 @@ function entryMistakes(
   marks: Marks,
   functions: readonly TemplateFunction[],
   { name: module, exports }: Entry,
-): string[] {
+) {
   const expected = new Map(marks);
   const called = functions.filter((one) => one.module === module);
   if (called.length === 0) return [`the template has no function whose handler is in ${module}`];
   return called.flatMap(({ id, name }) => {
     const exported = own(exports, name);
-    if (typeof exported !== "function") {
-      return [
-        `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`,
-      ];
-    }
+    if (typeof exported !== "function")
+      return `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`;
     const [is, wanted] = [markOf(exported), expected.get(name)];
     // An unmarked export may wrap a keelson function, or belong to the application.
     if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
-    return [
-      `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
-    ];
+    return `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`;
   });
 }
 
-/** Ignores other exports: a bundle may also export whatever its parts share. */
-function markedIn(exports: Entry["exports"]): string {
+/** A bundle may also export what its parts share. */
+function markedIn(exports: Entry["exports"]) {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],
   );
   return marked.join(", ") || "none";
 }
 
-function written({ kind, handler }: FunctionMark): string {
+function written({ kind, handler }: FunctionMark) {
   const given = handler === undefined ? "" : `, ${JSON.stringify(handler)}`;
   return `lambda${logicalId(kind)}(server${given})`;
 }

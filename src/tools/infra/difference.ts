@@ -1,6 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { tableType } from "./table-part.ts";
-import { type Members, own, type Resource, type Template, type TemplatePart } from "./template.ts";
+import { tableType } from "./data-parts.ts";
+import {
+  type Members,
+  mappedMembers,
+  own,
+  type Resource,
+  type Template,
+  type TemplatePart,
+} from "./template.ts";
 
 export interface Change {
   readonly text: string;
@@ -63,27 +70,23 @@ function tableDangers(
     (property) => replacing.includes(property) || (property === typesOf && retypes(was, is)),
   );
   const indexes = indexChanges(was, is);
-  const dangers: string[] = [];
-  if (replaced.length > 0)
-    dangers.push(
-      `the table ${shown(was["TableName"])} is replaced by an empty one: ${name} changes ${replaced.join(", ")}`,
-    );
-  if (indexes.length > 1)
-    dangers.push(
-      `${name} changes ${indexes.length} indexes at once, and DynamoDB takes one: deploy them one after the other: ${indexes.join(", ")}`,
-    );
-  return dangers.map(dangerous);
+  const emptied = `the table ${shown(was["TableName"])} is replaced by an empty one: ${name} changes ${replaced.join(", ")}`;
+  const many = `${name} changes ${indexes.length} indexes at once, and DynamoDB takes one: deploy them one after the other: ${indexes.join(", ")}`;
+  return [
+    ...(replaced.length > 0 ? [dangerous(emptied)] : []),
+    ...(indexes.length > 1 ? [dangerous(many)] : []),
+  ];
 }
 
-function retypes(was: Members, is: Members): boolean {
+function retypes(was: Members, is: Members) {
   const types = entriesOf(was, typesOf, "AttributeName");
   return [...entriesOf(is, typesOf, "AttributeName")].some(
     ([name, { AttributeType: type }]) => (types.get(name)?.["AttributeType"] ?? type) !== type,
   );
 }
 
-/** Created and deleted indexes. An index with changed keys or attributes is listed as both. */
-function indexChanges(was: Members, is: Members): string[] {
+/** An index with changed keys or attributes is deleted and created. */
+function indexChanges(was: Members, is: Members) {
   const indexesOf = (members: Members) => entriesOf(members, "GlobalSecondaryIndexes", "IndexName");
   const [old, now] = [indexesOf(was), indexesOf(is)];
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((name) => {
@@ -99,11 +102,8 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
   return (["Parameters", "Conditions", "Outputs"] as const).flatMap((section) => {
     const [old, now]: readonly [Members, Members] = [before[section] ?? {}, after[section]];
     return changedMembers(old, now).map((id) => {
-      const change = !Object.hasOwn(old, id)
-        ? "added"
-        : Object.hasOwn(now, id)
-          ? "changed"
-          : "removed";
+      const lasts = Object.hasOwn(now, id) ? "changed" : "removed";
+      const change = Object.hasOwn(old, id) ? lasts : "added";
       return harmless(`${change}: ${section.slice(0, -1).toLowerCase()} ${id}`);
     });
   });
@@ -121,16 +121,12 @@ export function resolved(properties: Members = {}, { Parameters = {} }: Compared
       return template.replaceAll(/\$\{([^!}]+)\}/g, (whole, placeholder: string) =>
         String(defaultOf(placeholder) ?? whole),
       );
-    return membersOf(value, resolve);
+    return mappedMembers(value, resolve);
   };
-  return membersOf(properties, resolve);
+  return mappedMembers(properties, resolve);
 }
 
-function membersOf(value: object, change: (member: unknown) => unknown): Members {
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, change(member)]));
-}
-
-function changedMembers(old: Members, now: Members): string[] {
+function changedMembers(old: Members, now: Members) {
   return idsOf(old, now).filter((name) => !isDeepStrictEqual(own(old, name), own(now, name)));
 }
 
@@ -145,11 +141,11 @@ function entriesOf(properties: Members, list: string, key: string): Map<unknown,
   );
 }
 
-function idsOf(old: object, now: object): string[] {
+function idsOf(old: object, now: object) {
   return [...new Set([...Object.keys(old), ...Object.keys(now)])];
 }
 
-function shown(name: unknown): string {
+function shown(name: unknown) {
   return typeof name === "string" ? name : "without a name of its own";
 }
 

@@ -7,7 +7,7 @@ import {
   spades,
   templateOf,
 } from "../../../test/support/server-templates.ts";
-import { extensionOf } from "./extension.ts";
+import { combined, extensionOf } from "./extension.ts";
 
 const own = {
   AWSTemplateFormatVersion: "2010-09-09",
@@ -149,4 +149,35 @@ describe("the application's own template", () => {
       expect(extensionOf({ Globals }).variables).toEqual({});
     }
   });
+});
+
+const told = (name: string) => ({ Function: { Environment: { Variables: { [name]: name } } } });
+const topic = { Type: "AWS::SNS::Topic" };
+
+test("several extensions are merged, and no extension gives an empty one", () => {
+  const both = combined([
+    extensionOf({ Resources: { Hat: topic }, Globals: told("HAT") }),
+    extensionOf({
+      Resources: { Coat: topic },
+      Parameters: { Size: { Type: "String" } },
+      Globals: told("COAT"),
+    }),
+  ]);
+  expect(both.part).toEqual({
+    Resources: { Hat: topic, Coat: topic },
+    Parameters: { Size: { Type: "String" } },
+    Conditions: {},
+    Outputs: {},
+  });
+  expect(both.variables).toEqual({ HAT: "HAT", COAT: "COAT" });
+  expect(combined([]).variables).toEqual({});
+});
+
+test("refuses a name that occurs in two extensions", () => {
+  const hat = extensionOf({ Resources: { Hat: topic } });
+  expect(() => combined([hat, hat])).toThrow("Resources.Hat is in two files; keep it in one");
+  const variable = extensionOf({ Globals: told("HAT") });
+  expect(() => combined([variable, variable])).toThrow(
+    "Variables.HAT is in two files; keep it in one",
+  );
 });

@@ -1,7 +1,9 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { danglingReferences } from "./references.ts";
 import {
+  duplicateOf,
   type Members,
+  type Resource,
   sections,
   type Template,
   type TemplatePart,
@@ -27,12 +29,33 @@ export function extensionOf(read: unknown): Extension {
   const unknown = Object.keys(template).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new Error(`it has ${quoted(unknown)}; known are ${known.join(", ")}`);
+  const given = sections.filter((section) => template[section] !== undefined);
   const part = Object.fromEntries(
-    sections
-      .filter((section) => template[section] !== undefined)
-      .map((section) => [section, sectionOf(section, template[section])]),
+    given.map((section) => [section, sectionOf(section, template[section])]),
   );
   return { part, variables: variablesOf(template["Globals"]) };
+}
+
+/** @throws Error if two extensions share a name. */
+export function combined(extensions: readonly Extension[]): Extension {
+  const part = sections.map((section) => [
+    section,
+    merged(
+      section,
+      extensions.map((one) => one.part[section] ?? {}),
+    ),
+  ]);
+  const variables = merged(
+    "Variables",
+    extensions.map((one) => one.variables),
+  );
+  return { part: Object.fromEntries(part), variables };
+}
+
+function merged<Section extends Members>(what: string, all: readonly Section[]): Section {
+  const twice = duplicateOf(all.flatMap((members) => Object.keys(members)));
+  if (twice !== undefined) throw new Error(`${what}.${twice} is in two files; keep it in one`);
+  return Object.assign({}, ...all);
 }
 
 /** @throws Error if a name is already used, or a reference is dangling. */
@@ -85,8 +108,74 @@ function variablesOf(globals: unknown): Values {
   return found === undefined ? {} : (membersOf(path, found) as Values); // safe cast: read from JSON
 }
 
-function membersOf(what: string, read: unknown): Members {
-  // Safe cast: the value is an object.
-  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Members;
+function membersOf(what: string, read: unknown) {
+  if (isRecord(read)) return read;
   throw new Error(`${what} is ${quoted(read)}, not an object`);
+}
+
+/** References to names that the template lacks. */
+export function danglingReferences({ Parameters, Conditions, Resources, Outputs }: Template) {
+  const known = new Set([
+    ...Object.keys({ ...Parameters, ...Resources }),
+    ...Object.keys(Conditions).map(conditionNamed),
+  ]);
+  const missing = (from: string, names: readonly string[]) =>
+    names
+      .filter((name) => !known.has(name) && !name.startsWith("AWS::"))
+      .map((name) => `${from} refers to ${name}`);
+  const all = [
+    ...Object.entries(Conditions).flatMap(([id, value]) =>
+      missing(`condition ${id}`, referencesOf(value)),
+    ),
+    ...Object.entries(Resources).flatMap(([id, resource]) =>
+      missing(id, [...ownReferences(resource), ...referencesOf(resource.Properties)]),
+    ),
+    ...Object.entries(Outputs).flatMap(([id, output]) =>
+      missing(`output ${id}`, [...ownReferences(output), ...referencesOf(output)]),
+    ),
+  ];
+  return [...new Set(all)];
+}
+
+const conditionNamed = (name: unknown) => `the condition ${name}`;
+
+function ownReferences({ Condition, DependsOn = [] }: Partial<Resource>) {
+  return [
+    ...(Condition === undefined ? [] : [conditionNamed(Condition)]),
+    ...[DependsOn].flat().map(String),
+  ];
+}
+
+function referencesOf(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap(referencesOf);
+  const entries = Object.entries(value);
+  const inner = entries.flatMap(([, member]) => referencesOf(member));
+  const [[name, given] = []] = entries;
+  if (entries.length !== 1) return inner; // an intrinsic function is the only member of its object
+  const [first, second] = [given].flat();
+  switch (name) {
+    case "Ref":
+      return [String(given)];
+    // A condition's name is a string; in an IAM statement, `Condition` is an object.
+    case "Condition":
+      return typeof given === "string" ? [conditionNamed(given)] : inner;
+    case "Fn::If":
+      return [conditionNamed(first), ...inner];
+    case "Fn::GetAtt":
+      return [beforeDot(String(first))];
+    case "Fn::Sub": {
+      const local = Object.keys(typeof second === "object" && second !== null ? second : {});
+      const used = [...String(first).matchAll(/\$\{([^!}][^}]*)\}/g)].map(([, placeholder]) =>
+        beforeDot(String(placeholder)),
+      );
+      return [...used.filter((one) => !local.includes(one)), ...inner];
+    }
+    default:
+      return inner;
+  }
+}
+
+function beforeDot(text: string) {
+  return text.replace(/\..*$/s, "");
 }

@@ -1,16 +1,14 @@
-import { isolationVariable } from "../../app/registry/isolation.ts";
-import type { DataPlace } from "./data-place.ts";
+import { isolationVariable } from "../../app/registry/declared-server.ts";
+import type { DataPlace } from "./data-parts.ts";
 import type { NeededFunction } from "./functions.ts";
-import { tenantStatements } from "./isolation-part.ts";
 import { type Needs, queuesOf } from "./needs.ts";
 import { arnParameter, isGiven, namePrefix } from "./parameters.ts";
-import { statementsOf } from "./statements.ts";
+import { statementsOf, tenantStatements } from "./statements.ts";
 import {
-  attributeOf,
+  arnRef,
   logicalId,
   output,
   policyDocument,
-  type Resource,
   ref,
   resource,
   substituted,
@@ -30,7 +28,7 @@ export function functionParts(
   needs: Needs,
   place: DataPlace,
   environment: Values,
-): TemplatePart[] {
+) {
   const { name, calledBy, timeoutSeconds } = needed;
   const { id, lambda, logGroup, role } = functionIds(name);
   const tenantRole = `${id}TenantRole`;
@@ -40,11 +38,7 @@ export function functionParts(
     logGroupPart(logGroup, `/aws/lambda/${namePrefix}-${name}`),
     rolePart(
       role,
-      {
-        Effect: "Allow",
-        Principal: { Service: "lambda.amazonaws.com" },
-        Action: "sts:AssumeRole",
-      },
+      { Effect: "Allow", Principal: { Service: "lambda.amazonaws.com" }, Action: "sts:AssumeRole" },
       name,
       statementsOf(needed, needs, place, logGroup),
     ),
@@ -60,12 +54,12 @@ export function functionParts(
         Architectures: [ref("Architecture")],
         MemorySize: ref("MemorySize"),
         Timeout: timeoutSeconds,
-        Role: attributeOf(role, "Arn"),
+        Role: arnRef(role),
         Environment: {
           Variables: {
             ...environment,
             ...(answers && needs.hasAuthSecret && authVariables),
-            ...(ofTenants && { [isolationVariable]: attributeOf(tenantRole, "Arn") }),
+            ...(ofTenants && { [isolationVariable]: arnRef(tenantRole) }),
           },
         },
         ReservedConcurrentExecutions: answers
@@ -79,21 +73,12 @@ export function functionParts(
   ];
 }
 
-export function logGroupPart(
-  id: string,
-  name: string,
-  more?: Pick<Resource, "Condition">,
-): TemplatePart {
+export function logGroupPart(id: string, name: string, more?: { readonly Condition: string }) {
   const properties = { LogGroupName: substituted(name), RetentionInDays: ref("LogRetentionDays") };
   return resource(id, "AWS::Logs::LogGroup", properties, more);
 }
 
-function rolePart(
-  id: string,
-  assumed: Value,
-  PolicyName: string,
-  statements: readonly Value[],
-): TemplatePart {
+function rolePart(id: string, assumed: Value, PolicyName: string, statements: readonly Value[]) {
   return resource(id, "AWS::IAM::Role", {
     AssumeRolePolicyDocument: policyDocument(assumed),
     Policies: [{ PolicyName, PolicyDocument: policyDocument(...statements) }],
@@ -101,10 +86,10 @@ function rolePart(
 }
 
 /** Lets only the function's role assume its tenant role, with a tagged session. */
-function assumedBy(role: string): Value {
+function assumedBy(role: string) {
   return {
     Effect: "Allow",
-    Principal: { AWS: attributeOf(role, "Arn") },
+    Principal: { AWS: arnRef(role) },
     Action: ["sts:AssumeRole", "sts:TagSession"],
     Condition: {
       "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
@@ -113,15 +98,10 @@ function assumedBy(role: string): Value {
   };
 }
 
-export function permissionPart(
-  name: string,
-  caller: string,
-  service: string,
-  SourceArn: Value,
-): TemplatePart {
+export function permissionPart(name: string, caller: string, service: string, SourceArn: Value) {
   const { id, lambda } = functionIds(name);
   return resource(`${id}LambdaPermission${caller}`, "AWS::Lambda::Permission", {
-    FunctionName: attributeOf(lambda, "Arn"),
+    FunctionName: arnRef(lambda),
     Action: "lambda:InvokeFunction",
     Principal: `${service}.amazonaws.com`,
     SourceArn,

@@ -1,8 +1,7 @@
 import { keptEventsTable, type TableDeclaration } from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { handlerRunners, type Reach, type Runner, reachOf } from "../../app/registry/reach.ts";
-import type { Registry } from "../../app/registry/registry.ts";
-import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
+import { type Registry, type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { Needs } from "./needs.ts";
 
 /** One function for all routes, or one per handler with a route. */
@@ -26,10 +25,7 @@ export type Duty =
   | "send-due";
 
 export interface NeededFunction {
-  /**
-   * Name of the export, and suffix of the function's name: `http`, or `filesFileCreate` for
-   * `files.file.create`.
-   */
+  /** Also the name of the export: `http`, or `filesFileCreate` for `files.file.create`. */
   readonly name: string;
   readonly calledBy: "requests" | "queues" | "stream" | "minute";
   readonly timeoutSeconds: number;
@@ -39,32 +35,25 @@ export interface NeededFunction {
   readonly tables: readonly { readonly table: TableDeclaration; readonly reach: Reach }[];
 }
 
-/** The timeout is shorter than the API's 30 s, so that keelson sends the response on a timeout. */
+/** Shorter than the API's 30 s, so that keelson sends the response on a timeout. */
 const ofRequests = { calledBy: "requests", timeoutSeconds: 20 } as const;
 /** Timeout for a batch, in seconds. Queues hide a message for six times as long. */
 export const queueTimeoutSeconds = 30;
 const ofQueues = { calledBy: "queues", timeoutSeconds: queueTimeoutSeconds } as const;
 const ofStream = { calledBy: "stream", timeoutSeconds: 30 } as const;
 const ofSweep = { calledBy: "minute", timeoutSeconds: 60 } as const;
-/**
- * The timeout is long enough for a report. Schedules that become due meanwhile start in another
- * invocation.
- */
+/** Long enough for a report. Schedules due meanwhile start in another invocation. */
 const ofSchedules = { calledBy: "minute", timeoutSeconds: 300 } as const;
 
 /** @throws Error if a handler's name is too long. */
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
   const { consumers, jobs, schedules, features } = registry;
-  const featuresOf = (declared: Iterable<{ readonly feature: string }>) =>
-    [...declared].map(({ feature }) => feature);
-  const sending = features.filter(({ channels }) => channels.length > 0);
   const consuming = [
-    ...featuresOf(consumers.values()),
-    ...featuresOf(jobs.values()),
-    ...sending.map(({ name }) => name),
+    ...[...consumers.values(), ...jobs.values()].map(({ feature }) => feature),
+    ...features.filter(({ channels }) => channels.length > 0).map(({ name }) => name),
   ];
-  const firing = featuresOf(schedules.values());
+  const firing = [...schedules.values()].map(({ feature }) => feature);
   return [
     ...(shape === "each"
       ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one))
@@ -90,7 +79,7 @@ function handlerFunction(
     "static" in segment ? `/${segment.static}` : `/{${segment.param}}`,
   );
   const path = [basePath, ...segments].join("") || "/";
-  // Includes HEAD, because the function for all routes may lack permissions.
+  // HEAD, because the function for all routes may lack permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
@@ -108,8 +97,7 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const keys = [...registry.configKeys.values()];
   const operates: Duty[] = keys.length > 0 ? ["operate-config", "claim"] : [];
-  if (keys.some(({ definition }) => definition.formerly !== undefined))
-    operates.push("rename-config");
+  if (keys.some(({ definition }) => definition.formerly)) operates.push("rename-config");
   const writes = handlers.some(({ kind }) => kind === "write");
   return {
     name: "http",
@@ -144,7 +132,6 @@ function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   ];
 }
 
-/** What a function without routes needs to run code of these features. */
 function effects(
   registry: Registry,
   needs: Needs,
@@ -154,12 +141,11 @@ function effects(
   return {
     routes: [],
     duties: new Set([...configDuties(registry), ...effectDuties(needs), ...more]),
-    tables: reachedTables(
-      registry,
-      features.map((feature) => ({ feature, isQuery: false })),
-    ),
+    tables: reachedTables(registry, features.map(runnerOf)),
   };
 }
+
+const runnerOf = (feature: string): Runner => ({ feature, isQuery: false });
 
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
@@ -172,22 +158,18 @@ function readingDuties({ tables }: Needs): Duty[] {
 
 function effectDuties(needs: Needs): Duty[] {
   const reading = readingDuties(needs);
-  const facts: readonly (readonly [boolean, Duty])[] = [
-    [true, "claim"],
-    [true, "steps"],
-    [needs.bus !== undefined, "publish"],
-    [needs.jobs !== undefined, "later"],
-    [reading.length > 0, "keep-events"],
-    [reading.length > 0, "read-events"],
-    [needs.jobs !== undefined, "enqueue"],
+  const hasJobs = needs.jobs !== undefined;
+  return [
+    "claim",
+    "steps",
+    ...(needs.bus === undefined ? [] : ["publish" as const]),
+    ...(hasJobs ? ["later" as const] : []),
+    ...(reading.length > 0 ? ["keep-events" as const, ...reading] : []),
+    ...(hasJobs ? ["enqueue" as const] : []),
   ];
-  return facts.flatMap(([isSo, duty]) => (isSo ? [duty] : []));
 }
 
-/**
- * Tables of the runners' features and of the features these use, each with the widest access
- * needed.
- */
+/** Includes the features that the runners' features use; each table has the widest access needed. */
 function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFunction["tables"] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {
@@ -199,11 +181,11 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFu
 /** Leaves room for stage and application: a function name has at most 64 characters. */
 const longestName = 40;
 
-export function exportName(handler: string): string {
+export function exportName(handler: string) {
   return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
 }
 
-function functionName(handler: string): string {
+function functionName(handler: string) {
   const name = exportName(handler);
   if (name.length <= longestName) return name;
   throw new Error(

@@ -1,71 +1,51 @@
-import type { Members, Template } from "./template.ts";
+import { type Members, mappedMembers, type Template } from "./template.ts";
 
-/** CloudFormation's limits on the number of entries. */
-const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
-/** CloudFormation's limits on size, in a call and from a bucket. */
+/** CloudFormation's limits on entries, and on size in a call and from a bucket. */
+const most = { Parameters: 200, Resources: 500, Outputs: 200 };
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 /** IAM's limit on a role's policies, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
 /** Lambda's limit on a function's environment, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
-export interface SizeReport {
-  readonly problems: readonly string[];
-  /** Remarks on a template that can be deployed, but not in the usual way. */
-  readonly notes: readonly string[];
-}
-
-export function sizeReport(template: Template, text: string): SizeReport {
+/** `notes` are on a template that can be deployed, but not in the usual way. */
+export function sizeReport(template: Template, text: string) {
   const bytes = Buffer.byteLength(text);
-  const counts = (["Parameters", "Resources", "Outputs"] as const).flatMap((section) => {
+  const problems: string[] = [];
+  const notes: string[] = [];
+  for (const section of ["Parameters", "Resources", "Outputs"] as const) {
     const [count, limit] = [Object.keys(template[section]).length, most[section]];
-    return count > limit
-      ? [`it has ${count} ${section.toLowerCase()}, and CloudFormation takes ${limit}`]
-      : [];
-  });
-  const large = `it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`;
-  const inBucket = `it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`;
-  const notes = limited.flatMap(({ type, limit, sizeOf, note }) =>
-    Object.entries(template.Resources)
-      .filter(([, { Type }]) => Type === type)
-      .map(([id, { Properties }]) => ({ id, size: sizeOf(Properties, template) }))
-      .filter(({ size }) => size > limit)
-      .map(({ id, size }) => note(id, size)),
-  );
-  return {
-    problems: [...counts, ...(bytes > mostBytes ? [large] : [])],
-    notes: [...(bytes > mostInlineBytes ? [inBucket] : []), ...notes],
-  };
+    if (count > limit)
+      problems.push(`it has ${count} ${section.toLowerCase()}, and CloudFormation takes ${limit}`);
+  }
+  if (bytes > mostBytes)
+    problems.push(`it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`);
+  if (bytes > mostInlineBytes)
+    notes.push(
+      `it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`,
+    );
+  const resources = Object.entries(template.Resources);
+  for (const [id, { Type, Properties }] of resources) {
+    const size = Type === "AWS::IAM::Role" ? policyCharacters(Properties, template) : 0;
+    if (size > mostPolicyCharacters)
+      notes.push(
+        `${id} has policies of about ${size} characters, and IAM takes ${mostPolicyCharacters}; with --shape each roles are smaller`,
+      );
+  }
+  for (const [id, { Type, Properties }] of resources) {
+    const size = Type === "AWS::Lambda::Function" ? environmentBytes(Properties, template) : 0;
+    if (size > mostEnvironmentBytes)
+      notes.push(
+        `${id} has an environment of about ${size} bytes, and Lambda takes ${mostEnvironmentBytes}: a server has a variable for each table; shorten names of tables, dynamodb.prefix and NamePrefix, or make two servers of it`,
+      );
+  }
+  return { problems, notes };
 }
-
-interface Limited {
-  readonly type: string;
-  readonly limit: number;
-  readonly sizeOf: (properties: Members, template: Template) => number;
-  readonly note: (id: string, size: number) => string;
-}
-
-const limited: readonly Limited[] = [
-  {
-    type: "AWS::IAM::Role",
-    limit: mostPolicyCharacters,
-    sizeOf: policyCharacters,
-    note: (role, size) =>
-      `${role} has policies of about ${size} characters, and IAM takes ${mostPolicyCharacters}; with --shape each roles are smaller`,
-  },
-  {
-    type: "AWS::Lambda::Function",
-    limit: mostEnvironmentBytes,
-    sizeOf: environmentBytes,
-    note: (id, size) =>
-      `${id} has an environment of about ${size} bytes, and Lambda takes ${mostEnvironmentBytes}: a server has a variable for each table; shorten names of tables, dynamodb.prefix and NamePrefix, or make two servers of it`,
-  },
-];
 
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
 /** Assumes that a resource's name equals its logical ID. */
-function policyCharacters({ Policies }: Members, { Parameters }: Template): number {
+function policyCharacters({ Policies }: Members, { Parameters }: Template) {
   const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
     // Safe cast: members stay `unknown`. An object may be an intrinsic function.
@@ -78,14 +58,11 @@ function policyCharacters({ Policies }: Members, { Parameters }: Template): numb
   return text.length;
 }
 
-function environmentBytes({ Environment = {} }: Members, template: Template): number {
+function environmentBytes({ Environment = {} }: Members, template: Template) {
   // Safe cast: this is CloudFormation's format.
   const { Variables = {} } = Environment as { readonly Variables?: Members };
-  const values = Object.entries(Variables).map(([name, value]) => [
-    name,
-    deployedText(value, template),
-  ]);
-  return Buffer.byteLength(JSON.stringify(Object.fromEntries(values)));
+  const values = mappedMembers(Variables, (value) => deployedText(value, template));
+  return Buffer.byteLength(JSON.stringify(values));
 }
 
 const pseudo: Readonly<Record<string, string>> = {
@@ -114,7 +91,10 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   if (name !== undefined) return referredText(String(name), template, resolve);
   if (Array.isArray(attribute))
     return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
-  if (Array.isArray(choice)) return longest(choice.slice(1).map(resolve));
+  if (Array.isArray(choice)) {
+    const [one = "", other = ""] = choice.slice(1).map(resolve);
+    return other.length > one.length ? other : one;
+  }
   if (Array.isArray(joined))
     // Safe cast: `Fn::Join` takes a list.
     return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0]));
@@ -131,7 +111,7 @@ function referredText(
   name: string,
   { Parameters, Resources }: Template,
   resolve: (value: unknown) => string,
-): string {
+) {
   const resource = Resources[name];
   if (resource === undefined)
     return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
@@ -139,8 +119,4 @@ function referredText(
   if (QueueName !== undefined)
     return `https://sqs.ap-southeast-1.amazonaws.com/123456789012/${resolve(QueueName)}`;
   return TableName === undefined && Name === undefined ? unknownText : resolve(TableName ?? Name);
-}
-
-function longest(texts: readonly string[]): string {
-  return texts.reduce((one, other) => (other.length > one.length ? other : one), "");
 }

@@ -2,23 +2,227 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { type AlarmSubject, metricAlarms } from "../../base/metrics/metric-alarms.ts";
 import { type MetricDeclaration, metricList } from "../../base/metrics/metric-list.ts";
-import { alarmPart, ownNamespace } from "./alarm-parts.ts";
-import { hasTenants } from "./needs.ts";
+import type { DataPlace } from "./data-parts.ts";
+import { functionIds } from "./function-part.ts";
+import type { Duty, NeededFunction } from "./functions.ts";
+import { hasTenants, type Needs, queuesOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
-import { resource, substituted, type TemplatePart, type Values } from "./template.ts";
+import {
+  logicalId,
+  output,
+  ref,
+  resource,
+  substituted,
+  type Value,
+  type Values,
+} from "./template.ts";
+import { apiId } from "./trigger-parts.ts";
+
+interface Alarm {
+  /** Suffix of the alarm's name, in kebab case: `dead-events`. */
+  readonly name: string;
+  readonly says: string;
+  readonly metric: readonly [namespace: Value, name: string];
+  /** Dimensions of the metric. Default: the whole account and region. */
+  readonly of?: Values;
+  /** Default: `Sum`. */
+  readonly statistic?: "Sum" | "Maximum";
+  /** Breaching minutes out of the latest minutes. By default, a single failure raises no alarm. */
+  readonly minutes?: readonly [above: number, of: number];
+  readonly threshold?: number;
+}
+
+const topicId = "AlarmTopic";
+
+export function alarmParts(
+  functions: readonly NeededFunction[],
+  needs: Needs,
+  place: DataPlace,
+  isMeasured: boolean,
+) {
+  const outbox = functions.filter(isOfOutbox);
+  const isStream = ({ calledBy }: NeededFunction) => calledBy === "stream";
+  const ofFunction = ({ name }: NeededFunction) => ({
+    FunctionName: ref(functionIds(name).lambda),
+  });
+  const alarms: readonly Alarm[] = [
+    ...queuesOf(needs).map((queue) => ({
+      name: `dead-${queue.kind}`,
+      says: "Something can never be done: queue.dead_lettered says what, and why",
+      metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"] as const,
+      of: { QueueName: place.deadQueueName(queue) },
+      statistic: "Maximum" as const,
+      minutes: [1, 1] as const,
+    })),
+    {
+      name: "http-errors",
+      says: "Requests fail: errors and throttles of the functions behind the API among them",
+      metric: ["AWS/ApiGateway", "5xx"],
+      of: { ApiId: ref(apiId) },
+    },
+    ...functions
+      .filter(({ calledBy }) => calledBy !== "requests")
+      .map((one) => ({
+        name: `${one.name}-errors`,
+        says: `The function ${one.name} does not start, or runs out of time`,
+        metric: ["AWS/Lambda", "Errors"] as const,
+        of: ofFunction(one),
+      })),
+    {
+      name: "throttles",
+      says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
+      metric: ["AWS/Lambda", "Throttles"],
+    },
+    ...outbox.filter(isStream).map((one) => ({
+      name: `${one.name}-age`,
+      says: "The stream of the outbox is read late: events come late",
+      metric: ["AWS/Lambda", "IteratorAge"] as const,
+      of: ofFunction(one),
+      statistic: "Maximum" as const,
+      minutes: [5, 5] as const,
+      threshold: 60_000, // milliseconds
+    })),
+  ];
+  return [
+    resource(topicId, "AWS::SNS::Topic", { TopicName: substituted(`${namePrefix}-alarms`) }),
+    output(`${topicId}Arn`, "The topic of alarms: subscribe to it", ref(topicId)),
+    ...alarms.map(alarmPart),
+    ...(isMeasured
+      ? []
+      : [
+          ...outbox.filter((one) => !isStream(one)).flatMap(leftParts),
+          ...lineAlarms.flatMap((alarm) => lineParts(functions.filter(alarm.isOf), alarm)),
+        ]),
+  ];
+}
+
+/** AWS has no metric for messages left in the outbox, so the sweep's log lines provide it. */
+function leftParts({ name }: NeededFunction) {
+  const metric = "outbox-left";
+  return [
+    metricPart("OutboxLeftMetric", name, ownLine("outbox.swept", "$.left > 0"), metric, "$.left"),
+    alarmPart({
+      name: metric,
+      says: "The outbox holds what a sweep could not send: event.dispatch_failed or job.dispatch_failed says why",
+      metric: [ownNamespace, metric],
+      statistic: "Maximum",
+    }),
+  ];
+}
+
+interface LineAlarm extends Pick<Alarm, "name" | "says"> {
+  readonly line: string;
+  /** Whether a function logs the line. */
+  readonly isOf: (one: NeededFunction) => boolean;
+}
+
+const does =
+  (...some: readonly Duty[]) =>
+  ({ duties }: NeededFunction) =>
+    some.some((duty) => duties.has(duty));
+const isOfOutbox = does("sweep-outbox", "send-due");
+
+const lineAlarms: readonly LineAlarm[] = [
+  {
+    name: "events-set-aside",
+    line: "event.set_aside",
+    isOf: isOfOutbox,
+    says: "The bus refuses an event for good: event.set_aside says which, and why",
+  },
+  {
+    name: "jobs-set-aside",
+    line: "job.set_aside",
+    isOf: does("send-due"),
+    says: "A job that was due will never be taken: job.set_aside says which, and why",
+  },
+  {
+    name: "schedules-given-up",
+    line: "schedule.gave_up",
+    isOf: ({ name }) => name === "schedule",
+    says: "A schedule has failed too often: schedule.gave_up says which",
+  },
+  {
+    name: "steps-unknown",
+    line: "step.unknown",
+    isOf: does("steps"),
+    says: "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
+  },
+];
+
+function lineParts(functions: readonly NeededFunction[], { name, line, says }: LineAlarm) {
+  if (functions.length === 0) return [];
+  const idOf = (one: NeededFunction) => `${logicalId(name, "In")}${functionIds(one.name).id}Metric`;
+  return [
+    ...functions.map((one) => metricPart(idOf(one), one.name, ownLine(line), name, "1")),
+    alarmPart({ name, says, metric: [ownNamespace, name], minutes: [1, 1] }),
+  ];
+}
+
+/**
+ * Filter pattern that excludes lines from browsers, which can contain any message. `NOT EXISTS` is
+ * needed, because AWS does not document whether `!=` matches a missing field.
+ */
+function ownLine(msg: string, ...more: readonly string[]) {
+  const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
+  return `{ ${conditions.join(" && ")} }`;
+}
+
+const ownNamespace = substituted(namePrefix);
+
+function metricPart(
+  id: string,
+  name: string,
+  FilterPattern: string,
+  MetricName: string,
+  MetricValue: string,
+) {
+  return resource(id, "AWS::Logs::MetricFilter", {
+    LogGroupName: ref(functionIds(name).logGroup),
+    FilterPattern,
+    MetricTransformations: [{ MetricNamespace: ownNamespace, MetricName, MetricValue }],
+  });
+}
+
+function alarmPart({
+  name,
+  says,
+  metric: [Namespace, MetricName],
+  of,
+  statistic = "Sum",
+  minutes: [above, minutes] = [3, 5],
+  threshold = 0,
+}: Alarm) {
+  return resource(logicalId(name, "Alarm"), "AWS::CloudWatch::Alarm", {
+    AlarmName: substituted(`${namePrefix}-${name}`),
+    AlarmDescription: says,
+    Namespace,
+    MetricName,
+    Dimensions: of && Object.entries(of).map(([Name, Value]) => ({ Name, Value })),
+    Statistic: statistic,
+    Period: 60,
+    EvaluationPeriods: minutes,
+    DatapointsToAlarm: above,
+    Threshold: threshold,
+    ComparisonOperator: "GreaterThanThreshold",
+    TreatMissingData: "notBreaching",
+    AlarmActions: [ref(topicId)],
+  });
+}
 
 export function metricVariables({ options }: DeclaredServer): Values {
   return options.metrics === undefined ? {} : { POWERTOOLS_METRICS_NAMESPACE: ownNamespace };
 }
 
-export function metricParts({ options, registry }: DeclaredServer): TemplatePart[] {
+/** Alarms of keelson's own metrics, and a dashboard of all metrics. */
+export function metricParts({ options, registry }: DeclaredServer) {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";
-  const alarms = metricAlarms.filter(({ of }) => hasSubject[of](registry));
   return [
-    ...alarms.map(({ metric, labels, ...alarm }) =>
-      alarmPart({ ...alarm, metric: [ownNamespace, metric], of: { service, ...labels } }),
-    ),
+    ...metricAlarms
+      .filter(({ of }) => hasSubject[of](registry))
+      .map(({ metric, labels, ...alarm }) =>
+        alarmPart({ ...alarm, metric: [ownNamespace, metric], of: { service, ...labels } }),
+      ),
     dashboardPart(service, [...metricList, ...registry.metrics.values()]),
   ];
 }
@@ -35,7 +239,7 @@ const hasSubject: Readonly<Record<AlarmSubject, (registry: Registry) => boolean>
 
 const [width, height] = [8, 6];
 
-function dashboardPart(service: string, metrics: readonly MetricDeclaration[]): TemplatePart {
+function dashboardPart(service: string, metrics: readonly MetricDeclaration[]) {
   const widgets = metrics
     .filter(({ host }) => host !== "container")
     .map((metric, index) => ({
@@ -66,7 +270,7 @@ function searchFor(
   { name, dimensions = [] }: MetricDeclaration,
   service: string,
   statistic: string,
-): string {
+) {
   const schema = [namePrefix, "service", ...dimensions].map((part) => `"${part}"`).join(",");
   return `SEARCH('{${schema}} MetricName="${name}" service="${service}"', '${statistic}', 60)`;
 }

@@ -19,45 +19,28 @@ export interface NeededTable extends RequiredTable {
   readonly stream: "KEYS_ONLY" | undefined;
 }
 
-export interface NeededQueue {
-  readonly kind: "events" | "jobs";
-  readonly name: string;
-  readonly deadName: string;
-  readonly isOrdered: boolean;
-  readonly variable: string;
-  /** Minimum visibility timeout. A Lambda function needs six times its own timeout. */
-  readonly visibilitySeconds: number;
-  readonly maxReceives: number;
-}
+export type NeededQueue = ReturnType<typeof neededQueue>;
 
-export interface NeededBus {
-  readonly name: string;
-  readonly variable: string;
-  readonly source: string;
-  readonly rule: ReturnType<typeof eventRule>;
-  readonly consumed: readonly string[];
-}
+export type NeededBus = ReturnType<typeof neededBus>;
 
-export interface NeededParameters {
-  /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
-  readonly overrides: string | undefined;
-  readonly keyRing: string | undefined;
-}
-
-/** Resources that a server needs. Doctor checks them, and templates create them. */
+/** Doctor checks these resources, and templates create them. */
 export interface Needs {
   /** The configuration table, which every server has, comes first. */
   readonly tables: readonly [NeededTable, ...NeededTable[]];
   readonly events: NeededQueue | undefined;
   readonly jobs: NeededQueue | undefined;
   readonly bus: NeededBus | undefined;
-  readonly parameters: NeededParameters;
+  readonly parameters: {
+    /** Path of override parameters: `/app` for `/app/<feature>/<key name>`. */
+    readonly overrides: string | undefined;
+    readonly keyRing: string | undefined;
+  };
   readonly hasAuthSecret: boolean;
   /** Whether isolation is enabled and a table has tenants. */
   readonly isIsolated: boolean;
 }
 
-/** Returns a server's needs, from declarations only, without calling AWS. */
+/** Reads declarations only, and does not call AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
   { env = {}, prefix }: { readonly env?: Variables; readonly prefix?: string } = {},
@@ -80,11 +63,11 @@ export function needsOf(
   };
 }
 
-export function hasTenants({ tables }: Registry): boolean {
+export function hasTenants({ tables }: Registry) {
   return [...tables.values()].some(({ tenant }) => tenant === true);
 }
 
-function neededBus(name: string, source: string, consumed: readonly string[]): NeededBus {
+function neededBus(name: string, source: string, consumed: readonly string[]) {
   return { name, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed };
 }
 
@@ -98,7 +81,7 @@ export function neededTable(table: TableDeclaration, tableName: string): NeededT
   };
 }
 
-export function neededQueue(kind: NeededQueue["kind"], name: string): NeededQueue {
+export function neededQueue(kind: "events" | "jobs", name: string) {
   const isOrdered = kind === "jobs";
   return {
     kind,
@@ -106,7 +89,7 @@ export function neededQueue(kind: NeededQueue["kind"], name: string): NeededQueu
     deadName: deadQueueName(queueName(name)),
     isOrdered,
     variable: isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE",
-    visibilitySeconds,
+    visibilitySeconds, // at least; a Lambda function needs six times its own timeout
     maxReceives,
   };
 }

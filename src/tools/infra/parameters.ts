@@ -8,11 +8,11 @@ export const namePrefix = "${NamePrefix}";
 export const longestDataPrefix = 80 - "-jobs-dead.fifo".length;
 
 /** Function names have at most 64 characters. */
-export function longestFunctionPrefix(functions: readonly { readonly name: string }[]): number {
+export function longestFunctionPrefix(functions: readonly { readonly name: string }[]) {
   return 64 - Math.max(...functions.map(({ name }) => `-${name}`.length));
 }
 
-export function nameParameter(prefix: string, stage: string, longest: number): TemplatePart {
+export function nameParameter(prefix: string, stage: string, longest: number) {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
   if (name.length > longest) {
     throw new Error(
@@ -126,7 +126,7 @@ export function arnParameter(
   pattern: string,
   description: string,
   what: string,
-): TemplatePart {
+) {
   const rules = {
     AllowedPattern: `(arn:[a-z-]+:${service}:[a-z0-9-]+:[0-9]{12}:${pattern})?`,
     ConstraintDescription: `empty, or the ARN of ${what}`,
@@ -134,11 +134,11 @@ export function arnParameter(
   return { Parameters: { [id]: given("", description, rules) } };
 }
 
-export function isGiven(parameter: string): Value {
+export function isGiven(parameter: string) {
   return { "Fn::Not": [{ "Fn::Equals": [ref(parameter), ""] }] };
 }
 
 /** Without a customer-managed key, uses `otherwise` or omits the property. */
-export function withCustomerKey(value: Value, otherwise?: Value): Value {
+export function withCustomerKey(value: Value, otherwise?: Value) {
   return when("HasCustomerKey", value, otherwise);
 }

@@ -1,12 +1,9 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { alarmParts } from "./alarm-parts.ts";
-import { apiParts } from "./api-part.ts";
-import { dataElsewhere, ownData } from "./data-place.ts";
+import { dataElsewhere, messageParts, ownData, tableParts } from "./data-parts.ts";
 import { type Extension, environmentWith, extended } from "./extension.ts";
 import { authSecretParts, environmentOf, functionParts } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
-import { messageParts } from "./message-parts.ts";
-import { metricParts, metricVariables } from "./metric-parts.ts";
+import { alarmParts, metricParts, metricVariables } from "./metric-parts.ts";
 import { type Needs, needsOf } from "./needs.ts";
 import {
   customerKeyParts,
@@ -17,9 +14,8 @@ import {
   nameParameter,
   namePrefix,
 } from "./parameters.ts";
-import { tableParts } from "./table-part.ts";
-import { type Template, type TemplatePart, templateOf } from "./template.ts";
-import { triggerParts } from "./trigger-parts.ts";
+import { type Template, templateOf } from "./template.ts";
+import { apiParts, triggerParts } from "./trigger-parts.ts";
 
 export type ServerPart = keyof typeof descriptions;
 
@@ -68,7 +64,7 @@ function codeParts(
   functions: readonly NeededFunction[],
   part: ServerPart,
   extension: Extension,
-): TemplatePart[] {
+) {
   const { options } = server;
   const place = part === "all" ? ownData : dataElsewhere(needs);
   const own = { ...environmentOf(needs, place), ...metricVariables(server) };

@@ -1,16 +1,11 @@
-import {
-  configTable,
-  keptEventsTable,
-  onceTable,
-  outboxTable,
-  type TableDeclaration,
-} from "../../app/handlers/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
-import { arnOf, type DataPlace } from "./data-place.ts";
+import { separator } from "../../parts/wall/tenant-prefix.ts";
+import { arnOf, type DataPlace } from "./data-parts.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
 import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
-import { attributeOf, ref, type Value, type Values } from "./template.ts";
+import { arnRef, ref, type Value, type Values } from "./template.ts";
 
 /** IAM statement, which never allows the action or resource `*`. */
 interface Statement extends Values {
@@ -22,57 +17,41 @@ export function statementsOf(
   needs: Needs,
   place: DataPlace,
   logGroup: string,
-): Value[] {
+) {
   const queues = queuesOf(needs);
-  const { isIsolated } = needs;
   // With isolation, only the tenant role reaches rows of tenants.
-  const tables = needed.tables.filter(({ table }) => !isIsolated || table.tenant !== true);
+  const tables = needed.tables.filter(({ table }) => !needs.isIsolated || table.tenant !== true);
   const statements = [
     ...parameterStatements(needs),
     ...[...needed.duties]
       .flatMap((duty) => grants[duty])
       .flatMap(([sid, actions, resources]) => statement(sid, actions, resources(place, queues))),
     ...tableStatements(tables, place),
-    ...statement(
-      "Log",
-      ["logs:CreateLogStream", "logs:PutLogEvents"],
-      [attributeOf(logGroup, "Arn")],
-    ),
+    ...statement("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [arnRef(logGroup)]),
   ];
   return [...new Map(statements.map((one) => [one.Sid, one])).values(), useCustomerKey];
 }
 
 /** A function reads parameters when it starts, and the key ring again when a new key appears. */
-function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
-  const parameters = (...names: readonly string[]) =>
-    names.map((name) => arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`));
+function parameterStatements({ parameters: { overrides, keyRing } }: Needs) {
+  const arns = (name: string | undefined, ...ends: readonly string[]) =>
+    name === undefined
+      ? []
+      : ends.map((end) => arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}${end}`));
   return [
-    ...statement(
-      "ReadParameters",
-      ["ssm:GetParametersByPath"],
-      // IAM accepts either form for parameters below a path.
-      overrides === undefined ? [] : parameters(overrides, `${overrides}/*`),
-    ),
-    ...statement(
-      "ReadKeyRing",
-      ["ssm:GetParameter"],
-      keyRing === undefined ? [] : parameters(keyRing),
-    ),
+    // IAM accepts either form for parameters below a path.
+    ...statement("ReadParameters", ["ssm:GetParametersByPath"], arns(overrides, "", "/*")),
+    ...statement("ReadKeyRing", ["ssm:GetParameter"], arns(keyRing, "")),
   ];
 }
 
 type Resources = (place: DataPlace, queues: readonly NeededQueue[]) => Value[];
 type Grant = readonly [sid: string, actions: readonly string[], resources: Resources];
 
-const rowsOf =
-  (table: TableDeclaration): Resources =>
-  (place) => [place.tableArn(table)];
-const [config, once, outbox, kept] = [
-  rowsOf(configTable),
-  rowsOf(onceTable),
-  rowsOf(outboxTable),
-  rowsOf(keptEventsTable),
-];
+const [config, once, outbox, kept] = [configTable, onceTable, outboxTable, keptEventsTable].map(
+  (table): Resources =>
+    (place) => [place.tableArn(table)],
+) as [Resources, Resources, Resources, Resources]; // safe cast: four tables
 const dynamodb = (...actions: readonly string[]) => actions.map((action) => `dynamodb:${action}`);
 const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
@@ -89,16 +68,13 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
   // The first write after a rename supersedes the former key's row, or checks that it is missing.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
-  // Claims are taken and completed (PutItem), read for a duplicate (GetItem), renewed (UpdateItem),
-  // and released after a failure (DeleteItem).
+  // Taking and completing (PutItem), a duplicate (GetItem), renewal (UpdateItem) and release.
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
-  // `ctx.step`, and responses with cookies, which are never stored: a transaction checks the claim
-  // without completing it.
+  // `ctx.step`, and responses with cookies, which are never stored, only check the claim.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
   // `ctx.publish`: the event is written with the effects and deleted after dispatch.
   publish: [leave, putEvents],
-  // An event is stored with the effects, after its day has been recorded. A projection records its
-  // version and marks the events that it has counted.
+  // Events, after their day; versions of projections, and marks of the events they have counted.
   "keep-events": [["KeepEvents", dynamodb("BatchGetItem", "PutItem"), kept]],
   // Reads of kept events (`ctx.events`) and of the active version of a projection.
   "read-events": [["ReadEvents", dynamodb("GetItem", "Query"), kept]],
@@ -113,12 +89,9 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   consume: [
     [
       "Consume",
-      [
-        "sqs:ChangeMessageVisibility",
-        "sqs:DeleteMessage",
-        "sqs:GetQueueAttributes",
-        "sqs:ReceiveMessage",
-      ],
+      ["ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"].map(
+        (action) => `sqs:${action}`,
+      ),
       (place, queues) => queues.map(place.queueArn),
     ],
     [
@@ -147,8 +120,8 @@ const reachActions: readonly (readonly [Reach, string, readonly string[]])[] = [
   ["write", "WriteTables", writing],
 ];
 
-/** Statements that allow access to rows. Indexes only support queries. */
-export function tableStatements(
+/** Indexes only support queries. */
+function tableStatements(
   tables: NeededFunction["tables"],
   place: Pick<DataPlace, "tableArn" | "indexArn">,
   prefix = "",
@@ -158,19 +131,23 @@ export function tableStatements(
   const indexes = tables.flatMap(({ table }) =>
     table.indexes.map(({ name }) => place.indexArn(table, name)),
   );
+  const allow = (sid: string, actions: readonly string[], arns: readonly Value[]) =>
+    statement(`${prefix}${sid}`, [...actions, ...more], arns, condition);
   return [
     ...reachActions.flatMap(([reach, sid, actions]) => {
-      const arns = tables
-        .filter((one) => one.reach === reach)
-        .map(({ table }) => place.tableArn(table));
-      return statement(`${prefix}${sid}`, [...actions, ...more], arns, condition);
+      const reached = tables.filter((one) => one.reach === reach);
+      return allow(
+        sid,
+        actions,
+        reached.map(({ table }) => place.tableArn(table)),
+      );
     }),
-    ...statement(`${prefix}QueryIndexes`, [...dynamodb("Query"), ...more], indexes, condition),
+    ...allow("QueryIndexes", dynamodb("Query"), indexes),
   ];
 }
 
 /** Returns no statement if there are no resources. */
-export function statement(
+function statement(
   Sid: string,
   Action: readonly string[],
   Resource: readonly Value[],
@@ -185,4 +162,66 @@ const [useKey] = statement(
   ["kms:Decrypt", "kms:GenerateDataKey"],
   [ref("CustomerKeyArn")],
 );
-export const useCustomerKey = withCustomerKey(useKey as Statement); // safe cast: it has a resource
+const useCustomerKey = withCustomerKey(useKey as Statement); // safe cast: it has a resource
+
+/**
+ * The tenant role, if the function needs one, reaches only rows of the session's tenant, and in
+ * tables without tenants the other items of a transaction.
+ */
+export function tenantStatements(needed: NeededFunction, { isIsolated }: Needs, place: DataPlace) {
+  const walled = needed.tables.filter(({ table }) => table.tenant === true);
+  if (!isIsolated || walled.length === 0) return undefined;
+  return [
+    ...tableStatements(walled, place, "Tenant", [], ofTenant),
+    // Only a session for all tenants can scan.
+    ...tableStatements(walled, place, "Across", ["dynamodb:Scan"], ofEveryTenant),
+    ...commitStatements(needed, place),
+    useCustomerKey,
+  ];
+}
+
+/** `ForAllValues` also matches a command without keys, such as a scan, so `Null` requires a key. */
+const ofTenant = {
+  "ForAllValues:StringLike": {
+    "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
+  },
+  Null: { "dynamodb:LeadingKeys": "false" },
+};
+const ofEveryTenant = { StringEquals: { "aws:PrincipalTag/across": "true" } };
+
+/**
+ * A transaction uses one role for all items. `ConditionCheckItem` does not support the condition on
+ * the enclosing operation, and only transactions use it.
+ */
+function commitStatements({ duties, tables }: NeededFunction, place: DataPlace) {
+  const claimed = duties.has("claim") ? [onceTable] : [];
+  const committed = [
+    ...claimed,
+    ...(duties.has("publish") || duties.has("later") ? [outboxTable] : []),
+    ...(duties.has("keep-events") ? [keptEventsTable] : []),
+  ];
+  const inside = (operation: string) => ({
+    StringEquals: { "dynamodb:EnclosingOperation": operation },
+  });
+  const inWrite = inside("TransactWriteItems");
+  const arnsOf = (...reaches: readonly string[]) =>
+    tables
+      .filter(({ table, reach }) => table.tenant !== true && reaches.includes(reach))
+      .map(({ table }) => place.tableArn(table));
+  const [read, checked, written] = [
+    arnsOf("query", "check", "write"),
+    [...arnsOf("check", "write"), ...claimed.map(place.tableArn)],
+    arnsOf("write"),
+  ];
+  return [
+    ...statement("ReadTogether", dynamodb("GetItem"), read, inside("TransactGetItems")),
+    ...statement("CheckTogether", dynamodb("ConditionCheckItem"), checked),
+    ...statement(
+      "WriteTogether",
+      dynamodb("DeleteItem", "PutItem", "UpdateItem"),
+      written,
+      inWrite,
+    ),
+    ...statement("Commit", dynamodb("PutItem"), committed.map(place.tableArn), inWrite),
+  ];
+}

@@ -1,3 +1,5 @@
+import { defined } from "../../base/types/defined.ts";
+
 export type Value =
   | string
   | number
@@ -50,16 +52,12 @@ export interface Template extends Required<TemplatePart> {
   readonly Description: string;
 }
 
-/** Omits properties that are `undefined`. */
-export function resource(
+export const resource = (
   id: string,
   Type: string,
   properties: Members,
   more: Omit<Resource, "Type" | "Properties"> = {},
-): TemplatePart {
-  const given = Object.entries(properties).filter(([, value]) => value !== undefined);
-  return { Resources: { [id]: { Type, ...more, Properties: Object.fromEntries(given) } } };
-}
+): TemplatePart => ({ Resources: { [id]: { Type, ...more, Properties: defined(properties) } } });
 
 export const output = (id: string, Description: string, Value: Value): TemplatePart => ({
   Outputs: { [id]: { Description, Value } },
@@ -68,6 +66,7 @@ export const ref = (id: string): Value => ({ Ref: id });
 export const attributeOf = (id: string, attribute: string): Value => ({
   "Fn::GetAtt": [id, attribute],
 });
+export const arnRef = (id: string) => attributeOf(id, "Arn");
 /** Replaces `${Name}` by a parameter's value or one of `values`. */
 export const substituted = (text: string, values?: Values): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
@@ -84,9 +83,7 @@ export const policyDocument = (...Statement: readonly Value[]): Value => ({
   Statement,
 });
 
-/**
- * Merges parts, which may repeat identical entries. @throws Error if two have the same resource.
- */
+/** Parts may repeat identical entries. @throws Error if two have the same resource. */
 export function templateOf(Description: string, parts: readonly TemplatePart[]): Template {
   const twice = duplicateOf(parts.flatMap(({ Resources = {} }) => Object.keys(Resources)));
   if (twice !== undefined)
@@ -98,11 +95,11 @@ export function templateOf(Description: string, parts: readonly TemplatePart[]):
   return { AWSTemplateFormatVersion: "2010-09-09", Description, ...Object.fromEntries(merged) };
 }
 
-export function duplicateOf(names: readonly string[]): string | undefined {
+export function duplicateOf(names: readonly string[]) {
   return names.find((name, index) => names.indexOf(name) !== index);
 }
 
-export function templateText(template: Template): string {
+export function templateText(template: Template) {
   return `${written(template, "\n")}\n`;
 }
 
@@ -122,8 +119,12 @@ function written(value: unknown, newline: string): string {
 }
 
 /** `upload-parts` and `Table` become `UploadPartsTable`. */
-export function logicalId(name: string, suffix = ""): string {
+export function logicalId(name: string, suffix = "") {
   return `${name.replaceAll(/(?:^|-+)(.?)/g, (_whole, letter: string) => letter.toUpperCase())}${suffix}`;
+}
+
+export function mappedMembers(value: object, change: (member: unknown) => unknown): Members {
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, change(member)]));
 }
 
 export function own<Item>(items: Readonly<Record<string, Item>>, id: string): Item | undefined {

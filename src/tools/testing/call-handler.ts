@@ -1,13 +1,16 @@
 import { receiveResult } from "../../app/ctx/check-output.ts";
-import { createContext } from "../../app/ctx/context.ts";
+import { type ContextParts, createContext, createContexts } from "../../app/ctx/context.ts";
+import { run } from "../../app/ctx/run.ts";
+import type { Effects } from "../../app/handlers/effects.ts";
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { warnOfUndeclared } from "../../app/run/undeclared-error.ts";
-import { runWrite } from "../../app/run/write.ts";
+import { causeOf, runWrite } from "../../app/run/write.ts";
+import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import type { RequestScope } from "../../app/runtime/scope.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
 import { describeError } from "../../base/errors/describe.ts";
-import { assertAllowed } from "../../base/identity/assert-allowed.ts";
+import { assertAllowed } from "../../base/identity/access.ts";
 import { validateInput } from "../../parts/http/input.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { parsedBody } from "../../parts/http/web-response.ts";
@@ -53,24 +56,72 @@ async function called(
   scope: RequestScope,
   declaration: HandlerDeclaration,
   headers: Record<string, string>,
-  input: unknown,
+  given: unknown,
 ): Promise<unknown> {
   const { access } = declaration;
   if (access !== undefined) assertAllowed(access, scope.user, declaration.name);
-  const rawInput = () => input ?? {};
-  const accepted = await validateInput(declaration.input, rawInput());
+  const rawInput = () => given ?? {};
+  const input = await validateInput(declaration.input, rawInput());
   const adapters = await scope.runtime.adapters.open();
   if (declaration.kind === "write") {
-    const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
+    const write = { declaration, request: { headers }, input, rawInput, head: false };
     const { headers: sent, body } = await runWrite(scope, adapters, write);
     return parsedBody(sent, body);
   }
-  const result = declaration.run(createContext(scope, adapters, {}), accepted);
+  const result = declaration.run(createContext(scope, adapters, {}), input);
   return bodyOf(await receiveResult(declaration, result, scope));
 }
 
-export function headersOf(requestId: string | undefined): Record<string, string> {
+function headersOf(requestId: string | undefined): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;
   return headers;
+}
+
+/** Creates a `ctx` outside of a handler: each call with effects is a run that commits at once. */
+export function testContext(
+  { runtime, adapters }: { readonly runtime: Runtime; readonly adapters: Adapters },
+  caller: Caller,
+  {
+    requestId,
+    handler = "test.app.ctx",
+  }: { readonly requestId?: string; readonly handler?: string },
+): Promise<PipelineContext> {
+  const request = { headers: headersOf(requestId), signal: undefined };
+  return runInScope(runtime, request, async (scope) => {
+    scope.handler = handler;
+    scope.user = userOf(caller);
+    const commits = commitsAlone(scope, adapters);
+    return createContexts(scope, adapters, { commits }).of("handler");
+  });
+}
+
+function commitsAlone(scope: RequestScope, adapters: Adapters): ContextParts["commits"] {
+  const runAlone = async <Result>(
+    handle: (ctx: PipelineContext) => Promise<Result>,
+  ): Promise<Result> => {
+    let result: Result | undefined;
+    await run<unknown>(scope, adapters, {
+      logPrefix: "once",
+      claim: undefined,
+      cause: causeOf(scope),
+      handle: async (ctx) => {
+        result = await handle(ctx);
+      },
+    });
+    return result as Result; // safe cast: a run that does not throw has called `handle`
+  };
+  const effects: Effects = {
+    // Safe casts: the type of the test's `ctx` checks names; here, a name is any string.
+    publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
+    enqueue: (name, payload, options) =>
+      runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
+    unschedule: (jobId) => runAlone((ctx) => ctx.unschedule(jobId)),
+    step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
+    deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
+  };
+  return {
+    start: (_caller, work) => work(effects),
+    commit: (_caller, items, result) => runAlone((ctx) => ctx.commit(items, result)),
+  };
 }

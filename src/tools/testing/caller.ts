@@ -1,5 +1,8 @@
-import type { TokenOptions } from "../../base/identity/token.ts";
-import { anonymous, type User } from "../../base/identity/user.ts";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { anonymous, type User } from "../../base/identity/access.ts";
+import { signToken, type TokenOptions } from "../../base/identity/token.ts";
+import { systemClock } from "../../base/process/clock.ts";
+import { defined } from "../../base/types/defined.ts";
 
 /** Caller that a test signs in. */
 export interface Caller {
@@ -8,25 +11,54 @@ export interface Caller {
   readonly roles?: readonly string[];
 }
 
-/** Returns the anonymous user if there is no caller. */
 export function userOf(caller: Caller | undefined): User {
   if (caller === undefined) return anonymous;
   const { id, tenantId, roles = [] } = caller;
   return { id, tenantId, roles: [...roles] };
 }
 
-type TokenAuth = Pick<TokenOptions, "secret" | "issuer" | "audience" | "claims">;
+/** Options of {@link testToken}. */
+export interface TestTokenOptions {
+  /** Lifetime of the token, in whole seconds. Default 86,400, a day. */
+  readonly expiresInSeconds?: number;
+}
 
-/** Options for a token that a server with this `auth` accepts. */
+/**
+ * Signs a token that a server accepts, using its `auth` or `KEELSON_AUTH_SECRET`. For a test app,
+ * use `app.token`.
+ *
+ * @throws Error if the server verifies with a key set, or no secret is known.
+ * @example
+ * const authorization = `Bearer ${await testToken(server, { id: "ann", tenantId: "acme" })}`;
+ */
+export async function testToken(
+  server: Server,
+  caller: Caller,
+  options: TestTokenOptions = {},
+): Promise<string> {
+  const { auth = {} } = serverInternals(server).options;
+  const isSigner = auth.jwks === undefined;
+  const secret = isSigner ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
+  if (!secret) {
+    const why = isSigner
+      ? "the server has no `auth.secret`"
+      : "only its issuer signs for `auth.jwks`";
+    throw new Error(
+      `testToken: ${why}; set KEELSON_AUTH_SECRET instead, or take the token of a test app, app.token(caller)`,
+    );
+  }
+  return signToken({ ...tokenOf(caller, { ...auth, secret }), ...options }, systemClock);
+}
+
 export function tokenOf(
   { id: userId, tenantId, roles = [] }: Caller,
-  { secret, issuer, audience, claims }: TokenAuth,
+  {
+    secret,
+    issuer,
+    audience,
+    claims,
+  }: Pick<TokenOptions, "secret" | "issuer" | "audience" | "claims">,
 ): TokenOptions {
   const [first] = [audience].flat();
-  return {
-    ...{ secret, userId, tenantId, roles },
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(first === undefined ? {} : { audience: first }),
-    ...(claims === undefined ? {} : { claims }),
-  };
+  return { secret, userId, tenantId, roles, ...defined({ issuer, audience: first, claims }) };
 }

@@ -1,6 +1,6 @@
 import type { Server } from "../../app/server/server.ts";
 import { leaseMs, skewMs } from "../../parts/once/claim.ts";
-import { CrashError } from "./crash-error.ts";
+import { CrashError } from "./faults.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 
 /** Scenario that {@link crashEverywhere} interrupts at each of its calls to AWS. */
@@ -25,7 +25,7 @@ export interface Cut {
   readonly call: number;
 }
 
-/** Maximum number of attempts, including the first. */
+/** Most attempts, including the first. */
 const attempts = 5;
 
 /**

@@ -1,7 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { Database } from "../../base/types/database.ts";
-import { CrashError } from "./crash-error.ts";
+
+/**
+ * Error that every call in flight throws when a test crashes its app with
+ * `app.faults.before(…).crash()`.
+ */
+export class CrashError extends Error {
+  override readonly name = "CrashError";
+
+  constructor() {
+    super("the process crashed (armed by the test)");
+  }
+}
 
 /** Faults that can be armed for a call. */
 export interface Fault {
@@ -29,28 +40,17 @@ export interface Faults {
 interface Armed {
   readonly moment: "before" | "after";
   readonly operation: string;
-  /** Number of the call among the calls of the operation since the app started. */
-  readonly call: number;
+  readonly call: number; // since the app started
   readonly act: () => Promise<void>;
 }
 
-export interface CallWatch {
-  /**
-   * Number of calls sent, by operation. Includes calls that a fault failed, but not calls that
-   * keelson's tenant check rejected.
-   */
-  readonly calls: Readonly<Record<string, number>>;
-  readonly faults: Faults;
-  /** Operations in the order in which their calls started. */
-  readonly sequence: readonly string[];
-  /** Watches the calls of an SDK client, which all fail once `life` aborts. */
-  watch(
-    client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">,
-    life: AbortSignal,
-  ): void;
-}
+export type CallWatch = ReturnType<typeof createCallWatch>;
 
-export function createCallWatch(crash: () => void): CallWatch {
+type Client = Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">;
+
+export function createCallWatch(crash: () => void) {
+  // Calls sent, by operation. Includes calls that a fault failed, but not calls that keelson's
+  // tenant check rejected.
   const calls: Record<string, number> = {};
   // Calls begun, by operation. Faults use these numbers, because a fault fires before the call is
   // known to be sent.
@@ -69,7 +69,8 @@ export function createCallWatch(crash: () => void): CallWatch {
       await fault.act();
     }
   };
-  const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
+  /** The client's calls all fail once `life` aborts. */
+  const watch = ({ middlewareStack }: Client, life: AbortSignal): void => {
     // Safe cast: the middlewares pass commands of either client through unchanged.
     const stack = middlewareStack as Database["middlewareStack"];
     // Counts after keelson's tenant check and before the SDK's retries.
@@ -100,32 +101,35 @@ export function createCallWatch(crash: () => void): CallWatch {
       { step: "initialize", priority: "high", name: "keelsonWatchCalls" },
     );
   };
-  const arm = (moment: Armed["moment"]) => (operation: string, n: number) => {
-    if (!Number.isSafeInteger(n) || n < 1)
-      throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
-    const add = (act: Armed["act"]) =>
-      void armed.push({ moment, operation, call: (begun[operation] ?? 0) + n, act });
-    const refuse = (error: Error, facts: object) =>
-      add(() => Promise.reject(Object.assign(error, facts)));
-    return {
-      crash: () =>
-        add(() => {
-          crash();
-          return Promise.reject(new CrashError());
-        }),
-      fail: (name: string) => refuse(new Error(`${name} (armed by the test)`), { name }),
-      delay: (ms: number) => add(() => sleep(ms)),
-      loseAnswer: () => {
-        if (moment === "before")
-          throw new TypeError(
-            "faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after",
-          );
-        const facts = { name: "TimeoutError", code: "ECONNRESET" };
-        refuse(new Error("socket hang up (armed by the test)"), facts);
-      },
+  const arm =
+    (moment: Armed["moment"]) =>
+    (operation: string, n: number): Fault => {
+      if (!Number.isSafeInteger(n) || n < 1)
+        throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
+      const add = (act: Armed["act"]) =>
+        void armed.push({ moment, operation, call: (begun[operation] ?? 0) + n, act });
+      const refuse = (error: Error, facts: object) =>
+        add(() => Promise.reject(Object.assign(error, facts)));
+      return {
+        crash: () =>
+          add(async () => {
+            crash();
+            throw new CrashError();
+          }),
+        fail: (name) => refuse(new Error(`${name} (armed by the test)`), { name }),
+        delay: (ms) => add(() => sleep(ms)),
+        loseAnswer: () => {
+          if (moment === "before")
+            throw new TypeError(
+              "faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after",
+            );
+          const facts = { name: "TimeoutError", code: "ECONNRESET" };
+          refuse(new Error("socket hang up (armed by the test)"), facts);
+        },
+      };
     };
-  };
-  return { calls, sequence, watch, faults: { before: arm("before"), after: arm("after") } };
+  const faults: Faults = { before: arm("before"), after: arm("after") };
+  return { calls, sequence, watch, faults };
 }
 
 function operationOf(context: Readonly<Record<string, unknown>>): string {

@@ -10,10 +10,9 @@ import {
   lambdaQueue,
   lambdaStream,
 } from "../../hosts/lambda/index.ts";
-import { lambdaContext } from "./lambda-context.ts";
-import { lambdaEvent } from "./lambda-event.ts";
+import { testToken } from "./caller.ts";
+import { lambdaContext, lambdaEvent } from "./lambda-event.ts";
 import { startTestApp } from "./test-app.ts";
-import { testToken } from "./test-token.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {

@@ -1,14 +1,30 @@
 import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
-import {
-  decodedPath,
-  type LambdaGatewayRequest,
-  type LambdaRequest,
-  listsOf,
-  sentRequest,
-} from "./lambda-request.ts";
+import { defined } from "../../base/types/defined.ts";
+
+/** Request from which {@link lambdaEvent} creates an event. */
+export interface LambdaRequest {
+  /** HTTP method. Default `GET`, or `POST` if there is a body. */
+  readonly method?: string;
+  /** Path and query, encoded as a client sends them: `/files/a%20b?tag=x&tag=y`. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Cookies, each in the form `name=value`. */
+  readonly cookies?: readonly string[];
+  /** Body: objects are sent as JSON, strings unchanged, and bytes as base64. */
+  readonly body?: unknown;
+  /** IP address of the client. Default 203.0.113.9. */
+  readonly ip?: string;
+}
+
+/** Request through an API Gateway. */
+export interface LambdaGatewayRequest extends LambdaRequest {
+  /** Stage of the API. Default `$default` for an HTTP API, `test` for a REST API. */
+  readonly stage?: string;
+  /** Claims verified by the gateway's authorizer (JWT or Cognito). Default: no authorizer. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+}
 
 const account = { accountId: "123456789012", apiId: "test" };
-const now = () => ({ time: new Date().toISOString(), timeEpoch: Date.now() });
 
 export const httpEvents = {
   restApi: restApiEvent,
@@ -22,25 +38,23 @@ export const httpEvents = {
 /** In this event, the path excludes the stage and stays encoded as the client sent it. */
 function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "test", claims } = request;
-  const authorizer = claims && { claims };
-  return version1(request, { path: sentRequest(request).path, stage, authorizer });
+  return version1(request, sentRequest(request).path, stage, claims && { claims });
 }
 
 /** In this event, the path is decoded and prefixed with the stage. */
 function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "$default", claims } = request;
-  const path = withStage(decodedPath(sentRequest(request).path), stage);
   const authorizer = claims && { claims, scopes: null };
-  return Object.assign(version1(request, { path, stage, authorizer }), { version: "1.0" });
+  const event = version1(request, stagedPath(request, stage), stage, authorizer);
+  return Object.assign(event, { version: "1.0" });
 }
 
 /** In this event, the path is decoded and prefixed with the stage. */
 function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
   const { stage = "$default", claims } = request;
-  const rawPath = withStage(decodedPath(sentRequest(request).path), stage);
   const domainName = "test.execute-api.us-east-1.amazonaws.com";
   const authorizer = claims && { authorizer: { jwt: { claims, scopes: null } } };
-  return version2(request, rawPath, { stage, domainName, ...authorizer });
+  return version2(request, stagedPath(request, stage), { stage, domainName, ...authorizer });
 }
 
 /** In this event, the path stays encoded as the client sent it. */
@@ -58,22 +72,18 @@ function loadBalancerEvent(request: LambdaRequest): ALBEvent {
 
 function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
-  return {
-    ...rest,
+  const lists = {
     multiValueHeaders: listsOf(headers),
     multiValueQueryStringParameters: listsOf(query),
   };
-}
-
-interface Version1 {
-  readonly path: string;
-  readonly stage: string;
-  readonly authorizer: object | undefined;
+  return { ...rest, ...lists };
 }
 
 function version1(
-  request: LambdaGatewayRequest,
-  { path, stage, authorizer }: Version1,
+  request: LambdaRequest,
+  path: string,
+  stage: string,
+  authorizer: object | undefined,
 ): APIGatewayProxyEvent {
   const { method, body = null, isBase64Encoded, ip, ...sent } = sentRequest(request);
   const headers = [...sent.headers, ...sent.cookies.map((cookie) => ["Cookie", cookie] as const)];
@@ -97,7 +107,7 @@ function version1(
       path: `/${stage}${sent.path}`,
       stage,
       requestId: crypto.randomUUID(),
-      requestTimeEpoch: now().timeEpoch,
+      requestTimeEpoch: Date.now(),
       resourceId: "test",
       resourcePath: "/{proxy+}",
     },
@@ -114,16 +124,10 @@ const nobody = {
   ...{ cognitoIdentityId: null, cognitoIdentityPoolId: null },
 };
 
-interface Version2 {
-  readonly stage: string;
-  readonly domainName: string;
-  readonly authorizer?: object;
-}
-
 function version2(
   request: LambdaRequest,
   rawPath: string,
-  context: Version2,
+  context: { readonly stage: string; readonly domainName: string; readonly authorizer?: object },
 ): APIGatewayProxyEventV2 {
   const { method, query, headers, cookies, body, isBase64Encoded, ip } = sentRequest(request);
   const lists = Object.entries(listsOf(new URLSearchParams(query)));
@@ -133,27 +137,35 @@ function version2(
     routeKey: "$default",
     rawPath,
     rawQueryString: query,
-    headers: Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
-    ...(cookies.length === 0 ? {} : { cookies: [...cookies] }),
-    ...(parameters.length === 0 ? {} : { queryStringParameters: Object.fromEntries(parameters) }),
+    headers: Object.fromEntries(lowered(headers)),
+    ...(cookies.length > 0 && { cookies: [...cookies] }),
+    ...(parameters.length > 0 && { queryStringParameters: Object.fromEntries(parameters) }),
     requestContext: {
       ...account,
       domainPrefix: "test",
       http: { method, path: rawPath, protocol: "HTTP/1.1", sourceIp: ip, userAgent: "test" },
       requestId: crypto.randomUUID(),
       routeKey: "$default",
-      ...now(),
+      time: new Date().toISOString(),
+      timeEpoch: Date.now(),
       ...context,
     },
-    ...(body === undefined ? {} : { body }),
+    ...defined({ body }),
     isBase64Encoded,
   };
 }
 
 function balanced(request: LambdaRequest) {
-  const { method, path, query, headers, cookies, body = "", ...sent } = sentRequest(request);
-  const lowered = headers.map(([name, value]) => [name.toLowerCase(), value] as const);
-  const forwarded = lowered.find(([name]) => name === "x-forwarded-for")?.[1];
+  const { method, path, query, cookies, body = "", ip, ...sent } = sentRequest(request);
+  const given = lowered(sent.headers);
+  const forwarded = given.find(([name]) => name === "x-forwarded-for")?.[1];
+  const headers: Headers = [
+    ...given.filter(([name]) => name !== "x-forwarded-for"),
+    ...(cookies.length === 0 ? [] : [["cookie", cookies.join("; ")] as const]),
+    ["x-forwarded-for", forwarded === undefined ? ip : `${forwarded}, ${ip}`],
+    ["x-forwarded-port", "443"],
+    ["x-forwarded-proto", "https"],
+  ];
   const group = `${account.accountId}:targetgroup/test/1`;
   return {
     requestContext: {
@@ -161,13 +173,7 @@ function balanced(request: LambdaRequest) {
     },
     httpMethod: method,
     path,
-    headers: [
-      ...lowered.filter(([name]) => name !== "x-forwarded-for"),
-      ...(cookies.length === 0 ? [] : [["cookie", cookies.join("; ")] as const]),
-      ["x-forwarded-for", forwarded === undefined ? sent.ip : `${forwarded}, ${sent.ip}`] as const,
-      ["x-forwarded-port", "443"] as const,
-      ["x-forwarded-proto", "https"] as const,
-    ],
+    headers,
     query: query.split("&").flatMap((pair) => {
       const [name = "", ...value] = pair.split("=");
       return pair === "" ? [] : [[name, value.join("=")] as const];
@@ -177,6 +183,59 @@ function balanced(request: LambdaRequest) {
   };
 }
 
-function withStage(path: string, stage: string): string {
-  return stage === "$default" ? path : `/${stage}${path}`;
+type Headers = readonly (readonly [name: string, value: string])[];
+
+/** `path` and `query` are encoded; `query` has no `?`. */
+function sentRequest({
+  path: pathAndQuery,
+  body,
+  method = body === undefined ? "GET" : "POST",
+  headers: given = {},
+  cookies = [],
+  ip = "203.0.113.9",
+}: LambdaRequest) {
+  const [path = "", ...query] = pathAndQuery.split("?");
+  const isBase64Encoded = ArrayBuffer.isView(body);
+  const isObject = typeof body !== "string" && body !== undefined && !isBase64Encoded;
+  const isTyped = Object.keys(given).some((name) => name.toLowerCase() === "content-type");
+  const type = isObject && !isTyped ? [["content-type", "application/json"] as const] : [];
+  const headers: Headers = [...type, ...Object.entries(given)];
+  const text = isObject ? JSON.stringify(body) : textOf(body);
+  return {
+    method,
+    path,
+    query: query.join("?"),
+    headers,
+    cookies,
+    body: text,
+    isBase64Encoded,
+    ip,
+  };
+}
+
+function textOf(body: unknown): string | undefined {
+  if (ArrayBuffer.isView(body))
+    return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
+  return body === undefined ? undefined : String(body);
+}
+
+function lowered(headers: Headers): Headers {
+  return headers.map(([name, value]) => [name.toLowerCase(), value]);
+}
+
+function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, string[]> {
+  const lists: Record<string, string[]> = {};
+  for (const [name, value] of pairs) lists[name] = [...(lists[name] ?? []), value];
+  return lists;
+}
+
+/** A path that cannot be decoded stays unchanged, as in API Gateway. */
+function stagedPath(request: LambdaRequest, stage: string): string {
+  const { path } = sentRequest(request);
+  const prefix = stage === "$default" ? "" : `/${stage}`;
+  try {
+    return `${prefix}${decodeURIComponent(path)}`;
+  } catch {
+    return `${prefix}${path}`;
+  }
 }

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
-import { consumeEvent, runJob } from "../../app/run/consume.ts";
-import { processMessage } from "../../app/run/process-message.ts";
+import { consumeEvent, processMessage, runJob } from "../../app/run/process-message.ts";
 import { consumeOnce } from "../../app/run/task.ts";
-import type { Schedule } from "../../app/schedules/schedules.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { isOrdered, type MessageQueue } from "../../parts/messages/message-queue.ts";
@@ -15,7 +13,7 @@ import type { TestStack } from "./test-stack.ts";
 const stepMs = 5_000;
 
 interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
-  /** Time from which schedules are due, in milliseconds since the epoch. */
+  /** Time from which schedules are due. */
   readonly sinceMs: number;
   readonly clock: TestClock;
   readonly maxSteps?: number | undefined;
@@ -33,17 +31,18 @@ export async function settle(
   const { runtime, adapters } = process;
   const { registry } = runtime.server;
   const queues = usesMessages(registry) ? await adapters.messaging.open() : undefined;
-  const schedules = registry.schedules.size === 0 ? [] : await schedulesOf(process);
-  const deadLettered: string[] = [];
-  const gaveUp: string[] = [];
+  // Loaded lazily, because only servers with schedules need the module.
+  const { createSchedules } =
+    registry.schedules.size === 0 ? {} : await import("../../app/schedules/schedules.ts");
+  const schedules = (await createSchedules?.(runtime, adapters, consumeOnce)) ?? [];
+  const [deadLettered, gaveUp]: [string[], string[]] = [[], []];
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
-    usesMessages(registry)
-      ? (await runtime.runs.open()).outbox.sweep({ graceMs: 0 })
-      : { dispatched: 0, left: 0, setAside: 0 };
+    queues === undefined
+      ? { dispatched: 0, left: 0, setAside: 0 }
+      : (await runtime.runs.open()).outbox.sweep({ graceMs: 0 });
 
-  /** Returns the number of received messages. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
@@ -67,8 +66,7 @@ export async function settle(
     return messages.length;
   };
 
-  /** Returns how many schedules ran and how many are still due. */
-  const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
+  const fire = async () => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {
       const { kind, reason } = await schedule.look({ sinceMs });
@@ -83,8 +81,8 @@ export async function settle(
     return { fired, due };
   };
 
-  let restMs = mostMs;
-  for (let steps = 0; ; ) {
+  let [steps, restMs] = [0, mostMs];
+  for (;;) {
     const { fired, due } = await fire();
     if (fired > 0) continue;
     if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0)
@@ -93,8 +91,7 @@ export async function settle(
     const { dispatched, left, setAside } = await sweep();
     refused += setAside;
     if (dispatched > 0) continue;
-    const sizes =
-      queues === undefined ? [] : await Promise.all([queues.events.size(), queues.jobs.size()]);
+    const sizes = queues ? await Promise.all([queues.events.size(), queues.jobs.size()]) : [];
     const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
     if (waiting === 0) break;
     steps += 1;
@@ -107,22 +104,12 @@ export async function settle(
     clock.advance(moveMs);
     await sleep(waitMs);
   }
-  if (refused > 0)
-    throw new Error(
-      `app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`,
-    );
-  if (deadLettered.length > 0)
-    throw new Error(`app.settled: in the dead-letter queue: ${deadLettered.join("; ")}`);
-  if (gaveUp.length > 0)
-    throw new Error(
-      `app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
-    );
-}
-
-/** Imports a module that only servers with schedules need. */
-async function schedulesOf({ runtime, adapters }: TestProcess): Promise<readonly Schedule[]> {
-  const { createSchedules } = await import("../../app/schedules/schedules.ts");
-  return createSchedules(runtime, adapters, consumeOnce);
+  const [lost] = [
+    refused > 0 && `${refused} events were set aside, since the bus refuses them: see app.logs`,
+    deadLettered.length > 0 && `in the dead-letter queue: ${deadLettered.join("; ")}`,
+    gaveUp.length > 0 && `schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
+  ].filter(Boolean);
+  if (lost) throw new Error(`app.settled: ${lost}`);
 }
 
 /** Consumes an event or runs a job again, as if its message had been redelivered. */

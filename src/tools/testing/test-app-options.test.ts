@@ -8,10 +8,9 @@ import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import { lambdaHttp } from "../../hosts/lambda-http/http-handler.ts";
-import { lambdaContext } from "./lambda-context.ts";
-import { lambdaEvent } from "./lambda-event.ts";
+import { testToken } from "./caller.ts";
+import { lambdaContext, lambdaEvent } from "./lambda-event.ts";
 import { startTestApp, type TestAppOptions } from "./test-app.ts";
-import { testToken } from "./test-token.ts";
 
 const hooks = defineFeature("hooks", (r) => {
   r.event("hook.sent", z.object({}));

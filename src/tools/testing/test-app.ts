@@ -1,24 +1,31 @@
 import { randomBytes } from "node:crypto";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
-import { runInScope } from "../../app/runtime/scoped-run.ts";
+import type { WebhookOptions } from "../../app/registry/options.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { signToken } from "../../base/identity/token.ts";
 import type { Environment } from "../../base/process/environment.ts";
+import { defined } from "../../base/types/defined.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
-import { callHandler, headersOf, type TestCallOptions } from "./call-handler.ts";
-import { type Caller, tokenOf, userOf } from "./caller.ts";
+import { callHandler, type TestCallOptions, testContext } from "./call-handler.ts";
+import { type Caller, type TestTokenOptions, tokenOf } from "./caller.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
-import type { Recorded, SentDelivery } from "./recorded.ts";
 import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
-import { testContext } from "./test-context.ts";
-import { putParameters } from "./test-parameters.ts";
-import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
-import { openTestRows, type TestRow } from "./test-rows.ts";
-import { startTestStack, type TestStack } from "./test-stack.ts";
-import type { TestTokenOptions } from "./test-token.ts";
+import {
+  type Recorded,
+  type SentDelivery,
+  startTestProcess,
+  type TestProcess,
+  untilCrash,
+} from "./test-process.ts";
+import {
+  openTestRows,
+  putParameters,
+  startTestStack,
+  type TestRow,
+  type TestStack,
+} from "./test-stack.ts";
 
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
@@ -122,25 +129,19 @@ export async function startTestApp(server: Server, options: TestAppOptions = {})
   return (await startWatchedApp(server, options)).app;
 }
 
-export interface WatchedApp {
-  readonly app: TestApp;
-  readonly sequence: readonly string[];
-}
-
 export interface WatchedAppOptions extends TestAppOptions {
   /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
 }
 
-/** Starts a test app and exposes the sequence of its calls, for the crash kit. */
+/** The crash kit also needs the sequence of the app's calls. */
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
-): Promise<WatchedApp> {
+): Promise<{ app: TestApp; sequence: readonly string[] }> {
   const stack = await startTestStack(server);
   try {
-    await putParameters(stack, parameters, "String");
-    await putParameters(stack, secureParameters, "SecureString");
+    await putParameters(stack, { String: parameters, SecureString: secureParameters });
     return await startOn(stack, server, options);
   } catch (error) {
     await stack.close();
@@ -152,7 +153,7 @@ async function startOn(
   stack: TestStack,
   server: Server,
   { environment, webhooks, maxSteps }: WatchedAppOptions,
-): Promise<WatchedApp> {
+): Promise<{ app: TestApp; sequence: readonly string[] }> {
   const { clock, timers } = createTestClock();
   const sinceMs = clock.now();
   const logs: Record<string, unknown>[] = [];
@@ -162,10 +163,11 @@ async function startOn(
   const { jwks: _replaced, ...auth } = { ...options.auth, secret };
   const { calls, sequence, faults, watch } = createCallWatch(() => crash());
   const variables = { LOG_LEVEL: "debug", ...stack.env };
+  const webhook = webhooks && { ...options.delivery?.webhook, ...webhooks };
   const process = {
     ...{ variables, clock, timers, auth, developmentSecret: secret, logs, recorded, watch },
     environment: environment ?? options.environment ?? "test",
-    ...(webhooks === undefined ? {} : { webhook: { ...options.delivery?.webhook, ...webhooks } }),
+    ...defined({ webhook }),
   };
   const start = () => startTestProcess(server, process);
   let current = await start();
@@ -174,7 +176,6 @@ async function startOn(
     current.crash();
     next = undefined;
   };
-  /** Returns the running process, or starts a new one after a crash. */
   const running = async () => {
     if (!current.signal.aborted) return current;
     next ??= start();
@@ -191,12 +192,12 @@ async function startOn(
       return fetch(`http://127.0.0.1:${port}${path}`, {
         method: method ?? (body === undefined ? "GET" : "POST"),
         headers: {
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-          ...(isRaw ? {} : { "content-type": "application/json" }),
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...(!isRaw && { "content-type": "application/json" }),
           ...headers,
         },
         redirect: "manual",
-        ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
+        ...defined({ body: isRaw ? body : JSON.stringify(body) }),
         signal: signal === undefined ? life : AbortSignal.any([signal, life]),
       });
     },
@@ -205,15 +206,7 @@ async function startOn(
       const process = await running();
       return untilCrash(process, callHandler(process.runtime, name, input, options));
     },
-    ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
-      const { runtime, adapters } = await running();
-      const request = { headers: headersOf(requestId), signal: undefined };
-      return runInScope(runtime, request, async (scope) => {
-        scope.handler = handler;
-        scope.user = userOf(caller);
-        return testContext(scope, adapters);
-      });
-    },
+    ctx: async (caller, options = {}) => testContext(await running(), caller, options),
     rows,
     logs,
     ...recorded,

@@ -14,12 +14,9 @@ export interface TestClock extends Clock {
 
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
-/** Starts a due task, once even after several intervals, like a Node timer after a suspension. */
-type LookUp = () => void;
-
 /** The timers follow the clock that a test advances. */
 export function createTestClock(): { readonly clock: TestClock; readonly timers: TestTimers } {
-  const repetitions = new Set<LookUp>();
+  const repetitions = new Set<() => void>();
   let advanced = 0;
   const now = () => Date.now() + advanced;
 
@@ -27,15 +24,13 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let dueMs = now() + ms;
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
-    const begin = () => {
-      // Runs one task at a time: the clock may advance several steps, and the last run must win.
-      last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
-    };
+    // Starts a due task, once even after several intervals, like a Node timer after a suspension.
     const lookUp = () => {
       clearTimeout(timer);
       if (dueMs <= now()) {
         dueMs = now() + ms;
-        begin();
+        // Runs one task at a time: the clock may advance several steps, and the last run must win.
+        last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
       }
       timer = setTimeout(lookUp, dueMs - now());
       timer.unref();

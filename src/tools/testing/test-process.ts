@@ -1,20 +1,23 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import type { ChannelDeclaration } from "../../app/handlers/message-handlers.ts";
 import { openContainerMetrics } from "../../app/metrics/metrics.ts";
-import type { Adapters } from "../../app/runtime/adapters.ts";
-import { warnOfLooseOutputs } from "../../app/runtime/loose-outputs.ts";
+import { warnOfLooseOutputs } from "../../app/registry/loose-output.ts";
+import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { closeResources } from "../../app/server/close-resources.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { RuntimeOptions } from "../../app/server/runtime-options.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { lazy } from "../../base/process/lazy.ts";
 import { openChecked } from "../../hosts/container/adapters.ts";
 import { createHttpServer } from "../../hosts/container-http/http-server.ts";
+import { deliveryJob } from "../../parts/messages/delivery.ts";
+import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
+import { type JobMessage, readJob } from "../../parts/messages/job-message.ts";
 import { processSchedule } from "../../parts/once/held-claim.ts";
-import { CrashError } from "./crash-error.ts";
-import type { CallWatch } from "./faults.ts";
-import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
+import { type CallWatch, CrashError } from "./faults.ts";
 import type { TestTimers } from "./test-clock.ts";
 
 /** A runtime with its in-memory state, and its HTTP server. */
@@ -29,7 +32,7 @@ export interface TestProcess {
   close(): Promise<void>;
 }
 
-export interface TestProcessOptions
+interface TestProcessOptions
   extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
   readonly clock: Clock;
   readonly timers: TestTimers;
@@ -39,13 +42,11 @@ export interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-const closeMs = 10_000;
-
 export async function startTestProcess(
   server: Server,
   options: TestProcessOptions,
 ): Promise<TestProcess> {
-  const { variables, logs, watch, recorded, timers, ...rest } = options;
+  const { variables, logs, watch: watchUntil, recorded, timers, ...rest } = options;
   const life = new AbortController();
   const runtime = createRuntime(server, {
     ...rest,
@@ -57,12 +58,11 @@ export async function startTestProcess(
     },
     openAdapters: async () => {
       const opened = await openChecked(runtime, variables, "create");
-      watch(opened.database, life.signal);
-      if (opened.parameters !== undefined) watch(opened.parameters, life.signal);
-      return {
-        ...opened,
-        messaging: recordMessaging(opened.messaging, { ...options, life: life.signal }),
-      };
+      const watch = (client: Parameters<CallWatch["watch"]>[0]) => watchUntil(client, life.signal);
+      watch(opened.database);
+      if (opened.parameters !== undefined) watch(opened.parameters);
+      const messaging = recordMessaging(opened.messaging, recorded, options.clock, watch);
+      return { ...opened, messaging };
     },
   });
   recordDeliveries(runtime, recorded);
@@ -91,12 +91,11 @@ export async function startTestProcess(
     },
     close: async () => {
       await stop();
-      await closeResources(runtime, closeMs);
+      await closeResources(runtime, 10_000);
     },
   };
 }
 
-/** Returns the result of `work`, or rejects with a CrashError once the process crashes. */
 export function untilCrash<Result>(
   { signal }: TestProcess,
   work: Promise<Result>,
@@ -106,4 +105,92 @@ export function untilCrash<Result>(
     signal.addEventListener("abort", crashed);
     work.finally(() => signal.removeEventListener("abort", crashed)).then(resolve, reject);
   });
+}
+
+/** Message sent by a channel. */
+export interface SentDelivery {
+  /** ID of the delivery. A delivery sent more than once is listed once. */
+  readonly id: string;
+  readonly channel: string;
+  readonly message: unknown;
+  readonly tenantId: string | undefined;
+  readonly userId: string | undefined;
+  readonly origRequestId: string;
+}
+
+export interface Recorded {
+  readonly events: SharedEvent[];
+  readonly jobs: JobMessage[];
+  readonly deliveries: SentDelivery[];
+}
+
+function recordMessaging(
+  given: Adapters["messaging"],
+  recorded: Recorded,
+  clock: Clock,
+  watch: (client: Messaging["clients"][number]) => void,
+): Adapters["messaging"] {
+  const messageIds = new Set<string>();
+  return lazy(async (): Promise<Messaging> => {
+    const messaging = await given.open();
+    for (const client of messaging.clients) {
+      watch(client);
+      sendClock(client, clock);
+    }
+    const put: Messaging["bus"]["put"] = async (events) => {
+      const reasons = await messaging.bus.put(events);
+      for (const [index, { text }] of events.entries()) {
+        const event = readEnvelope(text);
+        const { eventId, origRequestId: requestId } = event;
+        const isNew = !recorded.events.some((other) => other.eventId === eventId);
+        if (reasons[index] !== undefined || !isNew) continue;
+        // Safe cast: a payload is an object. The sent payload includes the request ID.
+        const payload = { ...(event.payload as object), requestId };
+        recorded.events.push({ ...event, payload });
+      }
+      return reasons;
+    };
+    const send: Messaging["jobs"]["send"] = async (body, options) => {
+      const messageId = await messaging.jobs.send(body, options);
+      const job = readJob(body);
+      // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
+      const isNew =
+        !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
+      messageIds.add(messageId);
+      if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
+      return messageId;
+    };
+    const { bus, jobs } = messaging;
+    return { ...messaging, bus: { ...bus, put }, jobs: { ...jobs, send } };
+  });
+}
+
+/** Sends the test clock's offset, which the embedded stack follows. */
+function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
+  middlewareStack.add(
+    (next) => (parameters) => {
+      // Safe cast: at this step of the stack, every request is an HTTP request.
+      const request = parameters.request as { readonly headers: Record<string, string> };
+      request.headers["x-keelson-clock-offset"] = String(Math.max(0, clock.now() - Date.now()));
+      return next(parameters);
+    },
+    { step: "build", name: "keelsonTestClock" },
+  );
+}
+
+function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
+  // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
+  const own = channels as Map<string, ChannelDeclaration>;
+  for (const [name, declaration] of channels) {
+    own.set(name, {
+      ...declaration,
+      send: async (ctx, message, delivery) => {
+        await declaration.send(ctx, message, delivery);
+        if (deliveries.some(({ id }) => id === delivery.id)) return;
+        const { tenantId, id: userId } = ctx.user;
+        const facts = { tenantId, userId, origRequestId: ctx.requestId };
+        deliveries.push({ id: delivery.id, channel: name, message, ...facts });
+      },
+    });
+  }
 }

@@ -2,12 +2,12 @@ import { fileURLToPath } from "node:url";
 import type { ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { errorSchemas } from "../../../src/app/openapi/error-answers.ts";
+import { errorSchemas } from "../../../src/app/openapi/answers.ts";
 import type { JsonSchema } from "../../../src/app/openapi/schema.ts";
 import type { DeclaredServer } from "../../../src/app/registry/declared-server.ts";
 import { isExpected } from "../../../src/app/registry/expected-code.ts";
 import { serverDocument } from "../../../src/app/routes/openapi-document.ts";
-import { errorCodes } from "../../../src/base/errors/codes.ts";
+import { errorCodes } from "../../../src/base/errors/errors.ts";
 import type { Held, HeldRequest, HeldResponse } from "./hold.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));

@@ -8,14 +8,13 @@ export interface CacheOptions {
    */
   readonly ttlMs?: number;
   /**
-   * Age up to which cached rows are used while a background refresh runs, in milliseconds. Default
-   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`, because a frozen process cannot
-   * refresh.
+   * Age up to which they are used while a background refresh runs, in milliseconds. Default 30,000,
+   * or `ttlMs` if longer. In Lambda always `ttlMs`, because a frozen process cannot refresh.
    */
   readonly maxStaleMs?: number;
   /**
-   * Maximum number of tenants whose rows are cached; the limit for users is four times as high. The
-   * least recently used are evicted first. Default 2,000.
+   * Maximum number of cached tenants; that of users is four times as high. The least recently used
+   * are evicted first. Default 2,000.
    */
   readonly maxTenants?: number;
 }
@@ -31,8 +30,8 @@ export function cacheChecks(options: CacheOptions | undefined): OptionTable {
   const most = Number.MAX_SAFE_INTEGER;
   const milliseconds = "a whole number of milliseconds";
   const isTtl = whole(0, most, `${milliseconds}, 0 or more`);
-  const given = options?.ttlMs;
-  const ttlMs = given === undefined || isTtl(given) !== undefined ? 5_000 : given;
+  const { ttlMs: given = 5_000 } = options ?? {};
+  const ttlMs = isTtl(given) === undefined ? given : 5_000;
   return {
     ttlMs: isTtl,
     maxStaleMs: whole(ttlMs, most, `${milliseconds}, not below ttlMs, which is ${ttlMs}`),

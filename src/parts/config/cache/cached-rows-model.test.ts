@@ -9,8 +9,7 @@ import {
   tenantPartition,
   userPartition,
 } from "../read/rows.ts";
-import { createCachedRows } from "./cached-rows.ts";
-import { groupKeys } from "./key-groups.ts";
+import { createCachedRows, groupKeys } from "./cached-rows.ts";
 
 const ttlMs = 5_000;
 const maxStaleMs = 30_000;

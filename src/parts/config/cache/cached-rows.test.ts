@@ -14,9 +14,13 @@ import {
   tenantPartition,
   userPartition,
 } from "../read/rows.ts";
-import { type CachedRowsOptions, createCachedRows, type StaleRead } from "./cached-rows.ts";
+import {
+  type CachedRowsOptions,
+  createCachedRows,
+  groupKeys,
+  type StaleRead,
+} from "./cached-rows.ts";
 import { abandonMs, processSchedule } from "./flights.ts";
-import { groupKeys } from "./key-groups.ts";
 
 const theme = "files:config:theme";
 const limit = "files:config:limit";

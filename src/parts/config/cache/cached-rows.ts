@@ -1,6 +1,6 @@
 import type { Metrics } from "../../../base/metrics/metrics.ts";
 import { type Clock, systemClock } from "../../../base/process/clock.ts";
-import type { ConfigScope } from "../declare/key.ts";
+import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
 import {
   type ConfigRow,
@@ -11,7 +11,6 @@ import {
   rowLevels,
 } from "../read/rows.ts";
 import { createFlights, type FetchPage, type FlightSchedule, processSchedule } from "./flights.ts";
-import type { GroupedKey, KeyGroup } from "./key-groups.ts";
 import {
   type CachedPartition,
   createPartitionCache,
@@ -19,6 +18,35 @@ import {
   pageOf,
 } from "./partition-cache.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
+
+/** Keys of one feature, fetched together; `keys.tenant`, for example, may have tenant rows. */
+export interface KeyGroup {
+  readonly feature: string;
+  readonly keys: Readonly<Record<ConfigScope, readonly string[]>>;
+}
+
+export interface GroupedKey {
+  readonly id: string;
+  readonly scope: ConfigScope;
+  readonly group: KeyGroup;
+}
+
+export function groupKeys(
+  registered: Iterable<RegisteredConfigKey>,
+): ReadonlyMap<string, GroupedKey> {
+  const groups = new Map<string, { feature: string; keys: Record<ConfigScope, string[]> }>();
+  const keys = new Map<string, GroupedKey>();
+  for (const { id, feature, definition } of registered) {
+    const group = groups.get(feature) ?? { feature, keys: { system: [], tenant: [], user: [] } };
+    groups.set(feature, group);
+    keys.set(id, { id, scope: definition.scope, group });
+    // A key may have rows at its own scope and at every broader one (specification 4.1, rule 3).
+    group.keys.system.push(id);
+    if (definition.scope !== "system") group.keys.tenant.push(id);
+    if (definition.scope === "user") group.keys.user.push(id);
+  }
+  return keys;
+}
 
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
@@ -34,6 +62,8 @@ export interface StaleRead {
   readonly ageMs: number;
   readonly reason: string;
 }
+
+type OnStale = (read: StaleRead) => void;
 
 export type CachedRows = ReturnType<typeof createCachedRows>;
 
@@ -52,22 +82,17 @@ export function createCachedRows(options: CachedRowsOptions) {
     const group = keyGroups.get(key)?.group;
     return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
   };
+  /** `isUnchecked`: whatever its version, for a row that a test has put. */
   const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
   const parts: ViewParts = { cache, fetch, keyGroups, clock, reader, metrics };
   return {
-    /**
-     * Creates a view of the rows that apply to one caller. While the store fails, `onStale` is
-     * called at most once per minute and page.
-     */
-    view: (owner: RowOwner, onStale: (read: StaleRead) => void): RowView =>
-      new View(parts, owner, onStale),
+    /** While the store fails, `onStale` is called at most once per minute and page. */
+    view: (owner: RowOwner, onStale: OnStale): RowView => new View(parts, owner, onStale),
     noteWrite: take(false),
-    /** Caches a row that a test has put, regardless of its version. */
     notePut: take(true),
-    /** Makes the next read wait for the store, because the outcome of a write is unknown. */
     invalidate: (partition: string, key: string): void => {
       const page = findPage(partition, key);
       if (page !== undefined) invalidate(page);
@@ -87,17 +112,17 @@ interface ViewParts extends Pick<CachedRowsOptions, "keyGroups" | "reader" | "me
 }
 
 /**
- * A class, because each request creates a view and closures would cost four times as much
- * (`wrapped-no-log` in `bench/results.json`).
+ * A class: closures for each request cost four times as much (`wrapped-no-log` in
+ * `bench/results.json`).
  */
 class View implements RowView {
   readonly #given: ViewParts;
   readonly #owner: RowOwner;
-  readonly #onStale: (read: StaleRead) => void;
+  readonly #onStale: OnStale;
   readonly #levels: readonly RowLevel[];
   #parts: readonly CachedPartition<CachedKeyRows>[] = [];
 
-  constructor(given: ViewParts, owner: RowOwner, onStale: (read: StaleRead) => void) {
+  constructor(given: ViewParts, owner: RowOwner, onStale: OnStale) {
     this.#given = given;
     this.#owner = owner;
     this.#onStale = onStale;
@@ -119,10 +144,7 @@ class View implements RowView {
     return known;
   }
 
-  /**
-   * A separate method, because its closures move the variables that they capture to the heap, and
-   * most reads return from `rowsOf` without a closure.
-   */
+  /** Apart from `rowsOf`, where most reads end: closures move the variables they capture to the heap. */
   #rowsOfPages(
     declared: GroupedKey,
     known: readonly Page[] | undefined,
@@ -204,7 +226,7 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** The page includes keys of narrower scopes, which may have rows in this partition too. */
+/** Includes keys of narrower scopes, which may have rows in this partition too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
@@ -221,7 +243,7 @@ function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
 }
 
-/** Adds the stamps, which only grow: an equal sum means that no page has changed. */
+/** Stamps only grow, so an equal sum means that no page has changed. */
 function stampOf(pages: readonly Page[]): number {
   let sum = 0;
   for (const page of pages) sum += page.stamp;

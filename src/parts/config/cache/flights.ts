@@ -1,9 +1,9 @@
 import type { Clock } from "../../../base/process/clock.ts";
-import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
-import { type Ages, land, type Page } from "./row-page.ts";
+import type { ConfigRowReader } from "../read/rows.ts";
+import { type Ages, type Flight, land, type Outcome, type Page } from "./row-page.ts";
 
 export interface FlightSchedule {
-  /** Runs `work` after the current phase of the event loop; misses until then share a fetch. */
+  /** After the current phase of the event loop; misses until then share a fetch. */
   readonly soon: (work: () => void) => void;
   readonly later: (work: () => void, ms: number) => () => void;
   readonly random: () => number;
@@ -18,41 +18,19 @@ export const processSchedule: FlightSchedule = Object.freeze({
   random: () => Math.random(),
 });
 
-/** One call to the store, which fetches one or more pages. */
-interface Flight {
-  readonly askedMs: number;
-  readonly pages: Page[];
-  readonly addresses: RowAddress[];
-  /** Resolves when the call succeeds, fails or is abandoned; never rejects. */
-  readonly done: Promise<void>;
-  failure: { readonly error: unknown } | undefined;
-  readonly settle: (outcome: Outcome) => void;
-}
-
-type Outcome = { readonly error: unknown } | { readonly rows: readonly (ConfigRow | undefined)[] };
-
-/**
- * Fetches a page. Returns the page's call in progress, otherwise a call that is about to start;
- * `undefined` during the pause after a slow failure.
- */
+/** Returns the call that fetches a page; `undefined` during the pause after a slow failure. */
 export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
-/** Time after which a call is abandoned and its response dropped. */
+/** A call is then abandoned and its response dropped. */
 export const abandonMs = 2_000;
 
 /** DynamoDB's limit for BatchGetItem. */
 const rowsPerFlight = 100;
 
-/**
- * Duration from which a failed call is followed by an equally long pause, so that an outage does
- * not slow down every read.
- */
+/** A failed call this long is followed by an equal pause, so that an outage slows down few reads. */
 const slowFailureMs = 250;
 
-/**
- * Creates a function that fetches pages. Pages requested at the same moment share one call, and
- * each page has at most one call in progress.
- */
+/** Pages requested at the same moment share one call; a page has at most one call in progress. */
 export function createFlights(
   reader: ConfigRowReader,
   ages: Ages,
@@ -79,7 +57,6 @@ export function createFlights(
 
   function prepare(askedMs: number): Flight {
     const { promise, resolve } = Promise.withResolvers<void>();
-    let isSettled = false;
     const flight: Flight = {
       askedMs,
       pages: [],
@@ -87,18 +64,15 @@ export function createFlights(
       done: promise,
       failure: undefined,
       settle: (outcome) => {
-        if (isSettled) return;
-        isSettled = true;
+        if (flight.failure !== undefined) return; // abandoned
         if ("error" in outcome) {
           flight.failure = outcome;
           for (const page of flight.pages) fail(page, flight, outcome.error, clock.now());
         } else {
-          let at = 0;
+          const left = [...outcome.rows];
           for (const page of flight.pages) {
-            const rows = outcome.rows.slice(at, at + page.keys.length);
-            at += page.keys.length;
-            const [nowMs, random] = [clock.now(), schedule.random()];
-            land(page, { rows, flight, nowMs, random }, ages);
+            const rows = left.splice(0, page.keys.length);
+            land(page, { rows, flight, nowMs: clock.now(), random: schedule.random() }, ages);
           }
         }
         resolve();
@@ -125,8 +99,7 @@ export function createFlights(
 }
 
 function inTheAir(page: Page, nowMs: number): Flight | undefined {
-  // The cast is safe: only `createFlights` sets `page.flight`.
-  const flight = page.flight as Flight | undefined;
+  const { flight } = page;
   if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
     return flight;
   // The process was frozen, so the timer of `abandonMs` did not run: allow a new flight at once.

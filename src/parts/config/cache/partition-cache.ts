@@ -8,7 +8,7 @@ export interface CachedPartition<Value> {
   readonly values: Map<string, Value>;
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** Whether the partition has left the cache, so that holders must call `use` again. */
+  /** Holders must then call `use` again. */
   isEvicted: boolean;
 }
 
@@ -70,8 +70,8 @@ function createPartition<Value>(
 
 function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Value>) => void) {
   const parts = new Map<string, CachedPartition<Value>>();
-  // Most reads repeat the last owner, so its entry is not reinserted: reinserting leaves garbage in
-  // the Map that survives young-generation collections.
+  // Most reads repeat the last owner. Its entry is not reinserted, because that leaves garbage in the
+  // Map that survives young-generation collections.
   let last: CachedPartition<Value> | undefined;
 
   const evict = (part: CachedPartition<Value>): void => {

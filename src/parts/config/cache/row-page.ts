@@ -1,10 +1,10 @@
-import { type ConfigRow, isCurrent } from "../read/rows.ts";
+import { type ConfigRow, isCurrent, type RowAddress } from "../read/rows.ts";
 
-/** What is known about a row; `row` is `undefined` if the store has none. */
 interface Known {
+  /** `undefined` if the store has none. */
   readonly row: ConfigRow | undefined;
   readonly sinceMs: number;
-  /** Fetch that was in progress when this process wrote the row. */
+  /** The fetch in progress when this process wrote the row. */
   readonly overtook: object | undefined;
 }
 
@@ -13,19 +13,34 @@ export interface Page {
   readonly partition: string;
   readonly keys: readonly string[];
   readonly rows: Map<string, Known>;
-  /** Number that increases with each change of a row and each response. */
+  /** Increases with each change of a row and each response. */
   stamp: number;
-  /** Time at which the cached rows were requested; `undefined` until the first response. */
+  /** When the cached rows were requested; `undefined` until the first response. */
   askedMs: number | undefined;
-  /** Time from which a read triggers a refresh. */
+  /** From then, a read starts a refresh. */
   dueMs: number;
-  /** Time from which a read waits for the response. */
+  /** From then, a read waits for the response. */
   staleMs: number;
-  flight: { readonly askedMs: number } | undefined;
+  flight: Flight | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
-  /** Time of the last `config.stale` log line since the last successful fetch. */
+  /** Last `config.stale` log line since the last successful fetch. */
   reportedMs: number | undefined;
 }
+
+/** One call to the store for one or more pages. */
+export interface Flight {
+  readonly askedMs: number;
+  readonly pages: Page[];
+  readonly addresses: RowAddress[];
+  /** Resolves when the call succeeds, fails or is abandoned; never rejects. */
+  readonly done: Promise<void>;
+  failure: { readonly error: unknown } | undefined;
+  readonly settle: (outcome: Outcome) => void;
+}
+
+export type Outcome =
+  | { readonly error: unknown }
+  | { readonly rows: readonly (ConfigRow | undefined)[] };
 
 export interface Ages {
   readonly ttlMs: number;
@@ -33,9 +48,8 @@ export interface Ages {
 }
 
 /**
- * Maximum lag of a replica. An eventually consistent read may return older data than the read
- * before it, and a missing row may be deleted or not replicated yet. So a row first seen less than
- * this time ago stays cached.
+ * Maximum lag of a replica. An eventually consistent read may return older data than the one before
+ * it, or miss a row that is not replicated yet. So a row first seen less than this time ago stays.
  */
 const replicaLagMs = 2_000;
 
@@ -57,7 +71,7 @@ export function createPage(partition: string, keys: readonly string[]): Page {
   };
 }
 
-/** Whether the rows need no refresh. If the clock was set back to before `askedMs`, they do. */
+/** If the clock was set back to before `askedMs`, the age is unknown, and the rows are not fresh. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }
@@ -68,12 +82,12 @@ export function isUsable(page: Page, nowMs: number): boolean {
 
 interface LandedRows {
   readonly rows: readonly (ConfigRow | undefined)[];
-  readonly flight: NonNullable<Page["flight"]>;
+  readonly flight: Flight;
   readonly nowMs: number;
   readonly random: number;
 }
 
-/** Stores fetched rows in the page, unless the fetch was abandoned or replaced meanwhile. */
+/** Ignores the rows of a fetch that was abandoned or replaced meanwhile. */
 export function land(
   page: Page,
   { rows, flight, nowMs, random }: LandedRows,
@@ -101,8 +115,6 @@ export function land(
 }
 
 /**
- * Returns whether a fetched row replaces the known one:
- *
  * | known row                               | fetched row                  | replaces            |
  * |-----------------------------------------|------------------------------|---------------------|
  * | written here during the fetch           | any                          | no                  |
@@ -116,7 +128,7 @@ export function land(
 function supersedes(
   row: ConfigRow | undefined,
   known: Known,
-  flight: LandedRows["flight"],
+  flight: Flight,
   nowMs: number,
 ): boolean {
   if (known.overtook === flight) return false;

@@ -1,9 +1,7 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
-import { nearest } from "../../../base/errors/nearest.ts";
-import { quoted } from "../../../base/errors/quoted.ts";
-import { isDefinition } from "./definition.ts";
-import { successorOf } from "./former-keys.ts";
-import type { ConfigKeyRegistry } from "./key.ts";
+import { nearest, quoted } from "../../../base/errors/quoted.ts";
+import { isDefinition } from "./declaration.ts";
+import { type ConfigKeyHandle, type ConfigKeyRegistry, successorOf } from "./key.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
 /** Values set when the server is built (app-boot overrides), by key identifier. */
@@ -68,7 +66,7 @@ function overrideProblems(
   return problems;
 }
 
-/** Quotes text that is not an identifier, so that it cannot flood or forge an error message. */
+/** Other text could flood or forge an error message. */
 function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
@@ -78,3 +76,64 @@ function isPlainObject(value: unknown): value is AppOverrides {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
+
+interface NamedExports {
+  readonly name: string;
+}
+
+/**
+ * The compiler checks the values of keys whose handles a feature returns, and editors complete their
+ * identifiers; `buildServer` checks the rest.
+ */
+export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
+  Record<string, unknown>
+> & {
+  readonly [Override in KnownOverride<Features[number]> as Override["id"]]?: Override["value"];
+};
+
+type KnownOverride<Feature extends NamedExports> = Feature extends NamedExports
+  ? string extends Feature["name"]
+    ? never
+    : {
+        readonly [Member in keyof Feature]: OverrideOfHandles<Feature["name"], Feature[Member]>;
+      }[keyof Feature]
+  : never;
+
+type OverrideOfHandles<Name extends string, Handles> =
+  Handles extends Readonly<Record<string, ConfigKeyHandle<unknown>>>
+    ? {
+        [Key in keyof Handles & string]: {
+          readonly id: `${Name}:config:${KebabCase<Key>}`;
+          readonly value: Handles[Key] extends ConfigKeyHandle<infer Value>
+            ? Exclude<Value, undefined>
+            : never;
+        };
+      }[keyof Handles & string]
+    : never;
+
+/** As `configKeyId` does at run time. */
+type KebabCase<
+  Name extends string,
+  Done extends string = "",
+  Before extends string = "",
+> = Name extends `${infer Letter}${infer Rest}`
+  ? KebabCase<
+      Rest,
+      `${Done}${BeginsWord<Before, Letter, Rest> extends true ? "-" : ""}${Lowercase<Letter>}`,
+      Letter
+    >
+  : Done;
+
+type BeginsWord<Before extends string, Letter extends string, Rest extends string> =
+  IsCapital<Letter> extends true
+    ? Before extends "" | "-" | "_" | "$"
+      ? false
+      : IsCapital<Before> extends true
+        ? Rest extends `${infer Next}${string}`
+          ? IsSmall<Next>
+          : false
+        : true
+    : false;
+
+type IsCapital<Letter extends string> = Letter extends Lowercase<Letter> ? false : true;
+type IsSmall<Letter extends string> = Letter extends Uppercase<Letter> ? false : true;

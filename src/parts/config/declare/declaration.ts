@@ -1,6 +1,13 @@
-import type { AccessRule } from "../../../base/identity/access.ts";
-import { definitionOf } from "./definition.ts";
-import type { Bounds, ComputedContext, ConfigType, KeyDeclaration } from "./key.ts";
+import { isRecord } from "../../../base/errors/option-table.ts";
+import { type AccessRule, access, isAccessRule } from "../../../base/identity/access.ts";
+import type {
+  Bounds,
+  ComputedContext,
+  ConfigKeyDefinition,
+  ConfigScope,
+  ConfigType,
+  KeyDeclaration,
+} from "./key.ts";
 
 export type ValueOf<Type extends ConfigType, Option extends string> = Type extends "number"
   ? number
@@ -43,7 +50,7 @@ type SelectOptions<Type extends ConfigType, Option extends string> = Type extend
 
 /**
  * Options of a configuration key (specification 2.1). A key with neither `default` nor `computed`
- * may have the value `undefined`. `read` defaults to `access.authenticated`. `write` defaults to
+ * may have the value `undefined`. `read` defaults to `access.authenticated`, `write` to
  * `access.systemAdmin` for a system key, `access.admin` for a tenant key and `access.authenticated`
  * for a user key: users set their own value.
  */
@@ -66,21 +73,14 @@ export type KeyOptions<
     readonly encrypted?: [Computed] extends [never]
       ? Encrypted
       : false | Refused<"a computed key is never encrypted">;
-    /**
-     * Allowed values of a select key. Declared again here, because TypeScript cannot infer the
-     * union of options from the conditional type {@link SelectOptions}.
-     */
+    /** Allowed values of a select key. TypeScript cannot infer them from {@link SelectOptions}. */
     readonly options?: readonly Option[];
     /**
-     * Former identifier of a renamed key, for example `files:config:max-mb`; after several renames
-     * a list, the latest first. A value stored under a former identifier applies until the next
-     * write.
+     * Former identifier of a renamed key, such as `files:config:max-mb`; after several renames a
+     * list, the latest first. A value stored under it applies until the next write.
      */
     readonly formerly?: string | readonly string[];
-    /**
-     * Computes the value if neither a stored row nor an app-boot override supplies one. If it
-     * returns `undefined`, the default applies.
-     */
+    /** Called if no row and no app-boot override supplies a value. `undefined`: the default applies. */
     computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function that takes a whole `PipelineContext` is assignable
   };
 
@@ -153,4 +153,55 @@ export function createUserConfig<
   options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
 ): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
   return Object.freeze({ definition: definitionOf("user", type, options) });
+}
+
+const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
+  system: access.systemAdmin,
+  tenant: access.admin,
+  user: access.authenticated,
+});
+
+/**
+ * An invalid option is dropped or replaced by the safer choice; `declared` keeps the original options
+ * for the validators.
+ */
+function definitionOf(scope: ConfigScope, type: ConfigType, options: unknown): ConfigKeyDefinition {
+  const given: Readonly<Record<string, unknown>> = isRecord(options)
+    ? Object.freeze({ ...options })
+    : {};
+  const { read, write } = isRecord(given["access"]) ? given["access"] : given;
+  const { bounds, options: selectable, computed } = given;
+  const formerly = [given["formerly"] ?? []].flat();
+  return Object.freeze({
+    scope,
+    type,
+    ...(given["default"] !== undefined && { default: given["default"] }),
+    ...(isBounds(bounds) && { bounds: Object.freeze({ min: bounds.min, max: bounds.max }) }),
+    ...(isStrings(selectable) && { options: Object.freeze([...selectable]) }),
+    ...(isStrings(formerly) &&
+      formerly.length > 0 && { formerly: Object.freeze([...new Set(formerly)]) }),
+    ...(isComputed(computed) && { computed }),
+    read: isAccessRule(read) ? read : access.authenticated,
+    write: isAccessRule(write) ? write : defaultWrite[scope],
+    allowPerRequest: given["allowPerRequest"] === true,
+    encrypted: given["encrypted"] !== undefined && given["encrypted"] !== false,
+    declared: Object.freeze({ type, options: isRecord(options) ? given : options }),
+  });
+}
+
+/** Needed because plain JavaScript may pass anything as a declaration. */
+export function isDefinition(value: unknown): value is ConfigKeyDefinition {
+  return isRecord(value) && isRecord(value["declared"]);
+}
+
+export function isBounds(value: unknown): value is Bounds {
+  return isRecord(value) && Number.isFinite(value["min"]) && Number.isFinite(value["max"]);
+}
+
+export function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}
+
+function isComputed(value: unknown): value is NonNullable<ConfigKeyDefinition["computed"]> {
+  return typeof value === "function";
 }

@@ -1,5 +1,4 @@
-import type { AccessRule } from "../../../base/identity/access.ts";
-import type { User } from "../../../base/identity/user.ts";
+import type { AccessRule, User } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { RequestView } from "../../../base/request/request-view.ts";
 import type { Trace } from "../../../base/request/trace.ts";
@@ -28,8 +27,8 @@ export interface ConfigKeyDefinition {
   /** Former identifiers of the key, the latest first. */
   readonly formerly?: readonly string[];
   /**
-   * Computes the value if no stored row or app-boot override supplies one. Declared as a method, so
-   * that a function that takes a whole `PipelineContext` is assignable.
+   * Called if no row and no app-boot override supplies a value. A method, so that a function that
+   * takes a whole `PipelineContext` is assignable.
    */
   computed?(ctx: ComputedContext): unknown;
   /** Rule for reading the value through the operators' API. */
@@ -42,7 +41,7 @@ export interface ConfigKeyDefinition {
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
-/** Carries the type of a key's values; does not exist at run time. */
+/** Carries the type of a key's values. */
 declare const valueType: unique symbol;
 
 /**
@@ -62,7 +61,6 @@ export interface ConfigKeyHandle<Value> {
   readonly [valueType]?: () => Value;
 }
 
-/** Configuration key in the registry. */
 export interface RegisteredConfigKey {
   readonly id: string;
   readonly feature: string;
@@ -72,7 +70,6 @@ export interface RegisteredConfigKey {
 }
 
 export interface ConfigKeyRegistry {
-  /** Keys by identifier. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
 }
 
@@ -91,7 +88,37 @@ export interface ComputedContext extends ConfigReader {
   readonly request?: RequestView;
 }
 
-/** Part of a `ctx` that reads configuration. */
 export interface ConfigReader {
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
+}
+
+/** `files:config:max-upload-size-mb` for `maxUploadSizeMb` of `files` (specification 2.1). */
+export function configKeyId(feature: string, keyName: string): string {
+  return `${feature}:config:${kebabCase(keyName)}`;
+}
+
+export function isKeyId(value: unknown): value is string {
+  return (
+    typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value)
+  );
+}
+
+export function hasKebabCase(keyName: string): boolean {
+  return /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(kebabCase(keyName));
+}
+
+/** Consecutive capitals are one word: `max-url-length` for `maxURLLength`. */
+function kebabCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1-$2")
+    .toLowerCase();
+}
+
+/** Finds the key that replaced the key `id`. */
+export function successorOf(
+  id: string,
+  { configKeys }: ConfigKeyRegistry,
+): RegisteredConfigKey | undefined {
+  return [...configKeys.values()].find(({ definition }) => definition?.formerly?.includes(id));
 }

@@ -1,27 +1,28 @@
 import type { BootProblem } from "../../../base/errors/boot.ts";
-import { nearest } from "../../../base/errors/nearest.ts";
-import { quoted } from "../../../base/errors/quoted.ts";
+import { nearest, quoted } from "../../../base/errors/quoted.ts";
 import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
-import { isDefinition } from "./definition.ts";
-import { successorOf } from "./former-keys.ts";
-import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
-import { configKeyId } from "./key-id.ts";
+import { isDefinition } from "./declaration.ts";
+import {
+  type ConfigKeyDefinition,
+  type ConfigKeyRegistry,
+  configKeyId,
+  type RegisteredConfigKey,
+  successorOf,
+} from "./key.ts";
 import { decimalFrom } from "./value-check.ts";
 
-/** Decrypted parameter from SSM Parameter Store. */
 export interface ConfigParameter {
   /** Full name, for example `/app/files/max-upload-size-mb`. */
   readonly name: string;
   readonly value: string;
-  /** Whether the parameter is a SecureString. Its value then never appears in messages. */
+  /** A SecureString, whose value never appears in messages. */
   readonly secure: boolean;
 }
 
 /**
- * Turns the parameters below `path` into app-boot overrides. A parameter is named
- * `<path>/<feature>/<key name>`, with the key name in kebab case or as declared. A parameter with
- * the former name of a key applies only if none has the current name, so that parameters can be
- * renamed while processes of both versions start. Never throws: problems name the parameter, but
+ * A parameter is named `<path>/<feature>/<key name>`, with the key name in kebab case or as declared.
+ * One with the former name of a key applies only if none has the current name, so that parameters can
+ * be renamed while processes of both versions start. Never throws: problems name the parameter, but
  * never contain the value of an encrypted key or a SecureString.
  */
 export function parameterOverrides(
@@ -62,7 +63,6 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-/** Returns the parameters with a former name, their current name and whether they apply. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,

@@ -2,8 +2,12 @@ import { describe, expect, test } from "vitest";
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
 import { access } from "../../../base/identity/access.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
-import type { ConfigKeyRegistry, KeyDeclaration, RegisteredConfigKey } from "./key.ts";
-import { configKeyId } from "./key-id.ts";
+import {
+  type ConfigKeyRegistry,
+  configKeyId,
+  type KeyDeclaration,
+  type RegisteredConfigKey,
+} from "./key.ts";
 import {
   configKeyProblems,
   validateConfigKeyAllowPerRequest,

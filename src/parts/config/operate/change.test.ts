@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isTypedError } from "../../../base/errors/errors.ts";
-import { access } from "../../../base/identity/access.ts";
-import { anonymous, type User } from "../../../base/identity/user.ts";
+import { access, anonymous, type User } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import { createSecrets } from "../../../base/secrets/secrets.ts";
 import {
@@ -16,9 +15,15 @@ import { createRowCipher } from "../read/row-cipher.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, tenantPartition } from "../read/rows.ts";
 import { undoConfig } from "./change.ts";
 import { configHistory } from "./config-history.ts";
-import type { ConfigStore, HistoryEntry, RowWrite } from "./config-store.ts";
 import { explainConfig } from "./explain-config.ts";
-import { type OperatorContext, operatorSession, type RowCache } from "./operator-session.ts";
+import {
+  type ConfigStore,
+  type HistoryEntry,
+  type OperatorContext,
+  operatorSession,
+  type RowCache,
+  type RowWrite,
+} from "./operator-session.ts";
 import { resetConfig, setConfig } from "./set-config.ts";
 
 const nowMs = 1_700_000_000_000;

@@ -1,20 +1,26 @@
-import { CommitConditionError } from "../../../base/errors/commit-condition-error.ts";
-import { ConflictError, NotFoundError, ValidationError } from "../../../base/errors/errors.ts";
+import {
+  CommitConditionError,
+  ConflictError,
+  NotFoundError,
+  ValidationError,
+} from "../../../base/errors/errors.ts";
 import type { CommitItem } from "../../../base/types/database.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
-import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
-import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
-import { explainRows } from "./explain-config.ts";
+import { type ConfigRow, type RowAddress, rowLevels } from "../read/rows.ts";
+import { explainRows } from "./explain-levels.ts";
 import {
   addressesOf,
+  type ConfigStore,
   callStore,
+  type HistoryEntry,
   logOtherTarget,
   type OperatorContext,
-  type OperatorSession,
   openOperatorSession,
+  type RowWrite,
   readStored,
+  type WriteAction,
 } from "./operator-session.ts";
 import { authorizeWrite, type ConfigTarget, levelOf, ownerAt, type TargetKey } from "./target.ts";
 import {
@@ -71,10 +77,7 @@ export interface ConfigWriteResult {
 
 const maxAttempts = 5;
 
-/**
- * Makes a change through the handler's `ctx.commit`, so that it happens exactly once (specification
- * 6.6). The handler then cannot commit anything else.
- */
+/** Through `ctx.commit`, so that the change happens exactly once and alone (specification 6.6). */
 export function commitChange(
   ctx: CommittingContext,
   handle: TargetKey,
@@ -110,7 +113,7 @@ interface ConfigChange {
   readonly decide: (
     current: ConfigRow | undefined,
     situation: ChangeSituation,
-  ) => Promise<ConfigRow | undefined>;
+  ) => ConfigRow | undefined | Promise<ConfigRow>;
 }
 
 export function setChange(
@@ -121,7 +124,7 @@ export function setChange(
   return {
     target: options,
     action: "set",
-    decide: async (current, writer) => rowToSet(definition, { ...options, value }, current, writer),
+    decide: (current, writer) => rowToSet(definition, { ...options, value }, current, writer),
   };
 }
 
@@ -129,7 +132,7 @@ export function resetChange(options: ResetConfigOptions): ConfigChange {
   return {
     target: options,
     action: "reset",
-    decide: async (current, writer) => rowToReset(options, current, writer),
+    decide: (current, writer) => rowToReset(options, current, writer),
   };
 }
 
@@ -145,7 +148,7 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   };
 }
 
-/** Resolves to `false` if the stored version has changed since the read. */
+/** Resolves to `false` if another write came first. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,
@@ -158,8 +161,8 @@ interface ChangeSituation extends Writer {
 }
 
 /**
- * Makes a change, and retries it if another write came first. With an expected version, the retry
- * detects the conflict; otherwise, the change is applied on top of the other write.
+ * Retries if another write came first. With an expected version, the retry detects the conflict;
+ * otherwise, the change is applied on top of the other write.
  */
 async function change(
   ctx: OperatorContext,
@@ -170,14 +173,12 @@ async function change(
   try {
     return await attempt(ctx, handle, wanted, writeRow);
   } catch (error) {
-    throw error instanceof ValidationError ? namingKey(handle.id, error) : error;
+    if (!(error instanceof ValidationError)) throw error;
+    // For callers who see only the message.
+    const { fields } = error;
+    const problems = fields.map((problem) => `${problem.field} ${problem.error}`);
+    throw new ValidationError(fields, `${handle.id}: ${problems.join("; ")}`);
   }
-}
-
-/** Adds the key and the fields to the message, for callers who see only the message. */
-function namingKey(id: string, { fields }: ValidationError): ValidationError {
-  const problems = fields.map(({ field, error }) => `${field} ${error}`);
-  return new ValidationError(fields, `${id}: ${problems.join("; ")}`);
 }
 
 async function attempt(
@@ -196,16 +197,25 @@ async function attempt(
   const levels = rowLevels(definition.scope, authorized.owner);
   const index = levels.findIndex((level) => level.partition === partition);
   const address = { partition, key: id };
+  const outcome = async (rows: readonly (ConfigRow | undefined)[]): Promise<ConfigWriteResult> => {
+    const { value, source } = await explainRows(session, handle, levels, rows);
+    const row = rows[index];
+    return { key: id, ...defined({ value }), source, ...(row && { version: versionOf(row) }) };
+  };
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const rows = await readStored(session, addressesOf(handle, levels));
     const current = rows[index];
     const situation = { store, address, nowMs: session.clock.now(), userId: ctx.user.id };
     const decided = await decide(current, situation);
-    if (decided === undefined) return outcome(session, handle, levels, rows, current);
-    const row = encrypted ? await sealed(session, address, decided) : decided;
-    const result = await outcome(session, handle, levels, rows.with(index, row), row);
+    if (decided === undefined) return outcome(rows);
+    const { value, version } = decided;
+    const row =
+      encrypted && value !== undefined
+        ? { ...decided, value: await session.cipher.seal(value, address, version) }
+        : decided;
+    const result = await outcome(rows.with(index, row));
     // History omits the value of a secret, so that a revoked secret does not survive there.
-    const entry = { ...row, ...(encrypted ? { value: undefined } : {}), action };
+    const entry = { ...row, ...(encrypted && { value: undefined }), action };
     const { tenantId } = ownerAt(authorized);
     const write = { address, tenantId, row, entry, seen: current };
     const written = await callStore("written", () => writeRow(store, write, result)).catch(
@@ -217,35 +227,10 @@ async function attempt(
     if (!written) continue;
     session.cache.noteWrite(partition, id, row);
     const { scope } = authorized;
-    ctx.log.info("config.written", { key: id, action, scope, version: row.version });
+    ctx.log.info("config.written", { key: id, action, scope, version });
     return result;
   }
   throw new ConflictError("version_conflict");
-}
-
-async function sealed(
-  { cipher }: OperatorSession,
-  address: RowAddress,
-  row: ConfigRow,
-): Promise<ConfigRow> {
-  if (row.value === undefined) return row;
-  return { ...row, value: await cipher.seal(row.value, address, row.version) };
-}
-
-async function outcome(
-  session: OperatorSession,
-  handle: TargetKey,
-  levels: readonly RowLevel[],
-  rows: readonly (ConfigRow | undefined)[],
-  row: ConfigRow | undefined,
-): Promise<ConfigWriteResult> {
-  const { value, source } = await explainRows(session, handle, levels, rows);
-  return {
-    key: handle.id,
-    ...defined({ value }),
-    source,
-    ...(row === undefined ? {} : { version: versionOf(row) }),
-  };
 }
 
 async function entryOf(

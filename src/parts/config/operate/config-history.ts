@@ -1,12 +1,13 @@
 import { type FieldError, ValidationError } from "../../../base/errors/errors.ts";
 import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
-import type { HistoryEntry, WriteAction } from "./config-store.ts";
 import {
   callStore,
+  type HistoryEntry,
   logOtherTarget,
   type OperatorContext,
   openOperatorSession,
+  type WriteAction,
 } from "./operator-session.ts";
 import { authorizeRead, type ConfigTarget, levelOf, mayWriteSystemRow } from "./target.ts";
 import { isVersion, wholeNumber } from "./written-row.ts";

@@ -1,20 +1,18 @@
-import { isSealed } from "../../../base/secrets/sealed.ts";
+import { describeRule } from "../../../base/identity/access.ts";
 import { defined } from "../../../base/types/defined.ts";
-import { frameworkDefault } from "../declare/framework-defaults.ts";
-import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
-import type { ConfigSource } from "../read/cascade.ts";
-import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
-import {
-  type ConfigLevel,
-  type DeclarationView,
-  declarationView,
-  explainLevels,
-} from "./explain-levels.ts";
+import type {
+  Bounds,
+  ConfigKeyDefinition,
+  ConfigKeyHandle,
+  ConfigScope,
+  ConfigType,
+} from "../declare/key.ts";
+import { rowLevels } from "../read/rows.ts";
+import { type ConfigItem, type ConfigLevel, explainRows } from "./explain-levels.ts";
 import {
   addressesOf,
   logOtherTarget,
   type OperatorContext,
-  type OperatorSession,
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
@@ -29,8 +27,8 @@ import {
 } from "./target.ts";
 
 /**
- * Explains where a key's value comes from: returns every level with its value, writer, time and
- * reason, and marks the level that wins. Reads consistently and bypasses the cache.
+ * Explains where a key's value comes from: every level with its value, writer, time and reason, and
+ * which one wins. Reads consistently and bypasses the cache.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
@@ -57,22 +55,8 @@ export async function explainConfig(
       ? explanation.levels
       : explanation.levels.map(withoutWriter),
     declaration: declarationView(handle.definition),
-    ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
+    ...(ages.length > 0 && { cacheAgeMs: Math.max(...ages) }),
   };
-}
-
-/** Configuration key with its current value. */
-export interface ConfigItem {
-  readonly key: string;
-  readonly type: ConfigType;
-  readonly scope: ConfigScope;
-  /** Current value; absent for a secret, and if no level has a value. */
-  readonly value?: unknown;
-  readonly source: ConfigSource;
-  /** Whether a secret is set; only for an encrypted key. */
-  readonly isSet?: boolean;
-  /** Version of the row that supplies the value. */
-  readonly version?: number;
 }
 
 /** Configuration key with all levels of its cascade. */
@@ -84,14 +68,43 @@ export interface ConfigExplanation extends ConfigItem {
   readonly cacheAgeMs?: number;
 }
 
+/** Public part of a key's declaration. */
+export interface DeclarationView {
+  readonly type: ConfigType;
+  readonly scope: ConfigScope;
+  readonly bounds?: Bounds;
+  readonly options?: readonly string[];
+  readonly computed: boolean;
+  readonly encrypted: boolean;
+  readonly allowPerRequest: boolean;
+  readonly read: string;
+  readonly write: string;
+}
+
 function withoutWriter(level: ConfigLevel): ConfigLevel {
   if (level.source !== "system-row") return level;
   const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
   return rest;
 }
 
+/** Returns the declaration without the default, which may be a secret. */
+function declarationView(definition: ConfigKeyDefinition): DeclarationView {
+  const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
+    definition;
+  return {
+    type,
+    scope,
+    ...defined({ bounds, options }),
+    computed: computed !== undefined,
+    encrypted,
+    allowPerRequest,
+    read: describeRule(read),
+    write: describeRule(write),
+  };
+}
+
 /**
- * Lists the keys that the caller may read, with their values. Reads all rows at once, consistently.
+ * Lists the keys that the caller may read. Reads all rows at once, consistently.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.
@@ -121,46 +134,4 @@ export async function listConfig(
     items.push(item);
   }
   return items;
-}
-
-export async function explainRows(
-  session: OperatorSession,
-  { id, definition }: TargetKey,
-  levels: readonly RowLevel[],
-  rows: readonly (ConfigRow | undefined)[],
-): Promise<ConfigItem & { readonly levels: readonly ConfigLevel[] }> {
-  for (const row of rows) if (isSealed(row?.value)) await session.cipher.prepare(row.value.key);
-  const explanation = await explainLevels({
-    definition,
-    openRow: (row, { partition }) =>
-      session.cipher.openRow(row, definition, { partition, key: id }),
-    rows: levels.map((level, index) => ({ level, row: rows[index] })),
-    override: session.override(id),
-    frameworkDefault: frameworkDefault(id, definition),
-    nowMs: session.clock.now(),
-    compute: async () => {
-      try {
-        return await session.computed.read(id, undefined, (node) =>
-          definition.computed?.(session.contextFor(node)),
-        );
-      } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
-        session.log.warn("config.computed_failed", { key: id, message });
-        throw error;
-      }
-    },
-  });
-  const { value, source, levels: explained } = explanation;
-  const winner = explained.find(({ active }) => active);
-  const { type, scope, encrypted } = definition;
-  return {
-    key: id,
-    type,
-    scope,
-    ...defined({ value: encrypted ? undefined : value }),
-    source,
-    ...(encrypted ? { isSet: winner?.isSet === true } : {}),
-    ...defined({ version: winner?.version }),
-    levels: explained,
-  };
 }

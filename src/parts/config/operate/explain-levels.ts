@@ -1,17 +1,31 @@
-import { describeRule } from "../../../base/identity/access.ts";
 import { isSealed } from "../../../base/secrets/sealed.ts";
 import { defined } from "../../../base/types/defined.ts";
-import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
+import type { ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
 import {
   type ConfigSource,
-  type Levels,
+  frameworkDefault,
   type OnMisfit,
   type Resolved,
   suppliedBy,
   suppliedByComputed,
 } from "../read/cascade.ts";
-import type { RowValue } from "../read/row-cipher.ts";
 import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
+import type { OperatorSession } from "./operator-session.ts";
+import type { TargetKey } from "./target.ts";
+
+/** Configuration key with its current value. */
+export interface ConfigItem {
+  readonly key: string;
+  readonly type: ConfigType;
+  readonly scope: ConfigScope;
+  /** Current value; absent for a secret, and if no level has a value. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** Whether a secret is set; only for an encrypted key. */
+  readonly isSet?: boolean;
+  /** Version of the row that supplies the value. */
+  readonly version?: number;
+}
 
 /** Level of a key's cascade. */
 export interface ConfigLevel {
@@ -40,26 +54,44 @@ export interface ConfigLevel {
   readonly note?: string;
 }
 
-/** Public part of a key's declaration. */
-export interface DeclarationView {
-  readonly type: ConfigType;
-  readonly scope: ConfigScope;
-  readonly bounds?: Bounds;
-  readonly options?: readonly string[];
-  readonly computed: boolean;
-  readonly encrypted: boolean;
-  readonly allowPerRequest: boolean;
-  readonly read: string;
-  readonly write: string;
-}
-
-interface ExplainedFacts extends Omit<Levels, "rows"> {
-  readonly definition: ConfigKeyDefinition;
-  readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
-  readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
-  readonly nowMs: number;
-  /** Called only if neither a row nor an override supplies a value. */
-  readonly compute: () => Promise<unknown>;
+/** Returns the value of a key, and every level in the order of the cascade (specification 4.1). */
+export async function explainRows(
+  session: OperatorSession,
+  key: TargetKey,
+  levels: readonly RowLevel[],
+  rows: readonly (ConfigRow | undefined)[],
+): Promise<ConfigItem & { readonly levels: readonly ConfigLevel[] }> {
+  const { id, definition } = key;
+  const { type, scope, encrypted } = definition;
+  for (const row of rows) if (isSealed(row?.value)) await session.cipher.prepare(row.value.key);
+  const nowMs = session.clock.now();
+  const override = session.override(id);
+  const candidates = levels.map((level, index) =>
+    rowCandidate(session, key, level, rows[index], nowMs),
+  );
+  candidates.push(
+    candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
+      suppliedBy(definition, { rows: [], override }, note),
+    ),
+  );
+  const isDecided = candidates.some(({ supplied }) => supplied !== undefined);
+  if (definition.computed !== undefined)
+    candidates.push(await computedCandidate(session, key, isDecided));
+  const value = definition.default ?? frameworkDefault(id, definition);
+  const last = { source: "default", value } as const;
+  const isSet = value !== undefined;
+  candidates.push({ facts: { ...last, isSet }, supplied: isSet ? last : undefined });
+  const winner = candidates.find(({ supplied }) => supplied !== undefined);
+  return {
+    key: id,
+    type,
+    scope,
+    ...defined({ value: encrypted ? undefined : winner?.supplied?.value }),
+    source: winner?.facts.source ?? "missing",
+    ...(encrypted && { isSet: winner?.facts.isSet === true }),
+    ...defined({ version: winner?.facts.version }),
+    levels: candidates.map((one) => level(definition, one, one === winner)),
+  };
 }
 
 interface Candidate {
@@ -68,69 +100,26 @@ interface Candidate {
   readonly note?: string | undefined;
 }
 
-/** Returns every level in the order of the cascade, and the resolved value (specification 4.1). */
-export async function explainLevels(
-  facts: ExplainedFacts,
-): Promise<Resolved & { readonly levels: readonly ConfigLevel[] }> {
-  const { definition, override, frameworkDefault } = facts;
-  const candidates = facts.rows.map(({ level, row }) => rowCandidate(facts, level, row));
-  candidates.push(
-    candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
-      suppliedBy(definition, { rows: [], override }, note),
-    ),
-  );
-  const isDecided = candidates.some((one) => one.supplied !== undefined);
-  if (definition.computed !== undefined) candidates.push(await computedCandidate(facts, isDecided));
-  const value = definition.default ?? frameworkDefault;
-  const isSet = value !== undefined;
-  const source = "default";
-  candidates.push({
-    facts: { source, isSet, value },
-    supplied: isSet ? { value, source } : undefined,
-  });
-  const winner = candidates.find((one) => one.supplied !== undefined);
-  return {
-    ...(winner?.supplied ?? { value: undefined, source: "missing" }),
-    levels: candidates.map((one) => level(definition, one, one === winner)),
-  };
-}
-
-/** Returns the declaration without the default, which may be a secret. */
-export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
-  const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
-    definition;
-  return {
-    type,
-    scope,
-    ...defined({ bounds, options }),
-    computed: computed !== undefined,
-    encrypted,
-    allowPerRequest,
-    read: describeRule(read),
-    write: describeRule(write),
-  };
-}
-
 function rowCandidate(
-  { definition, nowMs, openRow }: ExplainedFacts,
-  level: RowLevel,
+  session: OperatorSession,
+  { id, definition }: TargetKey,
+  { source, partition }: RowLevel,
   row: ConfigRow | undefined,
+  nowMs: number,
 ): Candidate {
-  const { source } = level;
   if (row === undefined) return { facts: { source, isSet: false } };
   const { version, updatedAt, updatedBy, reason, deleted, [formerPlace]: place } = row;
   const expiresAt = row.expiresAt === undefined ? undefined : isoTime(row.expiresAt);
+  const formerKey = place?.key;
   const facts = {
     source,
-    ...defined({ formerKey: place?.key }),
-    version,
-    ...defined({ updatedAt, updatedBy, reason, expiresAt }),
+    ...defined({ formerKey, version, updatedAt, updatedBy, reason, expiresAt }),
   };
   if (!isCurrent(row, nowMs)) {
     const note = deleted === true ? "it was reset" : "it has expired";
     return { facts: { ...facts, isSet: false }, note };
   }
-  const opened = openRow(row, level);
+  const opened = session.cipher.openRow(row, definition, { partition, key: id });
   if ("locked" in opened) {
     // Reading the key fails at this level instead of using another level's secret.
     const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
@@ -142,19 +131,24 @@ function rowCandidate(
 }
 
 async function computedCandidate(
-  { definition, compute }: ExplainedFacts,
+  session: OperatorSession,
+  { id, definition }: TargetKey,
   isDecided: boolean,
 ): Promise<Candidate> {
   const source = "computed";
   const facts = { source, isSet: true } as const;
   if (isDecided) return { facts, note: "a level above decides; it was not asked" };
   try {
-    const value = await compute();
+    const value = await session.computed.read(id, undefined, (node) =>
+      definition.computed?.(session.contextFor(node)),
+    );
     return candidate({ source, isSet: value !== undefined, value }, (note) =>
       suppliedByComputed(definition, value, note),
     );
-  } catch {
-    // `compute` has logged the failure; operators still need to see the other levels.
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    session.log.warn("config.computed_failed", { key: id, message });
+    // Operators still need to see the other levels.
     const note = "the computed function failed";
     return { facts, supplied: { value: undefined, source }, note };
   }

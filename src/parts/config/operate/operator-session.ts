@@ -1,10 +1,11 @@
-import type { User } from "../../../base/identity/user.ts";
+import type { User } from "../../../base/identity/access.ts";
 import type { Logger } from "../../../base/log/logger.ts";
-import type { Database } from "../../../base/types/database.ts";
+import type { Sealed } from "../../../base/secrets/sealed.ts";
+import type { CommitItem, Database } from "../../../base/types/database.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";
 import { type ConfigSession, unavailable } from "../read/resolver.ts";
-import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
-import type { ConfigStore } from "./config-store.ts";
+import type { SealedRow } from "../read/row-cipher.ts";
+import type { ConfigRow, ConfigRowReader, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
 
 /** Member of every `ctx.db` that opens sessions for operators. */
@@ -12,7 +13,7 @@ export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
-  /** Cache that serves this process's requests; it must be told of each write. */
+  /** Serves this process's requests; it must be told of each write. */
   readonly cache: RowCache;
   override(id: string): unknown;
 }
@@ -30,7 +31,7 @@ export interface OperatorContext {
   readonly log: Logger;
 }
 
-/** Opens a session for the rows of `owner`. @throws TypeError if `db` is not a `ctx.db`. */
+/** @throws TypeError if `db` is not a `ctx.db`. */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
   const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
   if (session === undefined)
@@ -49,7 +50,7 @@ export function readStored(
   return callStore("read", () => store.read(addresses));
 }
 
-/** Calls the store. @throws FrameworkError `config_unavailable` if the call fails. */
+/** @throws FrameworkError `config_unavailable` if the call fails. */
 export async function callStore<Result>(
   what: "read" | "written",
   work: () => Promise<Result>,
@@ -61,7 +62,7 @@ export async function callStore<Result>(
   }
 }
 
-/** Logs an access to another tenant or user, because every such access must be traceable. */
+/** Every access to another tenant or user must be traceable. */
 export function logOtherTarget(
   { log }: OperatorContext,
   operation: string,
@@ -70,4 +71,42 @@ export function logOtherTarget(
 ): void {
   const { tenantId: targetTenantId, userId: targetUserId } = owner;
   if (isOther) log.info("config.other_target", { operation, key, targetTenantId, targetUserId });
+}
+
+/** Kind of write: by `setConfig`, `resetConfig` or `undoConfig`. */
+export type WriteAction = "set" | "reset" | "undo";
+
+export interface HistoryEntry extends ConfigRow {
+  readonly action: WriteAction;
+}
+
+export interface RowWrite {
+  readonly address: RowAddress;
+  /** `undefined` for a row that all tenants share. */
+  readonly tenantId?: string | undefined;
+  readonly row: ConfigRow;
+  readonly entry: HistoryEntry;
+  /** The row whose version must still be stored; `undefined` if none may exist. */
+  readonly seen: ConfigRow | undefined;
+}
+
+/** Reads are consistent and bypass the cache. */
+export interface ConfigStore extends ConfigRowReader {
+  /** Writes row and entry atomically; `false` if the stored row has another version. */
+  write(write: RowWrite): Promise<boolean>;
+  /** The actions of a write, for a transaction with other items. */
+  itemsOf(write: RowWrite): readonly CommitItem[];
+  /** The newest entry first. `before` is exclusive. */
+  history(
+    address: RowAddress,
+    range: { readonly before?: number | undefined; readonly limit: number },
+  ): Promise<readonly HistoryEntry[]>;
+  /** Encrypted rows of all tenants. `from` is the `next` of the previous page. */
+  sealedRows(from: string | undefined): Promise<{
+    readonly rows: readonly SealedRow[];
+    readonly scanned: number;
+    readonly next?: string;
+  }>;
+  /** Returns `false` if another write has changed the row. */
+  reseal(row: SealedRow, value: Sealed): Promise<boolean>;
 }

@@ -35,10 +35,10 @@ export interface RotationOptions {
 }
 
 /**
- * Re-encrypts every stored secret of all tenants with the active key, and binds it to the version
- * of its row if `keyRing.bindVersion` is on. A run may be interrupted and started again at any
- * time: it skips rows that are done and never replaces a row that was written meanwhile. Every row
- * stays readable; values, versions and history do not change.
+ * Re-encrypts every stored secret of all tenants with the active key, and binds it to its row's
+ * version if `keyRing.bindVersion` is on. A run may be interrupted and started again at any time: it
+ * skips rows that are done, and never replaces one that was written meanwhile. Every row stays
+ * readable; values, versions and history do not change.
  *
  * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
  * key changed, returns 0 for `resealed`, `overtaken` and `locked`.

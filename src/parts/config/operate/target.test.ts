@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AccessDeniedError, NotFoundError, ValidationError } from "../../../base/errors/errors.ts";
-import { type AccessRule, access } from "../../../base/identity/access.ts";
-import { anonymous, type User } from "../../../base/identity/user.ts";
+import { type AccessRule, access, anonymous, type User } from "../../../base/identity/access.ts";
 import {
   createSystemConfig,
   createTenantConfig,

@@ -4,9 +4,13 @@ import {
   NotFoundError,
   ValidationError,
 } from "../../../base/errors/errors.ts";
-import { access, allows, describeRule } from "../../../base/identity/access.ts";
-import { isIdentifier } from "../../../base/identity/claims.ts";
-import type { User } from "../../../base/identity/user.ts";
+import {
+  access,
+  allows,
+  describeRule,
+  isIdentifier,
+  type User,
+} from "../../../base/identity/access.ts";
 import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
@@ -34,24 +38,17 @@ export interface AuthorizedTarget {
 const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, system: 2 };
 
 /**
- * Returns the target if the caller may read the key there.
- *
  * @throws NotFoundError if the caller may not read the key, to hide that it exists; ValidationError
  * for a level that the key does not have; the errors of {@link authorizeTarget}.
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
-  const keyScope = key.definition.scope;
-  const authorized = authorizeTarget(user, target, keyScope);
-  const error = `a ${keyScope} key has no ${authorized.scope} rows`;
-  if (breadth[authorized.scope] < breadth[keyScope])
-    throw new ValidationError([{ field: "scope", error }]);
-  return authorized;
+  return authorizeLevel(user, key, target);
 }
 
 /**
- * Returns the target if the caller may write the key there, which requires read access and the
- * key's write rule. A scope broader than the key's requires `access.systemAdmin`.
+ * A write requires read access and the key's write rule; a scope broader than the key's also
+ * `access.systemAdmin`.
  *
  * @throws FrameworkError `unauthenticated` for a caller that is not signed in; AccessDeniedError if
  * the caller may not write there; the errors of {@link authorizeRead}.
@@ -63,7 +60,7 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
     throw new FrameworkError("unauthenticated", "Authentication required");
   if (!allows(definition.write, user))
     throw new AccessDeniedError(`to write ${id} takes ${describeRule(definition.write)}`);
-  const authorized = authorizeRead(user, key, target);
+  const authorized = authorizeLevel(user, key, target);
   if (breadth[authorized.scope] > breadth[definition.scope] && !allows(access.systemAdmin, user)) {
     throw new AccessDeniedError(
       `to write a ${definition.scope} key's ${authorized.scope} rows takes systemAdmin`,
@@ -72,8 +69,15 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
   return authorized;
 }
 
+function authorizeLevel(user: User, { definition }: TargetKey, target: ConfigTarget) {
+  const authorized = authorizeTarget(user, target, definition.scope);
+  if (breadth[authorized.scope] >= breadth[definition.scope]) return authorized;
+  const error = `a ${definition.scope} key has no ${authorized.scope} rows`;
+  throw new ValidationError([{ field: "scope", error }]);
+}
+
 /**
- * Returns the target if `user` may access its tenant and user, regardless of the key.
+ * Regardless of the key.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target.
@@ -110,7 +114,7 @@ export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   throw new ValidationError([{ field: `${scope}Id`, error }]);
 }
 
-/** Returns the owner without IDs narrower than `scope`, so that narrower rows do not apply. */
+/** Without IDs narrower than `scope`, so that narrower rows do not apply. */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
@@ -122,7 +126,7 @@ export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/** Whether `user` may write the key's system row, and so see who wrote it and why. */
+/** The writers of a system row also see who wrote it and why. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

@@ -3,7 +3,7 @@ import { defined } from "../../../base/types/defined.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
-import type { HistoryEntry } from "./config-store.ts";
+import type { HistoryEntry } from "./operator-session.ts";
 
 /** Options of every write. */
 export interface ChangeOptions {
@@ -18,7 +18,7 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** Maximum size of a text value in UTF-8 (design: at most 16 KB). */
+/** Of a text, in UTF-8. */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
 /** Smallest magnitude in DynamoDB. The SDK refuses to write numbers above 2^53 - 1. */
@@ -45,7 +45,7 @@ export function rowToSet(
   return {
     value,
     ...stamp(options, current, writer),
-    ...(typeof expires === "number" ? { expiresAt: expires } : {}),
+    ...(typeof expires === "number" && { expiresAt: expires }),
   };
 }
 
@@ -60,8 +60,7 @@ export function rowToReset(
 }
 
 /**
- * Returns the version that an undo restores: the requested version, otherwise the previous version.
- * 0 is the state before the first write.
+ * Default: the previous version. 0 is the state before the first write.
  *
  * @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}.
  */
@@ -76,11 +75,7 @@ export function versionToRestore(
   return version ?? versionOf(current) - 1;
 }
 
-/**
- * Returns a row with the value of `past` and a new version; a tombstone without `past`.
- *
- * @throws ValidationError if the old value is no longer valid, or was a secret.
- */
+/** @throws ValidationError if the old value is no longer valid, or was a secret. */
 export function rowToRestore(
   definition: ConfigKeyDefinition,
   past: HistoryEntry | undefined,
@@ -138,7 +133,7 @@ function stamp(
   };
 }
 
-/** Returns why a value is invalid, without the value, which may be a secret. */
+/** Never contains the value, which may be a secret. */
 function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
@@ -176,7 +171,7 @@ function textProblem(text: string): string | undefined {
   return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
 }
 
-/** Returns the expiry in seconds since the epoch, or why it is invalid. */
+/** In seconds since the epoch, or why it is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
   const time =
@@ -189,7 +184,7 @@ function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefine
 function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
   const fields: FieldError[] = [];
   if (reason !== undefined) {
-    // Typed as unknown, because the operators' API passes on the request's value.
+    // The operators' API passes on the request's value.
     const text: unknown = reason;
     if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed())
       fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });

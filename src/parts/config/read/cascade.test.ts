@@ -8,6 +8,7 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import {
   cascade,
   cascadeFromComputed,
+  frameworkDefault,
   type Levels,
   LockedValueError,
   type Misfit,
@@ -214,4 +215,30 @@ describe("values that do not fit", () => {
     expect(misfits).toHaveLength(2);
     expect(JSON.stringify(misfits)).not.toMatch(/hunter2|1234/);
   });
+});
+
+const uploadSize = "files:config:max-upload-size-mb";
+
+test("the maximum upload size defaults to 10 MB", () => {
+  expect(frameworkDefault(uploadSize, createTenantConfig("number", {}).definition)).toBe(10);
+});
+
+test("the framework default is clamped to the declared bounds", () => {
+  const within = (min: number, max: number) =>
+    frameworkDefault(uploadSize, createTenantConfig("number", { bounds: { min, max } }).definition);
+  expect([within(1, 100), within(20, 100), within(1, 5)]).toEqual([10, 20, 5]);
+});
+
+test("the framework default does not apply to a key of another type or to another key", () => {
+  expect(frameworkDefault(uploadSize, createTenantConfig("text", {}).definition)).toBeUndefined();
+  expect(
+    frameworkDefault("files:config:other", createTenantConfig("number", {}).definition),
+  ).toBeUndefined();
+  const bounds = { min: 1, max: 9 };
+  expect(
+    frameworkDefault("files:config:other", createTenantConfig("number", { bounds }).definition),
+  ).toBeUndefined();
+  expect(
+    frameworkDefault("__proto__", createTenantConfig("number", {}).definition),
+  ).toBeUndefined();
 });

@@ -7,13 +7,12 @@ import type { RowSource } from "./rows.ts";
 /** Level that supplied a value (specification 2.2); `missing` if no level did. */
 export type ConfigSource = RowSource | "app-override" | "computed" | "default" | "missing";
 
-/** Value and the level that supplied it. */
 export interface Resolved {
   readonly value: unknown;
   readonly source: ConfigSource;
 }
 
-/** Report of a value that violates its key's declaration. */
+/** A value that violates its key's declaration. */
 export interface Misfit {
   readonly source: ConfigSource;
   readonly reason: string;
@@ -31,7 +30,7 @@ export interface Levels {
 
 export class LockedValueError extends FrameworkError {
   static override readonly name = "LockedValueError";
-  /** Name of the key ring's key that encrypted the secret. */
+  /** Key of the key ring that encrypted the secret. */
   readonly ringKey: string;
 
   constructor(source: RowSource, { locked, ringKey }: Extract<RowValue, { locked: string }>) {
@@ -44,8 +43,7 @@ export class LockedValueError extends FrameworkError {
 
 /**
  * Returns the value of the first level that supplies one (specification 4.1): rows, app-boot
- * override, computed, default. For `"ask-computed"` the caller computes the value and passes it to
- * {@link cascadeFromComputed}.
+ * override, computed, default. For `"ask-computed"`, {@link cascadeFromComputed} follows.
  *
  * @throws LockedValueError if the deciding row is a secret that cannot be decrypted.
  */
@@ -54,9 +52,10 @@ export function cascade(
   levels: Levels,
   onMisfit: OnMisfit,
 ): Resolved | "ask-computed" {
-  const supplied = suppliedBy(definition, levels, onMisfit);
-  if (supplied !== undefined) return supplied;
-  return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
+  return (
+    suppliedBy(definition, levels, onMisfit) ??
+    (definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed")
+  );
 }
 
 export function cascadeFromComputed(
@@ -75,11 +74,10 @@ export function suppliedBy(
 ): Resolved | undefined {
   for (const { source, row } of rows) {
     if ("locked" in row) throw new LockedValueError(source, row);
-    const fitted =
-      "value" in row
-        ? accept(definition, source, row.value, onMisfit)
-        : refuse(source, row.unreadable, onMisfit);
-    if (fitted !== undefined) return fitted;
+    if ("value" in row) {
+      const fitted = accept(definition, source, row.value, onMisfit);
+      if (fitted !== undefined) return fitted;
+    } else onMisfit({ source, reason: row.unreadable });
   }
   if (override === undefined) return undefined;
   return accept(definition, "app-override", override, onMisfit);
@@ -102,8 +100,8 @@ function lastLevel(
 }
 
 /**
- * Returns the value if it matches the declared type. A number out of bounds is clamped if a tenant
- * or a user can set it; values from operators stay unchanged (specification 4.1, rule 4):
+ * Returns a value of the declared type. A number out of bounds is clamped if a tenant or a user can
+ * set it; values from operators stay unchanged (specification 4.1, rule 4):
  *
  * | source                | number out of bounds          |
  * |-----------------------|-------------------------------|
@@ -121,7 +119,8 @@ function accept(
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) {
     const reason = `${named(definition, value)} ${mismatch}; the next level decides`;
-    return refuse(source, reason, onMisfit);
+    onMisfit({ source, reason });
+    return undefined;
   }
   const { bounds, scope } = definition;
   const outside = outOfBounds(bounds, value);
@@ -134,6 +133,16 @@ function accept(
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 
-function refuse(source: ConfigSource, reason: string, onMisfit: OnMisfit): undefined {
-  onMisfit({ source, reason });
+/** keelson's own defaults (specification 8), the last level of the cascade: numbers so far. */
+const frameworkDefaults: ReadonlyMap<string, number> = new Map([
+  ["files:config:max-upload-size-mb", 10],
+]);
+
+export function frameworkDefault(
+  id: string,
+  { type, bounds }: ConfigKeyDefinition,
+): number | undefined {
+  const value = frameworkDefaults.get(id);
+  if (value === undefined || type !== "number") return undefined;
+  return bounds === undefined ? value : clamp(value, bounds);
 }

@@ -1,8 +1,8 @@
-/** Node in a request's wait-for graph: a computed key whose evaluation has started. */
+/** Node in a request's wait-for graph: a computed key whose function was called. */
 export interface ComputedNode {
   readonly key: string;
   readonly waitsFor: Set<ComputedNode>;
-  /** Whether the evaluation has ended. Then the node waits for no other, even if it still reads. */
+  /** The function has ended. Its node then waits for no other, even if it still reads. */
   settled: boolean;
 }
 
@@ -12,8 +12,7 @@ export function createComputedValues() {
   const entries = new Map<string, { node: ComputedNode; result: Promise<unknown> }>();
   return {
     /**
-     * Returns the value of a computed key. The first read in a request runs `compute`; all other
-     * reads share its outcome.
+     * The first read in a request runs `compute`; all other reads share its outcome.
      *
      * @param from - node of the computed key whose function reads; `undefined` if a handler reads.
      * @throws Error if computed keys wait for each other; the message names the whole cycle.
@@ -39,7 +38,6 @@ export function createComputedValues() {
   };
 }
 
-/** Lets `from` wait for `node`. @throws Error if `node` already waits for `from`, a deadlock. */
 function wait(from: ComputedNode, node: ComputedNode): void {
   const path = waitingPath(node, from);
   if (path !== undefined) {
@@ -51,26 +49,17 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-/** Returns the shortest path of nodes that each wait for the next; `undefined` if none exists. */
-function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
-  const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
-  // A breadth-first search: the iterator also visits entries that the loop adds.
-  for (const node of waiters.keys()) {
-    if (node.settled) continue;
-    if (node === goal) return pathTo(node, waiters);
-    for (const next of node.waitsFor) {
-      if (!waiters.has(next)) waiters.set(next, node);
-    }
+function waitingPath(
+  node: ComputedNode,
+  goal: ComputedNode,
+  seen = new Set<ComputedNode>(),
+): ComputedNode[] | undefined {
+  if (node.settled || seen.has(node)) return undefined;
+  if (node === goal) return [node];
+  seen.add(node);
+  for (const next of node.waitsFor) {
+    const rest = waitingPath(next, goal, seen);
+    if (rest !== undefined) return [node, ...rest];
   }
   return undefined;
-}
-
-function pathTo(
-  goal: ComputedNode,
-  waiters: ReadonlyMap<ComputedNode, ComputedNode | undefined>,
-): ComputedNode[] {
-  const path: ComputedNode[] = [];
-  for (let node: ComputedNode | undefined = goal; node !== undefined; node = waiters.get(node))
-    path.unshift(node);
-  return path;
 }

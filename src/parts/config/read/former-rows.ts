@@ -2,8 +2,8 @@ import type { ConfigKeyRegistry } from "../declare/key.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Wraps a reader so that it also finds rows of renamed keys under their former names. A row is
- * superseded if its `renamedTo` names the key that replaced it:
+ * Also finds rows of renamed keys under their former names. A row is superseded if its `renamedTo`
+ * names the key that replaced it:
  *
  * | under the key       | under a former key            | result                               |
  * |---------------------|-------------------------------|--------------------------------------|
@@ -29,9 +29,9 @@ export function withFormerRows(
 interface Found {
   readonly row: ConfigRow | undefined;
   /**
-   * Whether only superseded rows were found. A batch read is no snapshot, so it may read the new
-   * row before a write and the superseded row after it. The key is then read again consistently, so
-   * that it does not fall back to its default.
+   * Only superseded rows were found. A batch read is no snapshot: it may read the new row before a
+   * write and the superseded row after it. A second, consistent read then keeps the key from falling
+   * back to its default.
    */
   readonly isDoubtful: boolean;
 }

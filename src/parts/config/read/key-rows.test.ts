@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createHeldDecisions, type Decision } from "./key-rows.ts";
+import { type Decision, FewDecisions } from "./key-rows.ts";
 
 test("holds the last decision for each key of a caller", () => {
-  const held = createHeldDecisions();
+  const held = new FewDecisions();
   // Only what is put in has to come out.
   const [first, second, third] = ["a", "b", "c"].map(
     (value) => ({ value }) as unknown as Decision,

@@ -11,19 +11,19 @@ import {
 /** Rows of one key that may apply to one caller, the narrowest first, as of one moment. */
 export interface KeyRows {
   readonly levels: readonly (RowLevel & { readonly row: ConfigRow | undefined })[];
-  /** Whether a read at `nowMs` would return the same rows without waiting. */
+  /** A read at `nowMs` would return the same rows without waiting. */
   readonly isHeld: (nowMs: number) => boolean;
   decision: Decision | undefined;
 }
 
 export interface Decision {
-  /** Identity of the resolver that decided: another resolver may have other overrides. */
+  /** The resolver that decided: another may have other overrides. */
   readonly by: object;
   readonly definition: ConfigKeyDefinition;
   readonly rows: KeyRows;
   readonly outcome: Resolved | "ask-computed";
   readonly value: Promise<unknown>;
-  /** Time at which the first of the rows expires. */
+  /** The first of the rows expires then. */
   readonly untilMs: number;
 }
 
@@ -33,14 +33,10 @@ export interface HeldDecisions {
 }
 
 /**
- * Creates a store of decisions by key. Most requests read one key, and creating a Map takes as long
- * as finding the decision, so the Map is created only for a second key.
+ * Decisions by key. Most requests read one key, and creating a Map takes as long as finding the
+ * decision, so the Map is created only for a second key.
  */
-export function createHeldDecisions(): HeldDecisions {
-  return new FewDecisions();
-}
-
-class FewDecisions implements HeldDecisions {
+export class FewDecisions implements HeldDecisions {
   #id: string | undefined = undefined;
   #decision: Decision | undefined = undefined;
   #others: Map<string, Decision> | undefined = undefined;
@@ -60,7 +56,7 @@ class FewDecisions implements HeldDecisions {
 }
 
 export interface RowView {
-  /** Returns cached rows synchronously. Never throws; failures reject the promise. */
+  /** Cached rows are returned synchronously. Never throws; failures reject the promise. */
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows>;
 }
 

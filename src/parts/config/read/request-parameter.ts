@@ -1,6 +1,8 @@
 import type { ConfigKeyDefinition, ConfigKeyHandle, ConfigReader } from "../declare/key.ts";
 import { clamp, decimalFrom } from "../declare/value-check.ts";
-import { type NotesParameters, parameterUsed } from "./config-reads.ts";
+
+/** Member of a `ctx` that records that a request parameter replaced a configured value. */
+export const parameterUsed: unique symbol = Symbol("keelson.parameterUsed");
 
 /** Log fields of a clamped parameter (specification 6, rule 7). */
 export type ClampData = {
@@ -46,8 +48,8 @@ export async function resolveConfigOrParam<Value>(
     assertAllowed(id, definition);
     const parameter = fromParameter(id, definition, paramValue, options);
     if (parameter !== undefined) {
-      // The cast is safe: the member is optional, and only keelson knows its symbol.
-      (ctx as NotesParameters)[parameterUsed]?.(id);
+      // The cast is safe: only keelson knows the symbol; the `ctx` of a test may lack the member.
+      (ctx as { [parameterUsed]?(id: string): void })[parameterUsed]?.(id);
       // The cast is safe: `fromParameter` returns only values of the key's type.
       return parameter as Value;
     }
@@ -67,7 +69,7 @@ function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   );
 }
 
-/** Checks that a request may override a key, which may have skipped the validators. */
+/** Needed because a key may have skipped the validators. */
 function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,

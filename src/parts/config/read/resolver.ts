@@ -2,23 +2,21 @@ import { FrameworkError, isTypedError } from "../../../base/errors/errors.ts";
 import type { Logger } from "../../../base/log/logger.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { AppOverrides } from "../declare/app-overrides.ts";
-import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
 import {
+  type ConfigSource,
   cascade,
   cascadeFromComputed,
+  frameworkDefault,
   type LockedValueError,
   type Misfit,
   type Resolved,
 } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
-import type { ConfigReads } from "./config-reads.ts";
-import { createFirstSeen } from "./first-seen.ts";
 import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** Dependencies of configuration reads for one caller; each request has one session. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
@@ -28,6 +26,13 @@ export interface ConfigSession extends RowOwner {
   readonly cipher: RowCipher;
   readonly reads?: ConfigReads | undefined;
   contextFor(node: ComputedNode): ComputedContext;
+}
+
+export type ReadSource = ConfigSource | "request";
+
+export interface ConfigReads {
+  /** Records a read for `owner`; `version` belongs to the row that supplied the value, if any. */
+  note(owner: RowOwner, id: string, source: ReadSource, version: number | undefined): void;
 }
 
 /** Member of every `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
@@ -108,14 +113,14 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /** Like `resolveWith`, but if a secret's key is unknown, reads the key ring and retries. */
+  /** If a secret's key is unknown, reads the key ring and retries. */
   const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
       return resolveWith(read, rows);
     } catch (error) {
       // The cast is safe: `resolveWith` throws no other error synchronously.
       const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
-      // Rejects instead of throwing, so that every read fails in the same way.
+      // Rejects, so that every read fails in the same way.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(read, rows));
     }
@@ -141,14 +146,27 @@ export function createConfigResolver({
     resolve,
     override: (id) => overrides.get(id),
     getWithSource: async (id, definition, tenantId, userId, db) => {
-      if (!isConfigDatabase(db)) {
+      const database = db as Partial<ConfigDatabase> | null; // plain JavaScript passes anything
+      if (typeof database?.[configSession] !== "function") {
         throw new TypeError(
           `getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx of a handler or job`,
         );
       }
-      return resolve(db[configSession]({ tenantId, userId }), id, definition);
+      return resolve(database[configSession]({ tenantId, userId }), id, definition);
     },
   });
+}
+
+/** Remembers the latest `limit` names. */
+export function createFirstSeen(limit: number): (name: string) => boolean {
+  const names = new Set<string>();
+  return (name) => {
+    if (names.has(name)) return false;
+    names.add(name);
+    // The cast is safe: the set is not empty.
+    if (names.size > limit) names.delete(names.values().next().value as string);
+    return true;
+  };
 }
 
 interface Read {
@@ -158,19 +176,16 @@ interface Read {
   readonly from: ComputedNode | undefined;
 }
 
-/** The returned object also identifies its resolver in {@link Decision}. */
+/** The object also identifies its resolver in {@link Decision}. */
 function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {
-    /** Logs a row's misfit once per version, any other misfit once per caller and reason. */
+    /** Once per version of a row; any other misfit once per caller and reason. */
     misfit: ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
       if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
-    /**
-     * Logs a secret that is not bound to its row's version, once per version, so that operators see
-     * when the last unbound secret disappears and when one reappears.
-     */
+    /** Once per version, so that operators see when the last unbound secret disappears. */
     unbound: ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
       if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
     },
@@ -228,13 +243,4 @@ export function unavailable(error: unknown, what: "read" | "written" = "read"): 
   if (isTypedError(error)) throw error;
   const message = `Configuration cannot be ${what} at the moment`;
   throw new FrameworkError("config_unavailable", message, { cause: error });
-}
-
-function isConfigDatabase(db: unknown): db is ConfigDatabase {
-  return (
-    typeof db === "object" &&
-    db !== null &&
-    configSession in db &&
-    typeof db[configSession] === "function"
-  );
 }

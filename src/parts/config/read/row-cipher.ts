@@ -4,13 +4,13 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Value of a row, decrypted. With `unreadable`, the next level decides. With `locked`, the read
- * fails, because a broader level must never replace a tenant's secret.
+ * Decrypted value of a row. With `unreadable`, the next level decides. With `locked`, the read fails,
+ * because a broader level must never replace a tenant's secret.
  */
 export type RowValue =
   | {
       readonly value: unknown;
-      /** Whether the secret is not bound to its row's version, although `bindVersion` is on. */
+      /** The secret is not bound to its row's version, although `bindVersion` is on. */
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }
@@ -20,14 +20,14 @@ export type RowCipher = ReturnType<typeof createRowCipher>;
 
 export interface SealedRow {
   readonly address: RowAddress;
-  /** Version of the row; a row written by hand may have none. */
+  /** A row written by hand may have none. */
   readonly version: number | undefined;
   readonly value: Sealed;
 }
 
 /**
- * Creates a cipher for encrypted keys. With `bindVersion`, a value can be decrypted only under the
- * version of its row. Default `false`, the format of earlier versions of keelson.
+ * With `bindVersion`, a value can be decrypted only under the version of its row. Default `false`,
+ * the format of earlier versions of keelson.
  */
 export function createRowCipher(
   secrets: Secrets,
@@ -70,10 +70,7 @@ export function createRowCipher(
 
   return {
     prepare: secrets.prepare,
-    /**
-     * Decrypts the value of an encrypted key. A plain-text value is never used, so that it cannot
-     * survive unnoticed.
-     */
+    /** A plain-text value of an encrypted key is never used, so that it cannot survive unnoticed. */
     openRow: (
       { value, version, [formerPlace]: place }: ConfigRow,
       { encrypted }: Pick<ConfigKeyDefinition, "encrypted">,
@@ -91,15 +88,12 @@ export function createRowCipher(
       // Parsing is safe: only `seal` produces values that can be decrypted.
       return { value: JSON.parse(opened.text) as unknown, isUnbound };
     },
-    /** Encrypts a value for the version that its row will have. */
+    /** `version` is the one that the row will have. */
     seal: (value: unknown, address: RowAddress, version: number) =>
       seal(JSON.stringify(value), address, version, bindVersion),
     isOutdated: ({ key, bound }: Sealed, activeKey: string) =>
       key !== activeKey || (bindVersion && bound === undefined),
-    /**
-     * Encrypts a value again with the active key; `undefined` if it cannot be decrypted. A value
-     * that is bound to its row's version stays bound.
-     */
+    /** Returns `undefined` if the value cannot be decrypted. A bound value stays bound. */
     reseal: async ({ value, address, version }: SealedRow) => {
       await secrets.prepare(value.key);
       const opened = open(value, address, version);
@@ -111,7 +105,7 @@ export function createRowCipher(
   };
 }
 
-/** Rows written by hand may have no version, or a version that is not a number. */
+/** Of a row written by hand, it may be missing or not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

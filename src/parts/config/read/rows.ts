@@ -3,27 +3,27 @@ import type { ConfigScope } from "../declare/key.ts";
 
 export interface ConfigRow {
   readonly value: unknown;
-  /** Number that increases with each write. */
+  /** Increases with each write. */
   readonly version: number;
-  /** Time of the write, in ISO 8601. */
+  /** In ISO 8601. */
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** Time from which the row no longer applies, in seconds since the epoch. */
+  /** The row no longer applies from then, in seconds since the epoch. */
   readonly expiresAt?: number;
   /** Tombstone: the value was deleted, the version remains. */
   readonly deleted?: true;
-  /** Key whose row replaced this one after a rename; this row no longer applies. */
+  /** Key whose row replaced this one after a rename. */
   readonly renamedTo?: string;
   readonly [formerPlace]?: FormerPlace;
 }
 
-/** Symbol, so that no stored item can have this member. */
+/** A symbol, so that no stored item can have this member. */
 export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
 
 interface FormerPlace {
   readonly key: string;
-  /** Superseded row under the current key. */
+  /** The superseded row under the current key. */
   readonly own: ConfigRow | undefined;
   /** All former rows that a write must supersede, this row first. */
   readonly rows: readonly { readonly key: string; readonly row: ConfigRow }[];
@@ -35,17 +35,13 @@ export interface RowAddress {
 }
 
 export interface ConfigRowReader {
-  /**
-   * Returns one row per address, in the same order. With `consistent` (default `true`), the read
-   * sees every write acknowledged before it.
-   */
+  /** Returns one row per address, in order. Default: consistent. */
   read(
     addresses: readonly RowAddress[],
     options?: { readonly consistent?: boolean },
   ): Promise<readonly (ConfigRow | undefined)[]>;
 }
 
-/** Source of a value that comes from a row (specification 2.2). */
 export type RowSource = "user-row" | "tenant-row" | "system-row";
 
 /** Tenant and user whose rows are read. Without a tenant, only system rows apply. */
@@ -63,13 +59,14 @@ const systemLevels: readonly RowLevel[] = Object.freeze([
   Object.freeze({ source: "system-row", partition: systemPartition() }),
 ]);
 
-/** Returns the levels that may have rows, the narrowest first (specification 4.1, rules 2, 3). */
+/** Levels that may have rows, the narrowest first (specification 4.1, rules 2, 3). */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
   // `typeof`, because plain JavaScript passes null for a missing ID.
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
-  const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
+  const id = escaped(tenantId);
+  const tenant: RowLevel = { source: "tenant-row", partition: `${ofTenants}${id}` };
   if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
-  const user: RowLevel = { source: "user-row", partition: userPartition(tenantId, userId) };
+  const user: RowLevel = { source: "user-row", partition: `${ofUsers}${id}#${escaped(userId)}` };
   return [user, tenant, ...systemLevels];
 }
 
@@ -86,21 +83,21 @@ export function systemPartition(): string {
 }
 
 export function tenantPartition(tenantId: string): string {
-  return `config#tenant#${escaped(tenantId)}`;
+  return `${ofTenants}${escaped(tenantId)}`;
 }
 
 export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
-/** Keeps history apart from the rows, so that reads of rows never include it. */
+/** Apart from the rows, so that reads of rows never include history. */
 export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
 
+const ofTenants = "config#tenant#";
 const ofUsers = "config#user#";
 
-/** Partitions from the narrowest to the system's: at most user, tenant, system. */
 export type PartitionPath = readonly Pick<RowLevel, "partition">[];
 
 export function pathFrom(partition: string): PartitionPath {
@@ -108,17 +105,17 @@ export function pathFrom(partition: string): PartitionPath {
   if (partition === system.partition) return [system];
   if (!partition.startsWith(ofUsers)) return [{ partition }, system];
   // The first `#` ends the tenant's ID, because `#` within an ID is escaped.
-  const owner = `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
-  return [{ partition }, { partition: owner }, system];
+  const tenant = partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length));
+  return [{ partition }, { partition: `${ofTenants}${tenant}` }, system];
 }
 
 /** DynamoDB allows partition keys of 2,048 bytes; the longest here has two IDs and 13 bytes. */
 const longestIdBytes = 1000;
 
 /**
- * Escapes an ID for a partition key, so that no two IDs collide and none reaches another partition.
- * Lone surrogates are escaped because UTF-8 encodes all of them as U+FFFD. An ID that is too long
- * is replaced by its hash, marked `%h`, which escaping never produces.
+ * No two IDs collide, and none reaches another partition. Lone surrogates are escaped because UTF-8
+ * encodes all of them as U+FFFD. A too long ID becomes its hash, marked `%h`, which escaping never
+ * produces.
  */
 function escaped(id: string): string {
   if (/^[\w.:@-]{0,256}$/.test(id)) return id;
@@ -128,4 +125,35 @@ function escaped(id: string): string {
       : `%u${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
   return Buffer.byteLength(text) <= longestIdBytes ? text : `%h${hash("sha256", text)}`;
+}
+
+export interface PartitionOwner {
+  readonly scope: ConfigScope;
+  /** The hash of an ID that is too long for a key; `undefined` for rows of all tenants. */
+  readonly tenantId: string | undefined;
+  /** This partition and the broader ones, the narrowest first. */
+  readonly levels: readonly RowLevel[];
+}
+
+/** Returns `undefined` for partitions without rows, such as history. */
+export function ownerOf(partition: string): PartitionOwner | undefined {
+  const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
+  if (!isRows) return undefined;
+  const path = pathFrom(partition);
+  // The cast is safe: a path has one to three partitions.
+  const scopes = ["user", "tenant", "system"].slice(-path.length) as [ConfigScope];
+  const tenant = path.at(-2)?.partition.slice(ofTenants.length);
+  return {
+    scope: scopes[0],
+    tenantId: tenant === undefined ? undefined : unescaped(tenant),
+    levels: path.map((one, index) => ({ ...one, source: `${scopes[index]}-row` as RowSource })),
+  };
+}
+
+function unescaped(text: string): string {
+  return text.replace(/%(?:u([0-9A-F]{4})|25|23)/g, (escaped, surrogate: string | undefined) =>
+    surrogate === undefined
+      ? decodeURIComponent(escaped)
+      : String.fromCharCode(Number.parseInt(surrogate, 16)),
+  );
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../command.ts";
-import { infraUsage } from "./infra-command.ts";
+import { usage } from "./infra-command.ts";
 
 const [keelson, lambda] = ["../../../index.ts", "../../../hosts/lambda/index.ts"].map((path) =>
   JSON.stringify(new URL(path, import.meta.url).href),
@@ -24,11 +24,9 @@ const files = {
   "server.mjs": moduleOf(jugs),
   "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk" });`),
   "lambda.mjs": `import { lambdaHandler, lambdaHttp } from ${lambda};
-import { server } from "./server.mjs";
 export const http = lambdaHttp(server);
 export const jugsJugShow = lambdaHandler(server, "jugs.jug.show");`,
   "other.mjs": `import { lambdaHandler } from ${lambda};
-import { server } from "./server.mjs";
 export const http = lambdaHandler(server, "jugs.jug.show");`,
   "broken.mjs": `import { lambdaHandler } from ${lambda};
 import { server } from "./server.mjs";
@@ -114,7 +112,7 @@ describe("keelson infra --check", () => {
   ])("exits with 2 and the usage for %j", async (args, message) => {
     const { code, err } = await run("server.mjs", ...args);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
-    expect(err).toContain(infraUsage);
+    expect(err).toContain(usage);
   });
 
   test("exits with 2 when the entry does not exist", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../command.ts";
-import { contractUsage } from "./contract-command.ts";
+import { usage } from "./contract-command.ts";
 import { reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
 
 const [source, zod] = [
@@ -364,11 +364,11 @@ describe("keelson contract exits with 2 and prints its usage for wrong usage:", 
   ])("%j", async (args, message) => {
     const { code, err } = await run(...args);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
-    expect(err).toContain(contractUsage);
+    expect(err).toContain(usage);
   });
 
   test("--help prints the usage", async () => {
-    expect(await run("--help")).toEqual({ code: 0, out: contractUsage, err: "" });
+    expect(await run("--help")).toEqual({ code: 0, out: usage, err: "" });
   });
 });
 

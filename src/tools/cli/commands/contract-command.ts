@@ -2,30 +2,41 @@ import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
-import { type Contract, contractOf, type ReadContract } from "../../contract/contract.ts";
+import { type Contract, contractOf, contractText, readContract } from "../../contract/contract.ts";
 import { contractChanges } from "../../contract/contract-changes.ts";
-import { contractText, readContract } from "../../contract/contract-file.ts";
 import type { Change } from "../../contract/schema-changes.ts";
-import type { StoredReport } from "../../contract/stored-report.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
   actionOf,
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
   messageOf,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
+  textOr,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import { onItsStack } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
-import { writeText } from "../setup/write-text.ts";
 import { type Checked, reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
+import { writeText } from "./document-command.ts";
 
-export const contractUsage = `Usage: keelson contract write|check <module> [options]
+const flags = {
+  file: textOr("contract.json", "<path>", "the lock"),
+  json: flag("check: print one JSON document"),
+  markdown: flag("check: print Markdown, for the comment of a pull request"),
+  stored: flag(
+    "check: read the configuration table of the environment, and list the rows that are\nnot read as they are stored; writes nothing",
+  ),
+};
+type Values = ValuesOf<typeof flags>;
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson contract write|check <module> [options]
 
 Locks what a server promises: routes, events, jobs and configuration keys. \`write\` puts it into a file that is
 committed; \`check\` says what has changed since, and whom it breaks: clients, consumers, or stored settings.
@@ -33,25 +44,9 @@ committed; \`check\` says what has changed since, and whom it breaks: clients, c
 ${moduleArgument}
 
 Options:
-  --file <path>               the lock (default: contract.json)
-  --json                      check: print one JSON document
-  --markdown                  check: print Markdown, for the comment of a pull request
-  --stored                    check: read the configuration table of the environment, and list the rows that are
-                              not read as they are stored; writes nothing
-${helpOption}
+${optionLines({ ...flags, help })}
 
-Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`;
-
-const flags = {
-  file: { type: "string", default: "contract.json" },
-  json: flag,
-  markdown: flag,
-  stored: flag,
-} as const;
-type Values = ValuesOf<typeof flags>;
-
-export const run = defineCommand({
-  usage: contractUsage,
+Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`,
   flags,
   maxArguments: 2,
   run: async (values, [given, module], context) => {
@@ -82,9 +77,10 @@ async function write(
   const { contract, unsaid } = await declared(await loadServer(module), module);
   await writeText(file, contractText(contract));
   nameUnsaid(unsaid, complain);
-  const { routes, events, jobs, keys } = contract;
-  const counts = Object.entries({ route: routes, event: events, job: jobs, key: keys });
-  const told = counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`);
+  const told = (["routes", "events", "jobs", "keys"] as const).map((what) => {
+    const { length } = contract[what];
+    return `${length} ${length === 1 ? what.slice(0, -1) : what}`;
+  });
   print(`${file}: ${told.join(", ")}`);
   return 0;
 }
@@ -120,7 +116,7 @@ function changesSince(before: Contract, contract: Contract, file: string): reado
   }
 }
 
-function declared(server: ServerInternals, module: string): Promise<ReadContract> {
+function declared(server: ServerInternals, module: string): ReturnType<typeof contractOf> {
   return contractOf(server, dirname(resolve(module)));
 }
 
@@ -132,9 +128,10 @@ function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["c
 async function readLock(file: string, module: string): Promise<Contract> {
   const name = JSON.stringify(file);
   const text = await readFile(file, "utf8").catch(({ code, message }: NodeJS.ErrnoException) => {
-    if (code !== "ENOENT") throw new UsageError(`the lock ${name} cannot be read: ${message}`);
     throw new UsageError(
-      `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
+      code === "ENOENT"
+        ? `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`
+        : `the lock ${name} cannot be read: ${message}`,
     );
   });
   try {
@@ -149,7 +146,7 @@ async function readStored(
   { keys }: Contract,
   context: CommandContext,
   module: string,
-): Promise<StoredReport> {
+) {
   // Loaded lazily: a check without `--stored` does not need AWS code.
   const { storedRows } = await import("./stored-rows.ts");
   try {

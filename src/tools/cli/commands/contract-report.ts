@@ -1,6 +1,6 @@
 import type { Broken, Change } from "../../contract/schema-changes.ts";
 import type { StoredReport } from "../../contract/stored-report.ts";
-import { oneLine } from "../setup/one-line.ts";
+import { oneLine } from "../setup/define-command.ts";
 
 export interface Checked {
   readonly changes: readonly Change[];
@@ -35,7 +35,7 @@ export function reportLines(
     "",
   ]);
   const rows = stored === undefined ? [] : [...storedTexts(stored), ""];
-  return [...groups, ...rows, ...summaryOf(changes, isStale, write)];
+  return [...groups, ...rows, summaryOf(changes, isStale, write)];
 }
 
 export function reportMarkdown(
@@ -56,41 +56,30 @@ export function reportMarkdown(
     ]),
     ...list("Stored settings", stored === undefined ? [] : storedTexts(stored).map(code)),
     ...list("Not described, so that changes are not seen", unseen),
-    ...summaryOf(changes, isStale, code(write)),
+    summaryOf(changes, isStale, code(write)),
   ];
 }
 
-interface Group {
-  readonly breaks: Broken | undefined;
-  readonly title: string;
-  readonly advice?: string;
-}
-
-const groups: readonly Group[] = [
-  {
-    breaks: "client",
-    title: "Breaks clients",
-    advice: "add a route or an optional property beside the old one",
-  },
-  {
-    breaks: "consumer",
-    title: "Breaks consumers",
-    advice:
-      "declare an event or a job beside it, and remove the old one once no message of it is left",
-  },
-  {
-    breaks: "row",
-    title: "Breaks stored settings",
-    advice: "see with --stored which rows it is; a renamed key says its old name as `formerly`",
-  },
-  { breaks: undefined, title: "Breaks nobody" },
+const groups: readonly (readonly [Broken | undefined, title: string, advice?: string])[] = [
+  ["client", "Breaks clients", "add a route or an optional property beside the old one"],
+  [
+    "consumer",
+    "Breaks consumers",
+    "declare an event or a job beside it, and remove the old one once no message of it is left",
+  ],
+  [
+    "row",
+    "Breaks stored settings",
+    "see with --stored which rows it is; a renamed key says its old name as `formerly`",
+  ],
+  [undefined, "Breaks nobody"],
 ];
 
 function groupsOf(changes: readonly Change[]) {
   const byBroken = Map.groupBy(changes, ({ breaks }) => breaks);
-  return groups.flatMap((group) => {
-    const members = byBroken.get(group.breaks);
-    return members === undefined ? [] : [{ ...group, members }];
+  return groups.flatMap(([breaks, title, advice]) => {
+    const members = byBroken.get(breaks);
+    return members === undefined ? [] : [{ title, advice, members }];
   });
 }
 
@@ -103,21 +92,18 @@ function storedTexts(report: StoredReport): readonly string[] {
       const of = tenantId === null ? "" : ` of ${oneLine(tenantId)}`;
       return `${oneLine(key)}, ${scope}${of}: ${verdict}, reads ${shown(JSON.stringify(reads))}`;
     }),
-    ...(unlisted > 0 ? [`${unlisted} more are counted and not listed`] : []),
-    ...(unopened > 0
-      ? [`${unopened} secrets could not be opened, so nobody knows whether they fit`]
-      : []),
-  ];
+    unlisted > 0 && `${unlisted} more are counted and not listed`,
+    unopened > 0 && `${unopened} secrets could not be opened, so nobody knows whether they fit`,
+  ].filter((text) => text !== false);
 }
 
-function summaryOf(changes: readonly Change[], isStale: boolean, write: string): readonly string[] {
+function summaryOf(changes: readonly Change[], isStale: boolean, write: string): string {
   const breaking = changes.filter(({ breaks }) => breaks !== undefined).length;
-  if (breaking > 0) {
-    const change = breaking === 1 ? "1 change breaks" : `${breaking} changes break`;
-    return [`${change} somebody. To release it all the same: ${write}`];
-  }
-  if (isStale) return [`Nothing breaks. The lock is older than the declarations: ${write}`];
-  return ["Nothing has changed."];
+  const change = breaking === 1 ? "1 change breaks" : `${breaking} changes break`;
+  if (breaking > 0) return `${change} somebody. To release it all the same: ${write}`;
+  return isStale
+    ? `Nothing breaks. The lock is older than the declarations: ${write}`
+    : "Nothing has changed.";
 }
 
 function shown(text: string): string {

@@ -7,7 +7,7 @@ import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer } from "../../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
-import { doctorUsage } from "./doctor-command.ts";
+import { usage } from "./doctor-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const made = `buildServer({ features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))] })`;
@@ -117,7 +117,7 @@ describe("keelson doctor", () => {
     const { code, out, err } = await run(args);
     expect({ code, out }).toEqual({ code: 2, out: [] });
     expect(err).toMatch(message);
-    expect(err).toContain(doctorUsage);
+    expect(err).toContain(usage);
   });
 
   test("exits with 2 when the module exports no server, and with 1 when it cannot be loaded", async () => {
@@ -150,7 +150,7 @@ describe("keelson doctor", () => {
   );
 
   test("prints its usage with --help", async () => {
-    expect(await run(["--help"])).toEqual({ code: 0, out: [doctorUsage], err: "" });
+    expect(await run(["--help"])).toEqual({ code: 0, out: [usage], err: "" });
   });
 
   test("runs as a program and exits", async () => {

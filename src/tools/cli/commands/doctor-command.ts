@@ -1,19 +1,26 @@
 import type { Finding } from "../doctor/diagnose.ts";
-import type { Status } from "../doctor/outcome.ts";
 import {
   defineCommand,
   flag,
-  helpOption,
+  help,
   itsEnvironment,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
+  textOr,
   timeoutMsOf,
 } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import { onItsStack } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
 
-export const doctorUsage = `Usage: keelson doctor <module> [options]
+const flags = {
+  "timeout-seconds": textOr("5", "<n>", "limit per check"),
+  json: flag("print one JSON document"),
+};
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson doctor <module> [options]
 
 Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
 Prints each problem with the commands that fix it. It changes nothing and prints no secrets.
@@ -21,16 +28,11 @@ Prints each problem with the commands that fix it. It changes nothing and prints
 ${moduleArgument}
 
 Options:
-  --timeout-seconds <n>       limit per check (default: 5)
-  --json                      print one JSON document
-${helpOption}
+${optionLines({ ...flags, help })}
 
 ${itsEnvironment}
-Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
-
-export const run = defineCommand({
-  usage: doctorUsage,
-  flags: { "timeout-seconds": { type: "string", default: "5" }, json: flag },
+Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`,
+  flags,
   run: async ({ "timeout-seconds": seconds, json }, [given], context) => {
     const module = moduleOf(given, "doctor");
     const timeoutMs = timeoutMsOf(seconds);
@@ -61,7 +63,7 @@ function asJson(findings: readonly Finding[]): string {
   return JSON.stringify({ summary: count(findings), checks: findings }, undefined, 2);
 }
 
-function count(findings: readonly Finding[]): Record<Status, number> {
+function count(findings: readonly Finding[]) {
   const counts = { ok: 0, warn: 0, fail: 0, skip: 0 };
   for (const { status } of findings) counts[status] += 1;
   return counts;

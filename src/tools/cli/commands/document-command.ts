@@ -1,27 +1,39 @@
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { asyncApiDocument } from "../../../app/openapi/asyncapi.ts";
 import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import { documentText } from "../../../app/openapi/openapi.ts";
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
-import { defineCommand, moduleOf, type RunCommand, text } from "../setup/define-command.ts";
+import { serverDocument } from "../../../app/routes/openapi-document.ts";
+import { defineCommand, moduleOf, oneLine } from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
-import { writeText } from "../setup/write-text.ts";
 
-export interface DocumentCommand {
-  readonly name: string;
-  readonly purpose: string;
-  /** Creates the document. Resolves packages from `directory`. */
-  readonly make: (
-    server: DeclaredServer,
-    directory: string,
-  ) => Promise<{
-    readonly document: Readonly<Record<string, unknown>>;
-    readonly unsaid: readonly UnsaidSchema[];
-  }>;
+interface Made {
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly unsaid: readonly UnsaidSchema[];
 }
 
-export function documentUsage({ name, purpose }: Omit<DocumentCommand, "make">): string {
-  return `Usage: keelson ${name} <module> [options]
+export const openApi = documentCommand(
+  "openapi",
+  "Writes the OpenAPI 3.1 document of a server. The same declarations give the same document, whatever the environment.",
+  serverDocument,
+);
+
+export const asyncApi = documentCommand(
+  "asyncapi",
+  `Writes the AsyncAPI 3 document of a server: its events, jobs and deliveries, as they are on the wire. The same
+declarations give the same document, whatever the environment.`,
+  asyncApiDocument,
+);
+
+/** `make` resolves packages from `directory`. */
+function documentCommand(
+  name: string,
+  purpose: string,
+  make: (server: DeclaredServer, directory: string) => Promise<Made>,
+) {
+  return defineCommand({
+    usage: `Usage: keelson ${name} <module> [options]
 
 ${purpose}
 
@@ -33,14 +45,8 @@ Options:
 
 Schemas that no JSON Schema can be made of are named on stderr, and stand in the document with x-keelson-unsaid.
 
-Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`;
-}
-
-export function documentCommand(command: DocumentCommand): RunCommand {
-  const { name, make } = command;
-  return defineCommand({
-    usage: documentUsage(command),
-    flags: { out: text },
+Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`,
+    flags: { out: { type: "string" } },
     run: async ({ out }, [given], { print, complain }) => {
       const module = moduleOf(given, name);
       const { document, unsaid } = await make(await loadServer(module), dirname(resolve(module)));
@@ -56,3 +62,23 @@ export function documentCommand(command: DocumentCommand): RunCommand {
     },
   });
 }
+
+export async function writeText(file: string, text: string): Promise<void> {
+  try {
+    await mkdir(dirname(resolve(file)), { recursive: true });
+    await writeFile(file, text);
+  } catch (error) {
+    // Safe cast: the file system only throws errors.
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const why = reasons[code] ?? message;
+    throw new Error(`${JSON.stringify(file)} cannot be written: ${why}`, { cause: error });
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EISDIR: "it is a directory; name a file in it",
+  EEXIST: "what should be its directory is a file",
+  ENOTDIR: "what should be its directory is a file",
+  EACCES: "you have no right to",
+  EROFS: "the file system is read-only",
+};

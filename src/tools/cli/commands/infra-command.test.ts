@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../command.ts";
-import { infraUsage } from "./infra-command.ts";
+import { usage } from "./infra-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const moduleOf = (declarations: string, options = "") =>
@@ -173,7 +173,7 @@ describe("keelson infra", () => {
   ])("exits with 2 and the usage on wrong usage: %j", async (args, message) => {
     const { code, err } = await run(...args);
     expect([code, err]).toEqual([2, expect.stringMatching(message)]);
-    expect(err).toContain(infraUsage);
+    expect(err).toContain(usage);
   });
 
   test("exits with 2 when the user's own template is invalid, and names the faulty resource", async () => {
@@ -209,6 +209,6 @@ describe("keelson infra", () => {
   });
 
   test("prints its help", async () => {
-    expect(await run("--help")).toEqual({ code: 0, out: [infraUsage], err: "" });
+    expect(await run("--help")).toEqual({ code: 0, out: [usage], err: "" });
   });
 });

@@ -1,30 +1,56 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, parse } from "node:path";
-import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { isRecord } from "../../../base/errors/option-table.ts";
 import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
-import { type Extension, extensionOf } from "../../infra/extension.ts";
-import { combined } from "../../infra/extensions.ts";
+import { combined, type Extension, extensionOf } from "../../infra/extension.ts";
 import type { Shape } from "../../infra/functions.ts";
 import { sizeReport } from "../../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
 import { type Template, templateText } from "../../infra/template.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
+  type CommandContext,
   defineCommand,
-  helpOption,
+  help,
   messageOf,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
   text,
+  textOr,
+  texts,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { loadModule, loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
 
-export const infraUsage = `Usage: keelson infra <module> [options]
+const flags = {
+  stage: textOr("dev", "<name>", "names begin with <dynamodb.prefix>-<stage>"),
+  part: textOr(
+    "all",
+    "data|functions|all",
+    "what is in the template: what holds data, what works on it, or both",
+  ),
+  shape: textOr("one", "one|each", "one function for all routes, or one for each handler"),
+  with: texts(
+    "<file>",
+    "a template of your own that is added, as JSON: resources, and what functions are told;\nmay be given several times",
+  ),
+  out: textOr("infra/generated", "<folder>", "where <part>-<stage>.json is written"),
+  diff: text("<file>", "writes nothing; prints what changes against a template of before"),
+  check: text(
+    "<file>",
+    "writes nothing; prints what the server needs that a template has not, or not so",
+  ),
+  entry: text(
+    "<file>",
+    "with --check: the module that the template's functions are in, bundled or not",
+  ),
+} as const;
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson infra <module> [options]
 
 Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
 on them with API, roles and alarms. The same server gives the same template, whatever the environment.
@@ -32,41 +58,15 @@ on them with API, roles and alarms. The same server gives the same template, wha
 ${moduleArgument}
 
 Options:
-  --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
-  --part data|functions|all   what is in the template: what holds data, what works on it, or both (default: all)
-  --shape one|each            one function for all routes, or one for each handler (default: one)
-  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told;
-                              may be given several times
-  --out <folder>              where <part>-<stage>.json is written (default: infra/generated)
-  --diff <file>               writes nothing; prints what changes against a template of before
-  --check <file>              writes nothing; prints what the server needs that a template has not, or not so
-  --entry <file>              with --check: the module that the template's functions are in, bundled or not
-${helpOption}
+${optionLines({ ...flags, help })}
 
 Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
-2 wrong usage.`;
-
-const flags = {
-  stage: { type: "string", default: "dev" },
-  part: { type: "string", default: "all" },
-  shape: { type: "string", default: "one" },
-  with: { type: "string", multiple: true, default: [] as string[] },
-  out: { type: "string", default: "infra/generated" },
-  diff: text,
-  check: text,
-  entry: text,
-} as const;
-
-export const run = defineCommand({
-  usage: infraUsage,
+2 wrong usage.`,
   flags,
   run: async (values, [given], context) => {
     const { module, ...call } = callOf(values, given);
-    const { check: file, diff, entry } = call;
-    if (file !== undefined) {
-      const template = await readTemplate("check", file);
-      return checkTemplate(await loadServer(module), file, template, entry, context);
-    }
+    const { check, diff } = call;
+    if (check !== undefined) return checkTemplate(module, check, call.entry, context);
     const before = diff === undefined ? undefined : await readTemplate("diff", diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
     const template = serverTemplate(await loadServer(module), { ...call, extension });
@@ -109,15 +109,16 @@ function compare(
 }
 
 async function checkTemplate(
-  server: DeclaredServer,
+  module: string,
   file: string,
-  template: ComparedTemplate,
   entry: string | undefined,
   { print, complain }: CommandContext,
 ): Promise<number> {
-  const module =
-    entry === undefined ? undefined : { name: parse(entry).name, exports: await loadModule(entry) };
-  const found = mistakes(server, template, module);
+  const template = await readTemplate("check", file);
+  const server = await loadServer(module);
+  const own = entry === undefined ? undefined : await loadModule(entry);
+  const functions = own && { name: parse(String(entry)).name, exports: own };
+  const found = mistakes(server, template, functions);
   for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
   if (found.length > 0) return 1;
   print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
@@ -166,9 +167,6 @@ function isTemplate(read: unknown): read is ComparedTemplate {
   );
 }
 
-const parts: readonly ServerPart[] = ["data", "functions", "all"];
-const shapes: readonly Shape[] = ["one", "each"];
-
 function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
   const module = moduleOf(given, "infra");
   const { stage, diff, check, entry } = values;
@@ -180,7 +178,8 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
     throw new UsageError("--diff and --check are given; use one of the two");
   if (entry !== undefined && check === undefined)
     throw new UsageError("--entry is given without --check; add --check <file>");
-  const [part, shape] = [oneOf("part", values.part, parts), oneOf("shape", values.shape, shapes)];
+  const part = oneOf<ServerPart>("part", values.part, ["data", "functions", "all"]);
+  const shape = oneOf<Shape>("shape", values.shape, ["one", "each"]);
   return { ...values, module, part, shape };
 }
 

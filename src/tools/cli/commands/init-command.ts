@@ -1,36 +1,40 @@
 import { relative, resolve } from "node:path";
-import { isPackageName, obstacleIn, packageNameFor } from "../init/destination.ts";
-import { npmInstall } from "../init/install.ts";
+import { isPackageName, npmInstall, obstacleIn, packageNameFor } from "../init/destination.ts";
 import { writeProject } from "../init/template.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
+  listed,
+  optionLines,
   text,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 
-export const initUsage = `Usage: keelson init [folder] [options]
+const name = text("<name>", "the package's name (default: the folder's)");
+const install = flag("does not run npm install");
+const yes = flag("takes the defaults, and asks nothing");
+const flags = { name, install: { type: "boolean" }, yes } as const;
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson init [folder] [options]
 
 Makes a project in a new or empty folder: a feature with its test, the entries of a Lambda function and a container,
 a script that bundles, a Dockerfile, and a workflow for GitHub.
 
-  [folder]                    where (default: keelson-app)
+${listed({ "[folder]": "where (default: keelson-app)" })}
 
 Options:
-  --name <name>               the package's name (default: the folder's)
-  --no-install                does not run npm install
-  --yes                       takes the defaults, and asks nothing
-${helpOption}
+${optionLines({ name, "no-install": install, yes, help })}
 
 In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
-Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`;
-
-const flags = { name: text, install: { type: "boolean" }, yes: flag } as const;
-
-export const run = defineCommand({ usage: initUsage, flags, allowNegative: true, run: init });
+Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`,
+  flags,
+  allowNegative: true,
+  run: init,
+});
 
 async function init(
   values: ValuesOf<typeof flags>,

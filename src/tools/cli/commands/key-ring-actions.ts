@@ -1,5 +1,5 @@
 import { physicalTableName } from "../../../app/handlers/table.ts";
-import type { KeyRingParameter, StoredKeyRing } from "../../../aws/clients/key-ring-parameter.ts";
+import type { KeyRingParameter } from "../../../aws/clients/key-ring-parameter.ts";
 import { dynamoConfigStore } from "../../../aws/stores/config-store.ts";
 import {
   type KeyRingText,
@@ -10,32 +10,28 @@ import {
   retiredKey,
 } from "../../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../../base/secrets/secrets.ts";
-import type { ConfigStore } from "../../../parts/config/operate/config-store.ts";
+import type { ConfigStore } from "../../../parts/config/operate/operator-session.ts";
 import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import type { CommandContext } from "../setup/command-context.ts";
+import type { CommandContext } from "../setup/define-command.ts";
+import { awsPlace, withDatabase } from "../setup/its-server.ts";
 
-export interface KeyRingCall
+interface KeyRingCall
   extends Pick<CommandContext, "clock" | "complain" | "env" | "print" | "wait"> {
   readonly stored: KeyRingParameter;
   readonly parameter: string;
   readonly key: string | undefined;
   readonly kmsKey: string | undefined;
-  /** `dynamodb.prefix` of each server that uses the ring. */
   readonly prefixes: readonly string[];
-  /** `keyRing.bindVersion` of the servers. */
   readonly bindVersion: boolean;
 }
-
-export type KeyRingAction = (call: KeyRingCall) => Promise<void>;
 
 /** Every server knows of a change after this time: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
 /** A write that stores its response encrypted keeps the response for five minutes. */
 const answerRetentionMs = 310_000;
 
-export const keyRingActions = Object.freeze({
+export const keyRingActions = {
   create: async ({ stored, parameter, kmsKey, clock, print, ...call }) => {
     if ((await stored.read()) !== undefined)
       throw new Error(`the parameter ${parameter} exists already; use add`);
@@ -68,25 +64,22 @@ export const keyRingActions = Object.freeze({
     const secrets = createSecrets({ clock, load });
     secrets.begin(parseKeyRing(checked(ring)), clock.now());
     const warn = (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`);
-    const left = { overtaken: 0, locked: 0 };
+    let [overtaken, locked] = [0, 0];
     await inEachTable(call, async (store, table) => {
       const onProgress = ({ scanned, resealed }: { scanned: number; resealed: number }) =>
         print(`${scanned} items of ${table}: ${resealed} sealed again`);
       const cipher = createRowCipher(secrets, () => table, call);
       const rotated = await rotateRows({ store, cipher, log: { warn } }, { onProgress });
-      const { activeKey, resealed, overtaken, locked } = rotated;
       print(
-        `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
+        `${table}: ${rotated.resealed} sealed again with ${rotated.activeKey}, ${rotated.overtaken} written meanwhile, ${rotated.locked} that do not open`,
       );
-      left.overtaken += overtaken;
-      left.locked += locked;
+      overtaken += rotated.overtaken;
+      locked += rotated.locked;
     });
-    const { locked, overtaken } = left;
-    if (locked + overtaken > 0) {
+    if (locked + overtaken > 0)
       throw new Error(
         `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
       );
-    }
   },
   remove: async (call) => {
     const { clock, print, parameter } = call;
@@ -94,11 +87,10 @@ export const keyRingActions = Object.freeze({
     const key = ownKey(ring, call);
     assertRetired(ring, key);
     const youngMs = changedMs + answerRetentionMs - clock.now();
-    if (youngMs > 0) {
+    if (youngMs > 0)
       throw new Error(
         `the ring was changed less than five minutes ago, and stored answers may be sealed with ${key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
       );
-    }
     await inEachTable(call, async (store, table) => {
       const uses = await countUses(store, key);
       if (uses > 0)
@@ -133,16 +125,12 @@ export const keyRingActions = Object.freeze({
     for (const [name, { until }] of Object.entries(retired))
       print(`${name} (removed; verifies messages until ${until})`);
   },
-} satisfies Record<string, KeyRingAction>);
+} satisfies Record<string, (call: KeyRingCall) => Promise<void>>;
 
-async function readRing({
-  stored,
-  parameter,
-}: KeyRingCall): Promise<Omit<StoredKeyRing, "text"> & { readonly ring: KeyRingText }> {
+async function readRing({ stored, parameter }: KeyRingCall) {
   const found = await stored.read();
   if (found === undefined) throw new Error(`there is no parameter ${parameter}; run create first`);
-  const { text, ...rest } = found;
-  return { ...rest, ring: parseKeyRingText(text) };
+  return { ...found, ring: parseKeyRingText(found.text) };
 }
 
 /** SSM has no conditional write, so only the new version number reveals a concurrent change. */
@@ -162,9 +150,8 @@ async function untilKnown(call: KeyRingCall): Promise<void> {
   const { changedMs } = await readRing(call);
   const leftMs = Math.min(knownMs, changedMs + knownMs - call.clock.now());
   if (leftMs <= 0) return;
-  call.print(
-    `waiting ${Math.ceil(leftMs / 1000)} s, until running servers know of the last change`,
-  );
+  const seconds = Math.ceil(leftMs / 1000);
+  call.print(`waiting ${seconds} s, until running servers know of the last change`);
   await call.wait(leftMs);
 }
 
@@ -195,15 +182,10 @@ async function inEachTable(
   });
 }
 
-async function countUses(store: ConfigStore, name: string): Promise<number> {
-  let uses = 0;
-  let from: string | undefined;
-  do {
-    const { rows, next } = await store.sealedRows(from);
-    uses += rows.filter(({ value }) => value.key === name).length;
-    from = next;
-  } while (from !== undefined);
-  return uses;
+async function countUses(store: ConfigStore, name: string, from?: string): Promise<number> {
+  const { rows, next } = await store.sealedRows(from);
+  const uses = rows.filter(({ value }) => value.key === name).length;
+  return next === undefined ? uses : uses + (await countUses(store, name, next));
 }
 
 function today(nowMs: number): string {

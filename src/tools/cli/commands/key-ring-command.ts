@@ -1,56 +1,64 @@
 import { openKeyRingParameter } from "../../../aws/clients/key-ring-parameter.ts";
 import { isTypedError } from "../../../base/errors/errors.ts";
-import { awsPlace } from "../setup/aws-place.ts";
 import {
   actionOf,
   defineCommand,
   flag,
-  helpOption,
+  help,
+  listed,
   messageOf,
+  optionLines,
   text,
+  texts,
   UsageError,
 } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import { awsPlace, onItsStack } from "../setup/its-server.ts";
 import { keyRingActions } from "./key-ring-actions.ts";
 
-export const keyRingUsage = `Usage: keelson key-ring <action> --parameter <name> [options]
+const flags = {
+  parameter: text("<name>", "the SSM parameter: keyRing.parameter of buildServer"),
+  key: text("<name>", "the key (default for create and add: today's date)"),
+  "kms-key": text(
+    "<id>",
+    "for create: the KMS key that encrypts the parameter (default: alias/aws/ssm)",
+  ),
+  prefix: texts(
+    "<text>",
+    "the server's dynamodb.prefix (default: keelson); repeat it for each server that uses the ring",
+    ["keelson"],
+  ),
+  "bind-version": flag(
+    "for rotate: binds secrets to their row's version, like keyRing.bindVersion of the server",
+  ),
+} as const;
+
+const keyed: readonly string[] = ["activate", "remove", "forget"];
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson key-ring <action> --parameter <name> [options]
 
 Manages the key ring, a SecureString in SSM. It never prints a key.
 
 Actions, in the order of a rotation:
-  create                      creates the parameter with one key
-  add                         adds a key, which only decrypts until it is activated
-  activate --key <name>       encrypts with this key from now on
-  rotate                      encrypts all stored secrets again with the active key
-  remove --key <name>         removes a key that no stored secret needs; messages that it
-                              signed can still be verified for 379 days
-  forget --key <name>         ends that too, for a leaked key
-  list                        prints the names of the keys
+${listed({
+  create: "creates the parameter with one key",
+  add: "adds a key, which only decrypts until it is activated",
+  "activate --key <name>": "encrypts with this key from now on",
+  rotate: "encrypts all stored secrets again with the active key",
+  "remove --key <name>":
+    "removes a key that no stored secret needs; messages that it\nsigned can still be verified for 379 days",
+  "forget --key <name>": "ends that too, for a leaked key",
+  list: "prints the names of the keys",
+})}
 
 activate and rotate wait up to 15 s until running servers know the last change; remove has to
 come at least five minutes after it. Run one action at a time: SSM does not lock parameters.
 
 Options:
-  --parameter <name>          the SSM parameter: keyRing.parameter of buildServer
-  --key <name>                the key (default for create and add: today's date)
-  --kms-key <id>              for create: the KMS key that encrypts the parameter (default: alias/aws/ssm)
-  --prefix <text>             the server's dynamodb.prefix (default: keelson); repeat it for each server that uses the ring
-  --bind-version              for rotate: binds secrets to their row's version, like keyRing.bindVersion of the server
-${helpOption}
+${optionLines({ ...flags, help })}
 
-Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
-
-const keyed: readonly string[] = ["activate", "remove", "forget"];
-
-export const run = defineCommand({
-  usage: keyRingUsage,
-  flags: {
-    parameter: text,
-    key: text,
-    "kms-key": text,
-    prefix: { type: "string", multiple: true, default: ["keelson"] as string[] },
-    "bind-version": flag,
-  },
+Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`,
+  flags,
   run: async (values, [name], context) => {
     const { parameter, key, prefix: prefixes } = values;
     const action = actionOf(keyRingActions, name);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { z } from "zod";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer } from "../../../app/server/server.ts";
-import { asideItem } from "../../../aws/stores/aside-item.ts";
+import { asideItem } from "../../../aws/stores/aside-store.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
 

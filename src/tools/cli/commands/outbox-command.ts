@@ -1,44 +1,56 @@
 import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
-import type { AsideItem } from "../../../aws/stores/aside-item.ts";
-import { type AsideStore, dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import { actionOf, defineCommand, helpOption, text, UsageError } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import {
+  type AsideItem,
+  type AsideStore,
+  dynamoAsideStore,
+} from "../../../aws/stores/aside-store.ts";
+import {
+  actionOf,
+  defineCommand,
+  help,
+  listed,
+  optionLines,
+  text,
+  textOr,
+  UsageError,
+} from "../setup/define-command.ts";
+import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 
-export const outboxUsage = `Usage: keelson outbox <action> [options]
+const actions = Object.freeze({
+  list: async (_store: AsideStore, { asideAt, asideReason, type, eventId, sk }: AsideItem) =>
+    JSON.stringify({ setAsideAt: asideAt, reason: asideReason, type, eventId, key: sk }),
+  "put-back": async (store: AsideStore, item: AsideItem) => {
+    await store.putBack(item);
+    return `${shown(item)}: put back`;
+  },
+  remove: async (store: AsideStore, item: AsideItem) => {
+    await store.remove(item);
+    return `${shown(item)}: removed`;
+  },
+});
+
+const flags = {
+  event: text("<id>", "only this event"),
+  prefix: textOr("keelson", "<text>", "the server's dynamodb.prefix"),
+};
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson outbox <action> [options]
 
 Manages events that were set aside because the bus will never take them as they are.
 
 Actions:
-  list                        prints one JSON line per event: when, why, and the event
-  put-back                    puts them back; the next sweep dispatches them, or sets them aside again
-  remove --event <id>         removes one for good
+${listed({
+  list: "prints one JSON line per event: when, why, and the event",
+  "put-back": "puts them back; the next sweep dispatches them, or sets them aside again",
+  "remove --event <id>": "removes one for good",
+})}
 
 Options:
-  --event <id>                only this event
-  --prefix <text>             the server's dynamodb.prefix (default: keelson)
-${helpOption}
+${optionLines({ ...flags, help })}
 
-Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`;
-
-type OutboxAction = (store: AsideStore, item: AsideItem) => Promise<string>;
-
-const actions = Object.freeze({
-  list: async (_store, { asideAt, asideReason, type, eventId, sk }) =>
-    JSON.stringify({ setAsideAt: asideAt, reason: asideReason, type, eventId, key: sk }),
-  "put-back": async (store, item) => {
-    await store.putBack(item);
-    return `${shown(item)}: put back`;
-  },
-  remove: async (store, item) => {
-    await store.remove(item);
-    return `${shown(item)}: removed`;
-  },
-} satisfies Record<string, OutboxAction>);
-
-export const run = defineCommand({
-  usage: outboxUsage,
-  flags: { event: text, prefix: { type: "string", default: "keelson" } },
+Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`,
+  flags,
   run: async ({ event, prefix }, [given], context) => {
     const name = actionOf(actions, given);
     if (name === "remove" && !event) throw new UsageError("--event is missing; use --event <id>");

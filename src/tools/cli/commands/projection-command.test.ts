@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
 import { findServer } from "../setup/load-server.ts";
-import { projectionUsage } from "./projection-command.ts";
+import { usage } from "./projection-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const zod = JSON.stringify(import.meta.resolve("zod"));
@@ -205,7 +205,7 @@ describe("keelson projection", () => {
   });
 
   test("prints its usage", async () => {
-    expect(await run(["--help"])).toEqual({ code: 0, out: [projectionUsage], err: "" });
+    expect(await run(["--help"])).toEqual({ code: 0, out: [usage], err: "" });
   });
 
   test.each([

@@ -2,15 +2,18 @@ import { oldestUncounted } from "../../../app/projections/projection-position.ts
 import { rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { timeOf } from "../../../parts/messages/kept-events.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
   actionOf,
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
   itsEnvironment,
+  listed,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
   refuse,
   required,
   text,
@@ -18,9 +21,14 @@ import {
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
-import { oneLine } from "../setup/one-line.ts";
 
-export const projectionUsage = `Usage: keelson projection rebuild <module> <name> [options]
+const flags = {
+  tenant: text("<id>", "only this tenant, which then has a version of its own"),
+  partial: flag("goes on without the events that have expired"),
+};
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson projection rebuild <module> <name> [options]
        keelson projection status <module>
 
 rebuild replays kept events into the declared version of a projection, beside the one that is read, and makes it the active one.
@@ -28,22 +36,16 @@ Stopped or cut, the next call goes on from there. Deploy the new version everywh
 status prints one JSON line per projection.
 
 ${moduleArgument}
-  <name>                      the projection: files.usage
+${listed({ "<name>": "the projection: files.usage" })}
 
 Options of rebuild:
-  --tenant <id>               only this tenant, which then has a version of its own
-  --partial                   goes on without the events that have expired
+${optionLines(flags)}
 
 Options:
-${helpOption}
+${optionLines({ help })}
 
 ${itsEnvironment}
-Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`;
-
-const flags = { tenant: text, partial: flag };
-
-export const run = defineCommand({
-  usage: projectionUsage,
+Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`,
   flags,
   maxArguments: 3,
   run: async (values, [given, path, name], context) => {
@@ -67,10 +69,9 @@ const mostNamed = 20;
 async function make(
   runtime: Runtime,
   name: string,
-  values: ValuesOf<typeof flags>,
-  context: CommandContext,
+  { tenant: tenantId, partial: isPartial }: ValuesOf<typeof flags>,
+  { print, complain, stopping }: CommandContext,
 ): Promise<number> {
-  const { print, complain, stopping } = context;
   const { projections } = runtime.server.registry;
   const projection = projections.get(name);
   if (projection === undefined) {
@@ -79,7 +80,6 @@ async function make(
       `the module declares no projection ${JSON.stringify(name)}; it declares ${known}`,
     );
   }
-  const { tenant: tenantId, partial: isPartial } = values;
   let uncounted = 0;
   const tell = ({ tenantId, type, eventId, reason }: UncountedEvent) => {
     uncounted += 1;
@@ -116,12 +116,13 @@ async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise
   const adapters = await runtime.adapters.open();
   const store = await adapters.projections.open();
   const nowMs = clock.now();
+  const isoOf = (ms: number) => new Date(ms).toISOString();
   const placeAt = (ms: number) => ({
-    position: new Date(ms).toISOString(),
+    position: isoOf(ms),
     lagSeconds: Math.max(0, Math.round((nowMs - ms) / 1_000)),
   });
   for (const projection of runtime.server.registry.projections.values()) {
-    const { name, version } = projection;
+    const { name, version: declared } = projection;
     const { all } = await store.active(name, undefined);
     const begun = await store.rebuild(name, undefined);
     const { events } = await adapters.messaging.open();
@@ -129,15 +130,15 @@ async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise
     const waiting = visible + hidden;
     // Searched only if messages are waiting, because the search scans a table.
     const oldestMs = waiting === 0 ? undefined : await oldestUncounted(adapters, projection, nowMs);
-    const rebuilding = begun && {
+    const facts = { projection: name, declared, active: all?.version ?? declared, waiting };
+    const rebuild = begun && {
       version: begun.version,
-      startedAt: new Date(begun.startedMs).toISOString(),
+      startedAt: isoOf(begun.startedMs),
       tenant: begun.tenant,
       replayed: begun.replayed,
-      ...(begun.after === "" ? {} : placeAt(timeOf(begun.after))),
+      ...(begun.after !== "" && placeAt(timeOf(begun.after))),
     };
-    const facts = { projection: name, declared: version, active: all?.version ?? version, waiting };
-    print(JSON.stringify({ ...facts, ...placeAt(oldestMs ?? nowMs), rebuild: rebuilding }));
+    print(JSON.stringify({ ...facts, ...placeAt(oldestMs ?? nowMs), rebuild }));
   }
   return 0;
 }

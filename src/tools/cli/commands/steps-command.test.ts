@@ -7,7 +7,7 @@ import type { Server } from "../../../app/server/server.ts";
 import { newRingKey } from "../../../base/secrets/key-ring.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
-import { stepsUsage } from "./steps-command.ts";
+import { usage } from "./steps-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const module = `import { buildServer, defineFeature } from ${source};
@@ -197,12 +197,12 @@ test.each([
   [["list", "nowhere.mjs"], 'there is no module "nowhere.mjs"'],
 ])("%j exits with 2 and the usage", async (args, message) => {
   expect(await steps(args)).toBe(2);
-  expect(complained).toEqual([`keelson: ${message}\n\n${stepsUsage}`]);
+  expect(complained).toEqual([`keelson: ${message}\n\n${usage}`]);
 });
 
 test("reports an unknown step ID, and prints its help", async () => {
   expect(await steps(["resolve", path, "x", "--retry"])).toBe(1);
   expect(complained).toEqual(['keelson: there is no step "x"']);
   expect(await steps(["--help"])).toBe(0);
-  expect(printed).toEqual([stepsUsage]);
+  expect(printed).toEqual([usage]);
 });

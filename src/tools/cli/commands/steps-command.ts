@@ -2,24 +2,21 @@ import { onceTable } from "../../../app/handlers/table.ts";
 import type { Adapters } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { answerCipher } from "../../../parts/once/answer-cipher.ts";
-import {
-  doneStep,
-  type StepStanding,
-  stepPlace,
-  stepStanding,
-  undoneStep,
-} from "../../../parts/once/step.ts";
+import { doneStep, stepPlace, stepStanding, undoneStep } from "../../../parts/once/step.ts";
 import { storeResult } from "../../../parts/once/step-result.ts";
 import type { ListedStep } from "../../../parts/once/step-store.ts";
-import type { CommandContext } from "../setup/command-context.ts";
 import {
   actionOf,
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
   itsEnvironment,
+  listed,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
   refuse,
   required,
   text,
@@ -27,35 +24,36 @@ import {
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
-import { oneLine } from "../setup/one-line.ts";
 
-export const stepsUsage = `Usage: keelson steps list <module> [--unknown]
+const ofList = { unknown: flag("only those that were begun and neither go on nor have ended") };
+const ofResolve = {
+  result: text("<json>", "it was done, and this is its result; later runs get it without calling"),
+  retry: flag("nothing was done; the next run calls again"),
+};
+const flags = { ...ofList, ...ofResolve };
+type Values = ValuesOf<typeof flags>;
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson steps list <module> [--unknown]
        keelson steps resolve <module> <id> --result <json> | --retry
 
 Lists the steps of writes, consumers, jobs and schedules (ctx.step), one line of JSON each, and says how those ended of which
 nobody knows: ask whoever was called, by the step's ID, which is the key that it was called with.
 
 ${moduleArgument}
-  <id>                        the ID of a step
+${listed({ "<id>": "the ID of a step" })}
 
 Options of list, which reads the whole table of claims:
-  --unknown                   only those that were begun and neither go on nor have ended
+${optionLines(ofList)}
 
 Options of resolve:
-  --result <json>             it was done, and this is its result; later runs get it without calling
-  --retry                     nothing was done; the next run calls again
+${optionLines(ofResolve)}
 
 Options:
-${helpOption}
+${optionLines({ help })}
 
 ${itsEnvironment} Messages in a dead-letter
-queue are moved back afterwards; clients retry by themselves.`;
-
-const flags = { unknown: flag, result: text, retry: flag };
-type Values = ValuesOf<typeof flags>;
-
-export const run = defineCommand({
-  usage: stepsUsage,
+queue are moved back afterwards; clients retry by themselves.`,
   flags,
   maxArguments: 4,
   run: async (values, [given, path, id, ...others], context) => {
@@ -90,17 +88,13 @@ function listing({ unknown, result, retry }: Values): Work {
   };
 }
 
-async function standingOf(
-  { claims }: Adapters,
-  { record, claim }: ListedStep,
-  nowMs: number,
-): Promise<StepStanding> {
+async function standingOf({ claims }: Adapters, { record, claim }: ListedStep, nowMs: number) {
   const isStarted = record.status === "STARTED";
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
 
 /** Owner of steps that an operator resolves. No run has this name. */
-const operator = "operator";
+const owner = "operator";
 
 function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {
   if (unknown) throw new UsageError("--unknown is an option of list");
@@ -108,7 +102,7 @@ function resolving({ result, retry, unknown }: Values, given: string | undefined
   if ((result === undefined) !== retry)
     throw new UsageError("say either --result <json> or --retry");
   const text = result === undefined ? undefined : checkedJson(result);
-  return async (runtime, adapters, { clock, print }) => {
+  return async ({ secrets, tableName }, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
     const step = await steps.find(id);
     if (step === undefined) throw new Error(`there is no step ${JSON.stringify(id)}`);
@@ -118,16 +112,14 @@ function resolving({ result, retry, unknown }: Values, given: string | undefined
       throw new Error(`the step ${id} is ${standing}; only one that is unknown is resolved`);
     const { keepMs, record } = step;
     const place = stepPlace(id, step.tenantId);
-    const { partition, sort } = place;
     const cipher = step.isSealed
-      ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), partition, sort])
+      ? answerCipher(secrets, [tableName(onceTable.name), place.partition, place.sort])
       : undefined;
-    const undone = undoneStep(operator, nowMs, keepMs);
-    const { expiresAt } = undone;
-    const stored = { text, place, owner: operator, expiresAt, cipher };
+    const undone = undoneStep(owner, nowMs, keepMs);
+    const stored = { text, place, owner, expiresAt: undone.expiresAt, cipher };
     const ended = retry
       ? undone
-      : doneStep(operator, nowMs, keepMs, await storeResult(adapters.claims, stored));
+      : doneStep(owner, nowMs, keepMs, await storeResult(adapters.claims, stored));
     if (!(await steps.end(place, ended, record.owner)))
       throw new Error(`the step ${id} has changed meanwhile; look at it again`);
     const outcome = retry ? "not done; the next run calls again" : "done";

@@ -3,20 +3,19 @@ import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import type { ParameterReader } from "../../../app/runtime/adapters.ts";
 import { readKeyRing } from "../../../app/server/boot-parameters.ts";
 import { openParameters } from "../../../aws/clients/ssm.ts";
-import { allConfigRows } from "../../../aws/stores/all-config-rows.ts";
-import { dynamoConfigRows } from "../../../aws/stores/config-rows.ts";
+import { allConfigRows, dynamoConfigRows } from "../../../aws/stores/config-rows.ts";
 import { type Clock, systemClock } from "../../../base/process/clock.ts";
 import { developmentKeyRing, type KeyRing } from "../../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../../base/secrets/secrets.ts";
 import type { AppOverrides } from "../../../parts/config/declare/app-overrides.ts";
 import { parameterOverrides } from "../../../parts/config/declare/parameter-overrides.ts";
-import { createRowCipher, type RowCipher } from "../../../parts/config/read/row-cipher.ts";
+import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { LockedKey } from "../../contract/locked-keys.ts";
 import { reportStored, type StoredReport } from "../../contract/stored-report.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import type { CommandContext } from "../setup/command-context.ts";
+import type { CommandContext } from "../setup/define-command.ts";
+import { awsPlace, withDatabase } from "../setup/its-server.ts";
 
-export interface StoredRowsOptions {
+interface StoredRowsOptions {
   readonly server: DeclaredServer;
   /**
    * Keys of the contract's lock. For a key that was encrypted there, the report shows `(secret)`
@@ -26,7 +25,6 @@ export interface StoredRowsOptions {
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
   readonly progress?: CommandContext["progress"];
-  /** Maximum number of listed rows. Default 1,000. */
   readonly limit?: number;
 }
 
@@ -44,12 +42,14 @@ export async function storedRows(options: StoredRowsOptions): Promise<StoredRepo
   try {
     return await withDatabase(place, async (database) => {
       const { overrides, keyRing } = await parametersOf(server, env);
+      const secrets = createSecrets({ clock });
+      secrets.begin(keyRing, clock.now());
       return reportStored({
         registry: server.registry,
         pages: allConfigRows(database, tableName),
         reader: dynamoConfigRows(database, tableName),
         overrides,
-        openRow: cipherOf(keyRing, tableName, clock).openRow,
+        openRow: createRowCipher(secrets, () => tableName).openRow,
         wereEncrypted: new Set(locked.flatMap(({ id, encrypted }) => (encrypted ? [id] : []))),
         nowMs: clock.now(),
         limit,
@@ -61,29 +61,24 @@ export async function storedRows(options: StoredRowsOptions): Promise<StoredRepo
   }
 }
 
-interface Parameters {
-  readonly overrides: AppOverrides;
-  readonly keyRing: KeyRing | undefined;
-}
-
 async function parametersOf(
   server: DeclaredServer,
   env: CommandContext["env"],
-): Promise<Parameters> {
-  const { config = {}, ssm, keyRing } = server.options;
+): Promise<{ overrides: AppOverrides; keyRing: KeyRing | undefined }> {
+  const { config: overrides = {}, ssm, keyRing } = server.options;
   // As in a server: production never uses the development secret.
   const secret =
     server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
   if (ssm === undefined && keyRing === undefined)
-    return {
-      overrides: config,
-      keyRing: secret === undefined ? undefined : developmentKeyRing(secret),
-    };
+    return { overrides, keyRing: secret === undefined ? undefined : developmentKeyRing(secret) };
   const reader = await openParameters(awsPlace(env, "SSM"));
   try {
     const below = ssm && (await overridesBelow(reader, server, ssm.path));
-    const ring = keyRing && (await ringOf(reader, keyRing.parameter, secret));
-    return { overrides: { ...config, ...below }, keyRing: ring };
+    // A ring that cannot be read leaves secrets only counted.
+    const read =
+      keyRing && (await readKeyRing(reader, keyRing.parameter, secret).catch(() => undefined));
+    const ring = read !== undefined && "keyRing" in read ? read.keyRing : undefined;
+    return { overrides: { ...overrides, ...below }, keyRing: ring };
   } finally {
     reader.close();
   }
@@ -98,20 +93,4 @@ async function overridesBelow(
   if (problems.length === 0) return overrides;
   const told = problems.map(({ key, message }) => `${key}: ${message}`).join("; ");
   throw new Error(`the parameters below ${path} are not valid: ${told}`);
-}
-
-/** Returns `undefined` if the ring cannot be read. Secrets are then only counted. */
-async function ringOf(
-  reader: ParameterReader,
-  parameter: string,
-  secret: string | undefined,
-): Promise<KeyRing | undefined> {
-  const read = await readKeyRing(reader, parameter, secret).catch(() => undefined);
-  return read !== undefined && "keyRing" in read ? read.keyRing : undefined;
-}
-
-function cipherOf(keyRing: KeyRing | undefined, tableName: string, clock: Clock): RowCipher {
-  const secrets = createSecrets({ clock });
-  secrets.begin(keyRing, clock.now());
-  return createRowCipher(secrets, () => tableName);
 }

@@ -12,8 +12,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Server } from "../../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { runCommand } from "../command.ts";
-import type { CommandContext } from "../setup/command-context.ts";
-import { tenantUsage } from "./tenant-command.ts";
+import type { CommandContext } from "../setup/define-command.ts";
+import { usage } from "./tenant-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const schema = "{ '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } }";
@@ -519,6 +519,6 @@ describe("keelson tenant on wrong usage", () => {
   });
 
   test("--help prints the usage", async () => {
-    expect(await run(["erase", "--help"])).toEqual({ code: 0, out: [tenantUsage], err: "" });
+    expect(await run(["erase", "--help"])).toEqual({ code: 0, out: [usage], err: "" });
   });
 });

@@ -1,123 +1,135 @@
 import { existsSync } from "node:fs";
 import type { ServerInternals } from "../../../app/server/server.ts";
-import { eraseTenant } from "../../../app/tenants/erase-tenant.ts";
-import { openExportFile } from "../../../app/tenants/export-file.ts";
-import { exportTenant, headerLine } from "../../../app/tenants/export-tenant.ts";
-import {
-  receiptLines,
-  receiptOf,
-  type TenantAction,
-  type TenantReceipt,
-} from "../../../app/tenants/receipt.ts";
-import { type StateFile, stateFile } from "../../../app/tenants/state-file.ts";
+import { openExportFile, type StateFile, stateFile } from "../../../app/tenants/files.ts";
+import { receiptLines, receiptOf, type TenantAction } from "../../../app/tenants/receipt.ts";
 import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-source.ts";
-import type { TenantRows, WalkState } from "../../../app/tenants/walk.ts";
+import {
+  eraseTenant,
+  exportTenant,
+  headerLine,
+  type TenantRows,
+  type WalkState,
+} from "../../../app/tenants/walk.ts";
 import { dynamoTenantRows } from "../../../aws/stores/tenant-rows.ts";
-import { isIdentifier, maxNameLength } from "../../../base/identity/claims.ts";
-import { awsPlace, withDatabase } from "../setup/aws-place.ts";
-import type { CommandContext } from "../setup/command-context.ts";
+import { isIdentifier, maxNameLength } from "../../../base/identity/access.ts";
 import {
   actionOf,
+  type CommandContext,
   defineCommand,
   flag,
-  helpOption,
+  help,
+  listed,
   moduleArgument,
   moduleOf,
+  oneLine,
+  optionLines,
   required,
   text,
   UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
-import { onItsStack } from "../setup/embedded-stack.ts";
+import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
-import { oneLine } from "../setup/one-line.ts";
 
-export const tenantUsage = `Usage: keelson tenant export <module> <id> --out <file> [options]
+const ofExport = {
+  out: text("<file>", "gets a line of JSON for each row; has its name once it is whole"),
+  force: flag("replaces a file that is there"),
+};
+const ofErase = {
+  "dry-run": flag("only counts"),
+  yes: flag("does not ask; needed where nobody sits at a terminal"),
+};
+const ofBoth = {
+  state: text("<file>", "keeps where it is in a file, and goes on from there if it was cut"),
+  json: flag("prints the receipt as JSON"),
+};
+const flags = { ...ofExport, ...ofErase, ...ofBoth };
+
+export const { usage, run } = defineCommand({
+  usage: `Usage: keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
 
 Exports or erases a tenant's rows: those of tables with \`tenant: true\`, and keelson's own. Reads every table as a
 whole. Stop the tenant before you erase it: what it writes meanwhile is erased too, or left and told of.
 
 ${moduleArgument}
-  <id>                        the tenant, as tokens have it
+${listed({ "<id>": "the tenant, as tokens have it" })}
 
 Options of export:
-  --out <file>                gets a line of JSON for each row; has its name once it is whole
-  --force                     replaces a file that is there
+${optionLines(ofExport)}
 
 Options of erase:
-  --dry-run                   only counts
-  --yes                       does not ask; needed where nobody sits at a terminal
+${optionLines(ofErase)}
 
 Options:
-  --state <file>              keeps where it is in a file, and goes on from there if it was cut
-  --json                      prints the receipt as JSON
-${helpOption}
+${optionLines({ ...ofBoth, help })}
 
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
-Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`;
-
-const flags = { out: text, force: flag, "dry-run": flag, yes: flag, state: text, json: flag };
-
-type TenantCall = ReturnType<typeof callOf>;
-
-export const run = defineCommand({
-  usage: tenantUsage,
+Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
   flags,
   maxArguments: 3,
   run: async (values, given, context) => {
     const call = callOf(values, given);
-    const asks = call.action === "erase" && !call.yes;
+    const { action, yes, force, out, module } = call;
+    const asks = action === "erase" && !yes;
     if (asks && context.ask === undefined)
       throw new UsageError(
         "nobody can be asked whether to erase; use --yes, or --dry-run to count only",
       );
-    if (call.action === "export" && !call.force && existsSync(call.out))
-      throw new UsageError(
-        `${JSON.stringify(call.out)} is there already; use --force to replace it`,
-      );
-    const server = await loadServer(call.module);
+    if (action === "export" && !force && existsSync(out))
+      throw new UsageError(`${JSON.stringify(out)} is there already; use --force to replace it`);
+    const server = await loadServer(module);
     return onItsStack(context, server, (there) =>
       carryOut(call, server, there, asks ? context.ask : undefined),
     );
   },
 });
 
+type TenantCall = ReturnType<typeof callOf>;
+
 async function carryOut(
-  call: TenantCall,
+  { action, tenant, out, state, json }: TenantCall,
   server: ServerInternals,
-  context: CommandContext,
+  { env, clock, print, progress, wait }: CommandContext,
   ask: CommandContext["ask"],
 ): Promise<number> {
-  const { env, clock, print, wait } = context;
-  const found = tenantSources(server, call.tenant, env);
+  const found = tenantSources(server, tenant, env);
+  const tables = found.sources.map(({ tableName }) => tableName);
   const place = awsPlace(env, "DYNAMODB", server.options.dynamodb?.endpoint);
-  if (ask !== undefined) await assertMeant(call.tenant, found, place.endpoint, ask);
-  const receipt = await withDatabase(place, (database) => {
+  if (ask !== undefined) await assertMeant(tenant, tables.join(", "), place.endpoint, ask);
+  const at = new Date(clock.now()).toISOString();
+  const kept = state === undefined ? undefined : stateFile(state, { action, tenant, tables });
+  const show = (walk: WalkState) => progress?.(progressText(action, tables, walk));
+  const ended = await withDatabase(place, async (database) => {
     const rows = dynamoTenantRows(database, {
       wait: (attempt) => wait(Math.min(5_000, 50 * 2 ** attempt) * Math.random()),
     });
-    const at = new Date(clock.now()).toISOString();
-    const work = { call, rows, found, at, show: showing(call, found, context) };
-    return call.action === "export" ? exported(work) : erased(work);
-  }).finally(() => context.progress?.(""));
-  for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt))
+    if (action === "export") return exported({ tenant, out, at }, { rows, found, kept, show });
+    const keep = async (walk: WalkState) => {
+      show(walk);
+      await kept?.write({ state: walk });
+    };
+    const begun = (await kept?.read())?.state;
+    return eraseTenant({ ...found, rows, keep, begun, isDryRun: action === "count" });
+  }).finally(() => progress?.(""));
+  await kept?.remove();
+  const receipt = receiptOf({ ...found, action, tenant, at, ...ended });
+  for (const line of json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt))
     print(line);
   return receipt.isDone ? 0 : 1;
 }
 
 interface Work {
-  readonly call: TenantCall;
   readonly rows: TenantRows;
   readonly found: TenantSources;
-  readonly at: string;
+  readonly kept: StateFile | undefined;
   readonly show: (state: WalkState) => void;
 }
 
-async function exported({ call, rows, found, at, show }: Work): Promise<TenantReceipt> {
-  const { sources, notCovered } = found;
-  const { tenant, out } = call;
-  const kept = keptState(call, found);
+async function exported(
+  { tenant, out, at }: Pick<TenantCall, "tenant" | "out"> & { readonly at: string },
+  { rows, found: { sources, notCovered }, kept, show }: Work,
+) {
   const begun = await kept?.read();
   const file = await openExportFile(out, begun?.bytes);
   let isWhole = false;
@@ -134,42 +146,18 @@ async function exported({ call, rows, found, at, show }: Work): Promise<TenantRe
     const state = await exportTenant({ sources, rows, keep, write, begun: begun?.state });
     await file.finish();
     isWhole = true;
-    await kept?.remove();
-    return receiptOf({ ...found, action: "export", tenant, at, isDone: true, state });
+    return { isDone: true, state };
   } finally {
     if (!isWhole) await file.close();
   }
 }
 
-async function erased({ call, rows, found, at, show }: Work): Promise<TenantReceipt> {
-  const { action, tenant } = call;
-  const kept = keptState(call, found);
-  const keep = async (state: WalkState) => {
-    show(state);
-    await kept?.write({ state });
-  };
-  const begun = (await kept?.read())?.state;
-  const isDryRun = action === "count";
-  const { state, isDone } = await eraseTenant({ ...found, rows, keep, begun, isDryRun });
-  await kept?.remove();
-  return receiptOf({ ...found, action, tenant, at, isDone, state });
-}
-
-function keptState(
-  { state, action, tenant }: TenantCall,
-  { sources }: TenantSources,
-): StateFile | undefined {
-  if (state === undefined) return undefined;
-  return stateFile(state, { action, tenant, tables: sources.map(({ tableName }) => tableName) });
-}
-
 async function assertMeant(
   tenant: string,
-  { sources }: TenantSources,
+  tables: string,
   endpoint: string | undefined,
   ask: NonNullable<CommandContext["ask"]>,
 ): Promise<void> {
-  const tables = sources.map(({ tableName }) => tableName).join(", ");
   const where = endpoint === undefined ? "AWS" : oneLine(endpoint);
   const answer = await ask(
     `Every row of ${JSON.stringify(tenant)} in ${tables} at ${where} will be gone. Type the tenant's ID: `,
@@ -179,22 +167,19 @@ async function assertMeant(
 
 const doings = { export: "exported", erase: "erased", count: "found" } as const;
 
-function showing(
-  { action }: TenantCall,
-  { sources }: TenantSources,
-  { progress }: CommandContext,
-): (state: WalkState) => void {
-  return ({ pass, at, counts }) => {
-    const table = sources[at]?.tableName;
-    const where = table === undefined ? "all tables" : `${table} (${at + 1} of ${sources.length})`;
-    const sum = (of: "scanned" | "rows") => counts.reduce((total, count) => total + count[of], 0);
-    const seen = `${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`;
-    progress?.(`pass ${pass}, ${where}: ${seen}`);
-  };
+function progressText(
+  action: TenantAction,
+  tables: readonly string[],
+  { pass, at, counts }: WalkState,
+): string {
+  const table = tables[at];
+  const where = table === undefined ? "all tables" : `${table} (${at + 1} of ${tables.length})`;
+  const sum = (of: "scanned" | "rows") => counts.reduce((total, count) => total + count[of], 0);
+  return `pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`;
 }
 
 function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly string[]) {
-  const name = actionOf({ export: exported, erase: erased }, given, "; use export or erase");
+  const name = actionOf({ export: true, erase: true }, given, "; use export or erase");
   const isExport = name === "export";
   const module = moduleOf(path, `tenant ${name}`, " <id>");
   const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
@@ -202,7 +187,7 @@ function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly stri
     throw new UsageError(
       `the tenant is not a text of 1 to ${maxNameLength} characters without control characters`,
     );
-  const { out, state, "dry-run": isDryRun } = values;
+  const { out = "", state, "dry-run": isDryRun } = values;
   const others = isExport ? (["yes", "dry-run"] as const) : (["out", "force"] as const);
   const strange = others.find((option) => values[option]);
   if (strange !== undefined) throw new UsageError(`--${strange} is no option of ${name}`);
@@ -210,5 +195,5 @@ function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly stri
   if (isDryRun && state !== undefined)
     throw new UsageError("--dry-run changes nothing, so it has no --state");
   const action: TenantAction = isDryRun ? "count" : name;
-  return { ...values, action, module, tenant, out: out ?? "", state: state || undefined };
+  return { ...values, action, module, tenant, out, state: state || undefined };
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { developmentLogFiles } from "../../../embedded/stack/development-log.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../../embedded/stack/index.ts";
 import { runCommand } from "../command.ts";
-import { developmentDirectory } from "../trace/open-tables.ts";
+import { developmentDirectory } from "../trace/document.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
 const moduleText = (environment: string) => `import { buildServer, defineFeature } from ${source};

@@ -7,8 +7,7 @@ import { configTable, onceTable, outboxTable } from "../../../app/handlers/table
 import { eventRule } from "../../../aws/messaging/messaging.ts";
 import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";
-import { CallError, outcomeOf } from "./call-error.ts";
-import type { Check } from "./outcome.ts";
+import { CallError, type Check, outcomeOf } from "./outcome.ts";
 import { type Place, placeOf, type ServiceName, withClient } from "./place.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";

@@ -3,10 +3,7 @@ import type { Clock } from "../../../base/process/clock.ts";
 import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { PlaceOf } from "./place.ts";
 
-/**
- * Clock differences beyond which AWS rejects signatures, and beyond which leases and tokens expire
- * noticeably early or late.
- */
+/** Clock differences at which AWS rejects signatures, and leases and tokens expire early or late. */
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
 export function accountChecks(
@@ -22,8 +19,7 @@ export function accountChecks(
         try {
           return fine(`${await client.config.region()}, DynamoDB at ${shown}`);
         } catch {
-          const region = "eu-west-1";
-          const fixes = [`export AWS_REGION=${region}`, `aws configure set region ${region}`];
+          const fixes = ["export AWS_REGION=eu-west-1", "aws configure set region eu-west-1"];
           return wrong("no region is set", ...fixes);
         }
       },
@@ -83,8 +79,7 @@ async function differenceMs(
     // Continues after an error response, which has a `Date` header too.
     if (endMs === 0) throw error;
   }
-  // `Date` has a resolution of one second and can be from any moment of the call, so smaller
-  // differences are ignored.
+  // `Date` has a resolution of one second and can be from any moment of the call.
   const fromMs = Date.parse(date);
   const untilMs = fromMs + 1_000;
   if (Number.isNaN(fromMs)) return undefined;

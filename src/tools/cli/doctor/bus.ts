@@ -6,8 +6,16 @@ import {
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { NeededBus } from "../../infra/needs.ts";
-import { unlessMissing } from "./call-error.ts";
-import { after, asked, type Check, fine, type Outcome, unchecked, wrong } from "./outcome.ts";
+import {
+  after,
+  asked,
+  type Check,
+  fine,
+  type Outcome,
+  unchecked,
+  unlessMissing,
+  wrong,
+} from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 import { type AskedQueue, type FoundQueue, setAttributes } from "./queues.ts";
 
@@ -16,10 +24,11 @@ type Bus = PlaceOf<EventBridgeClient>;
 export function busChecks(
   place: Bus,
   needed: NeededBus,
-  events: { readonly queue: AskedQueue | undefined; readonly place: Place },
+  { queue, place: queues }: { readonly queue: AskedQueue | undefined; readonly place: Place },
 ): Check[] {
-  const bus = { name: `bus ${needed.name}`, find: asked(() => foundBus(place, needed.name)) };
-  const { queue } = events;
+  const describe = new DescribeEventBusCommand({ Name: needed.name });
+  const find = asked(() => unlessMissing(() => place.send(describe, needed.name)));
+  const bus = { name: `bus ${needed.name}`, find };
   const check: Check = {
     name: bus.name,
     run: async () =>
@@ -36,13 +45,9 @@ export function busChecks(
     },
     {
       name: `${queue.name}: policy`,
-      run: () => after(queue, (found) => policyOutcome(events.place, found)),
+      run: () => after(queue, (found) => policyOutcome(queues, found)),
     },
   ];
-}
-
-function foundBus({ send }: Bus, Name: string) {
-  return unlessMissing(() => send(new DescribeEventBusCommand({ Name }), Name));
 }
 
 async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue): Promise<Outcome> {
@@ -126,25 +131,24 @@ function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outc
   );
 }
 
+type Texts = string | readonly string[];
+
 interface Statement {
   readonly Effect?: string;
-  readonly Principal?: string | Readonly<Record<string, string | readonly string[]>>;
-  readonly Action?: string | readonly string[];
+  readonly Principal?: string | Readonly<Record<string, Texts>>;
+  readonly Action?: Texts;
 }
 
 /** Ignores the statements' conditions. */
 function allowsEventBridge(policy: string): boolean {
   // Safe cast: SQS only accepts policies of this shape.
-  const { Statement = [] } = JSON.parse(policy) as {
-    readonly Statement?: Statement | readonly Statement[];
-  };
+  const { Statement = [] } = JSON.parse(policy) as { Statement?: Statement | Statement[] };
   return [Statement].flat().some(({ Effect, Principal = {}, Action = [] }) => {
     const who = typeof Principal === "string" ? [Principal] : Object.values(Principal).flat();
-    const what = [Action].flat().map((action) => action.toLowerCase());
     return (
       Effect === "Allow" &&
-      who.some((one) => one === "*" || one === "events.amazonaws.com") &&
-      what.some((one) => ["*", "sqs:*", "sqs:sendmessage"].includes(one))
+      who.some((one) => /^(?:\*|events\.amazonaws\.com)$/.test(one)) &&
+      [Action].flat().some((one) => /^(?:\*|sqs:(?:\*|sendmessage))$/i.test(one))
     );
   });
 }

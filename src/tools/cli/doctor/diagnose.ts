@@ -5,27 +5,19 @@ import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { openParameters } from "../../../aws/clients/ssm.ts";
 import type { Clock } from "../../../base/process/clock.ts";
 import type { Variables } from "../../../base/process/environment.ts";
-import { type NeededQueue, needsOf } from "../../infra/needs.ts";
-import { inTime } from "../setup/in-time.ts";
+import { needsOf } from "../../infra/needs.ts";
+import { inTime } from "../setup/define-command.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
-import { outcomeOf } from "./call-error.ts";
-import { isolationChecks } from "./isolation.ts";
-import { messageChecks } from "./messages.ts";
-import type { Check, Outcome } from "./outcome.ts";
+import { type Check, type Outcome, outcomeOf } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
 import { placeOf, type ServiceName, withClient } from "./place.ts";
+import { isolationChecks, messageChecks } from "./protection.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
 export interface Finding extends Outcome {
   readonly name: string;
-}
-
-export interface DiagnosisOptions {
-  readonly env: Variables;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
 }
 
 /**
@@ -35,36 +27,38 @@ export interface DiagnosisOptions {
  */
 export async function diagnose(
   server: DeclaredServer,
-  { env, clock, timeoutMs }: DiagnosisOptions,
+  given: { readonly env: Variables; readonly clock: Clock; readonly timeoutMs: number },
 ): Promise<Finding[]> {
+  const { env, clock, timeoutMs } = given;
   const { options } = server;
   const signal = AbortSignal.timeout(timeoutMs);
   const at = (service: ServiceName, endpoint?: string) =>
     placeOf(service, env, { signal, timeoutMs, endpoint });
   const [dynamodb, ssm] = [at("dynamodb", options.dynamodb?.endpoint), at("ssm")];
-  const [sqs, events, sts] = [at("sqs"), at("events"), at("sts")];
+  const [sqs, eventBridge, sts] = [at("sqs"), at("events"), at("sts")];
   const tablesAt = withClient(dynamodb, new DynamoDBClient(dynamodb.options));
-  const once = { ...dynamodb.options, maxAttempts: 1 };
-  const timed = withClient(dynamodb, new DynamoDBClient(once));
+  const timed = withClient(dynamodb, new DynamoDBClient({ ...dynamodb.options, maxAttempts: 1 }));
   const queuesAt = withClient(sqs, new SQSClient(sqs.options));
-  const busAt = withClient(events, new EventBridgeClient(events.options));
-  const limits = { attemptMs: timeoutMs, totalMs: timeoutMs };
-  const reader = await openParameters({ ...ssm.options, ...limits });
+  const busAt = withClient(eventBridge, new EventBridgeClient(eventBridge.options));
+  const reader = await openParameters({
+    ...ssm.options,
+    ...{ attemptMs: timeoutMs, totalMs: timeoutMs },
+  });
   try {
-    const needs = needsOf(server, { env });
-    const { tables, bus } = needs;
-    const asked = (queue: NeededQueue | undefined) =>
-      queue === undefined ? [] : [askedQueue(queuesAt, queue)];
-    const eventQueue = asked(needs.events);
+    const { tables, bus, parameters, isIsolated, ...needs } = needsOf(server, { env });
+    const [events, jobs] = [needs.events, needs.jobs].map(
+      (queue) => queue && askedQueue(queuesAt, queue),
+    );
+    const queues = [events, jobs].filter((queue) => queue !== undefined);
     const checks: Check[] = [
       ...accountChecks(timed, clock, tables[0].tableName),
       ...tables.flatMap((table) => tableChecks(tablesAt, table)),
-      ...parameterChecks(ssm, reader, server, needs.parameters),
+      ...parameterChecks(ssm, reader, server, parameters),
       ...ringlessChecks(server),
       ...messageChecks(server),
-      ...(needs.isIsolated ? isolationChecks(server, env, sts) : []),
-      ...[...eventQueue, ...asked(needs.jobs)].flatMap((queue) => queueChecks(queuesAt, queue)),
-      ...(bus === undefined ? [] : busChecks(busAt, bus, { queue: eventQueue[0], place: sqs })),
+      ...(isIsolated ? isolationChecks(server, env, sts) : []),
+      ...queues.flatMap((queue) => queueChecks(queuesAt, queue)),
+      ...(bus === undefined ? [] : busChecks(busAt, bus, { queue: events, place: sqs })),
     ];
     return await Promise.all(checks.map((check) => carriedOut(check, timeoutMs)));
   } finally {

@@ -7,9 +7,8 @@ import {
   formerParameters,
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
-import type { NeededParameters } from "../../infra/needs.ts";
-import { createKeyRing } from "./command-line.ts";
-import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
+import type { Needs } from "../../infra/needs.ts";
+import { type Check, createKeyRing, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
 /** No outcome contains a parameter's value. */
@@ -17,28 +16,28 @@ export function parameterChecks(
   place: Place,
   reader: ParameterReader,
   { registry, environment }: DeclaredServer,
-  { overrides, keyRing }: NeededParameters,
+  { overrides, keyRing }: Needs["parameters"],
 ): Check[] {
   const { call } = place;
   const checks: Check[] = [];
-  if (overrides !== undefined) {
+  if (overrides !== undefined)
     checks.push({
       name: `parameters ${overrides}`,
       run: async () => {
-        const parameters = await call("GetParametersByPath", overrides, () =>
-          reader.read(overrides),
-        );
+        const read = () => reader.read(overrides);
+        const parameters = await call("GetParametersByPath", overrides, read);
         const { problems } = parameterOverrides(registry, overrides, parameters);
+        if (problems.length > 0) {
+          const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
+          const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
+          return wrong(messages.join("; "), ...fixes);
+        }
         const former = formerParameters(registry, overrides, parameters);
-        if (problems.length === 0 && former.length > 0) return renamedOutcome(place, former);
-        if (problems.length === 0) return fine(`overrides: ${parameters.length}, each valid`);
-        const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
-        const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
-        return wrong(messages.join("; "), ...fixes);
+        if (former.length > 0) return renamedOutcome(place, former);
+        return fine(`overrides: ${parameters.length}, each valid`);
       },
     });
-  }
-  if (keyRing !== undefined) {
+  if (keyRing !== undefined)
     checks.push({
       name: `key ring ${keyRing}`,
       run: async () => {
@@ -48,17 +47,14 @@ export function parameterChecks(
           : keyRingOutcome(place, keyRing, read.problem, environment);
       },
     });
-  }
   return checks;
 }
 
 export function ringlessChecks({ options, registry, environment }: DeclaredServer): Check[] {
-  const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) =>
-    definition.encrypted ? [id] : [],
-  );
-  if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production")
-    return [];
-  const message = `the server names none, so these keys cannot be set: ${encrypted.join(", ")}; name it as keyRing.parameter of buildServer`;
+  const keys = [...registry.configKeys.values()].filter(({ definition }) => definition.encrypted);
+  if (options.keyRing !== undefined || keys.length === 0 || environment !== "production") return [];
+  const ids = keys.map(({ id }) => id).join(", ");
+  const message = `the server names none, so these keys cannot be set: ${ids}; name it as keyRing.parameter of buildServer`;
   return [{ name: "key ring", run: async () => doubtful(message, createKeyRing()) }];
 }
 
@@ -103,28 +99,18 @@ function keyRingOutcome(
   environment: DeclaredServer["environment"],
 ): Outcome {
   const create = createKeyRing(name);
-  switch (rule) {
-    case "key-ring-missing": {
-      const missing = "there is no such parameter";
-      // Other environments derive a ring from the development secret.
-      return environment === "production"
-        ? wrong(missing, create)
-        : doubtful(
-            `${missing}; in ${environment} a ring is made from the development secret`,
-            create,
-          );
-    }
-    case "key-ring-readable":
-      return wrong(
-        `${message}: anybody who may read parameters reads the keys`,
-        place.aws("delete-parameter", { name }),
-        create,
-      );
-    default: {
-      // Omits values from the history, because they are keys.
-      const query = "Parameters[].[Version,LastModifiedDate,LastModifiedUser]";
-      const history = place.aws("get-parameter-history", { name, query });
-      return wrong(`${message}; restore the previous version`, history);
-    }
+  if (rule === "key-ring-missing") {
+    const missing = "there is no such parameter";
+    if (environment === "production") return wrong(missing, create);
+    const made = `in ${environment} a ring is made from the development secret`;
+    return doubtful(`${missing}; ${made}`, create);
   }
+  if (rule === "key-ring-readable") {
+    const danger = "anybody who may read parameters reads the keys";
+    return wrong(`${message}: ${danger}`, place.aws("delete-parameter", { name }), create);
+  }
+  // Omits values from the history, because they are keys.
+  const query = "Parameters[].[Version,LastModifiedDate,LastModifiedUser]";
+  const history = place.aws("get-parameter-history", { name, query });
+  return wrong(`${message}; restore the previous version`, history);
 }

@@ -2,8 +2,7 @@ import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { clientOptions } from "../../../aws/clients/client-options.ts";
 import type { Variables } from "../../../base/process/environment.ts";
 import { tableMode } from "../../../hosts/container/adapters.ts";
-import { CallError } from "./call-error.ts";
-import { command } from "./command-line.ts";
+import { CallError, command } from "./outcome.ts";
 
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
@@ -17,7 +16,6 @@ export interface Place {
     readonly maxAttempts: number;
     readonly requestHandler: { readonly connectionTimeout: number };
   };
-  /** @throws CallError with the call that failed. */
   call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
   readonly signal: AbortSignal;
   /**
@@ -32,7 +30,7 @@ export interface PlaceOf<Client> extends Place {
   send<Output>(command: Command<Output>, resource: string): Promise<Output>;
 }
 
-/** SDK command, reduced to what determines the type of its response. */
+/** The part of an SDK command that determines the type of its response. */
 interface Command<Output> {
   resolveMiddleware(...given: never[]): (input: never) => Promise<{ readonly output: Output }>;
 }
@@ -47,24 +45,25 @@ const variableNames = {
   sts: "STS",
 } as const;
 
-/** @throws Error if the endpoint is not a URL. */
 export function placeOf(
   service: ServiceName,
   env: Variables,
-  given: {
-    readonly signal: AbortSignal;
+  {
+    signal,
+    timeoutMs,
+    ...given
+  }: Pick<Place, "signal"> & {
     readonly timeoutMs: number;
     readonly endpoint?: string | undefined;
   },
 ): Place {
-  const endpoint = given.endpoint ?? endpointOf(env, variableNames[service]);
-  if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint))) {
-    // The message omits the URL, which can contain credentials.
-    const variable = `AWS_ENDPOINT_URL_${variableNames[service]}`;
+  const variable = variableNames[service];
+  const endpoint = given.endpoint ?? endpointOf(env, variable);
+  // The message omits the URL, which can contain credentials.
+  if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint)))
     throw new Error(
-      `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or ${variable} to http://<host>:<port>`,
+      `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_${variable} to http://<host>:<port>`,
     );
-  }
   const shown =
     endpoint === undefined ? `AWS's own endpoint of ${service}` : shownAddress(endpoint);
   const isEmulator = endpoint !== undefined && tableMode(endpoint) === "create";
@@ -75,9 +74,9 @@ export function placeOf(
     options: {
       ...clientOptions({ endpoint, ...accountOf(env) }),
       maxAttempts: 2,
-      requestHandler: { connectionTimeout: given.timeoutMs },
+      requestHandler: { connectionTimeout: timeoutMs },
     },
-    signal: given.signal,
+    signal,
     call: async (operation, resource, send) => {
       try {
         return await send();
@@ -94,7 +93,9 @@ export function placeOf(
 
 export function withClient<Client extends object>(place: Place, client: Client): PlaceOf<Client> {
   // Safe cast: an SDK client sends its own commands and resolves to their output.
-  const sdk = client as unknown as Sender;
+  const sdk = client as unknown as {
+    send<Output>(command: Command<Output>, until: { abortSignal: AbortSignal }): Promise<Output>;
+  };
   return {
     ...place,
     client,
@@ -103,10 +104,6 @@ export function withClient<Client extends object>(place: Place, client: Client):
         sdk.send(command, { abortSignal: place.signal }),
       ),
   };
-}
-
-interface Sender {
-  send<Output>(command: Command<Output>, until: { abortSignal: AbortSignal }): Promise<Output>;
 }
 
 function words([name, value]: readonly [string, AwsOptions[string]]): readonly string[] {

@@ -1,7 +1,6 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import type { NeededQueue } from "../../infra/needs.ts";
-import { unlessMissing } from "./call-error.ts";
 import {
   after,
   asked,
@@ -10,6 +9,7 @@ import {
   type Found,
   fine,
   type Outcome,
+  unlessMissing,
   wrong,
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
@@ -31,11 +31,8 @@ const [fewestReceives, mostReceives] = [3, 6];
 
 export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {
   const { name } = wanted;
-  return {
-    name: `queue ${queueName(name)}`,
-    wanted,
-    find: asked(() => findQueue(place, name)),
-  };
+  const find = asked(() => findQueue(place, name));
+  return { name: `queue ${queueName(name)}`, wanted, find };
 }
 
 export function queueChecks(place: Queues, queue: AskedQueue): Check[] {
@@ -70,8 +67,7 @@ export function setAttributes(place: Place, url: string, attributes: string): st
 function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined): Outcome {
   const { name, isOrdered, variable, visibilitySeconds } = wanted;
   const own = queueName(name);
-  const ordered = isOrdered ? ["FifoQueue=true"] : [];
-  const attributes = [...ordered, `VisibilityTimeout=${visibilitySeconds}`].join(",");
+  const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds}`;
   const create = (queue: string) => place.aws("create-queue", { "queue-name": queue, attributes });
   if (found === undefined) return wrong("it does not exist", create(own));
   if (isOrdered && found.attributes["FifoQueue"] !== "true") {
@@ -80,12 +76,11 @@ function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | und
     return wrong(message, create(other), `export ${variable}=${other}`);
   }
   const seconds = Number(found.attributes["VisibilityTimeout"]);
-  if (seconds < visibilitySeconds) {
+  if (seconds < visibilitySeconds)
     return wrong(
       `its visibility timeout is ${seconds} s: a message is delivered again while it is being handled`,
       setAttributes(place, found.url, `VisibilityTimeout=${visibilitySeconds}`),
     );
-  }
   return fine(
     `${isOrdered ? "FIFO, " : ""}visibility timeout ${seconds} s; a Lambda function needs six times its own`,
   );
@@ -111,19 +106,17 @@ async function deadLetterOutcome(
     return wrong(message, create(deadName), set(deadArn));
   }
   const dead = arn.slice(arn.lastIndexOf(":") + 1);
-  if ((await findQueue(place, dead)) === undefined) {
+  if ((await findQueue(place, dead)) === undefined)
     return wrong(
       `its dead-letter queue ${dead} does not exist: failing messages are retried until they expire`,
       create(dead),
     );
-  }
   const receives = Number(count);
-  if (receives < fewestReceives) {
+  if (receives < fewestReceives)
     return doubtful(
       `a message has ${receives} attempts, duplicates included, before it goes to ${dead}`,
       set(arn),
     );
-  }
   if (receives > mostReceives) {
     const message = `a message has ${receives} attempts before it goes to ${dead}: consumers forget after 300 s that they are done`;
     return doubtful(message, set(arn));

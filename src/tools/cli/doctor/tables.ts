@@ -15,7 +15,6 @@ import {
   shownKeys,
 } from "../../../aws/tables/table-indexes.ts";
 import type { NeededTable } from "../../infra/needs.ts";
-import { unlessMissing } from "./call-error.ts";
 import {
   after,
   asked,
@@ -24,6 +23,7 @@ import {
   fine,
   type Outcome,
   unchecked,
+  unlessMissing,
   wrong,
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
@@ -41,7 +41,10 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
     place.aws(action, { "table-name": tableName, ...options });
   const at: TableAt = { ...place, table, aws };
   const name = `table ${tableName}`;
-  const find = asked(() => unlessMissing(() => described(at)));
+  const describe = new DescribeTableCommand({ TableName: tableName });
+  const find = asked(() =>
+    unlessMissing(async () => (await place.send(describe, tableName)).Table),
+  );
   const then = (what: string, look: Look, isNeeded = true): Check[] =>
     isNeeded ? [{ name: `${name}: ${what}`, run: () => after({ name, find }, look) }] : [];
   return [
@@ -56,10 +59,6 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
     ...then("deletion protection", (found) => protectionOutcome(at, found), isLasting),
     ...then("stream", (found) => streamOutcome(at, found), stream !== undefined),
   ];
-}
-
-async function described({ send, table: { tableName: TableName } }: TableAt) {
-  return (await send(new DescribeTableCommand({ TableName }), TableName)).Table;
 }
 
 function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome {
@@ -78,9 +77,8 @@ function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome
       `export ${table.variable}=${other}`,
     );
   }
-  if (found.TableStatus !== "ACTIVE") {
+  if (found.TableStatus !== "ACTIVE")
     return wrong(`it is ${found.TableStatus}`, aws("wait table-exists", {}));
-  }
   return fine(`active, with the keys ${wanted}`);
 }
 
@@ -116,25 +114,20 @@ function indexOutcome(
 ): Outcome {
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
-  switch (fault.kind) {
-    case "missing": {
-      const update = aws("update-table", {
-        "attribute-definitions": definitionsOf(table, index),
-        "global-secondary-index-updates": JSON.stringify([{ Create: indexDescription(index) }]),
-      });
-      return wrong(fault.message, update);
-    }
-    case "status": {
-      const query = `Table.GlobalSecondaryIndexes[?IndexName=='${index.name}'].[IndexStatus,Backfilling]`;
-      return wrong(fault.message, aws("describe-table", { query }));
-    }
-    case "extra":
-      return doubtful(`${fault.message}: that is paid for with every write`);
-    default:
-      return wrong(
-        `${fault.message}; an index cannot be changed, so declare it under another name`,
-      );
+  const { kind, message } = fault;
+  if (kind === "missing") {
+    const update = aws("update-table", {
+      "attribute-definitions": definitionsOf(table, index),
+      "global-secondary-index-updates": JSON.stringify([{ Create: indexDescription(index) }]),
+    });
+    return wrong(message, update);
   }
+  if (kind === "status") {
+    const query = `Table.GlobalSecondaryIndexes[?IndexName=='${index.name}'].[IndexStatus,Backfilling]`;
+    return wrong(message, aws("describe-table", { query }));
+  }
+  if (kind === "extra") return doubtful(`${message}: that is paid for with every write`);
+  return wrong(`${message}; an index cannot be changed, so declare it under another name`);
 }
 
 async function timeToLiveOutcome(
@@ -150,10 +143,11 @@ async function timeToLiveOutcome(
     });
   const isOn = ["ENABLED", "ENABLING"].includes(TimeToLiveStatus);
   if (isOn && AttributeName === attribute) return fine(`by ${attribute}`);
-  if (!isOn) {
-    const message = `it is ${TimeToLiveStatus}, so expired items are never deleted`;
-    return wrong(message, set(true, attribute));
-  }
+  if (!isOn)
+    return wrong(
+      `it is ${TimeToLiveStatus}, so expired items are never deleted`,
+      set(true, attribute),
+    );
   return wrong(
     `it is by ${AttributeName}, not ${attribute}; AWS lets an hour pass between the two`,
     set(false, AttributeName),

@@ -1,7 +1,8 @@
+import { type SpawnOptions, spawn } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { basename, resolve } from "node:path";
+import type { Variables } from "../../../base/process/environment.ts";
 
-const overlooked = [".git"];
 const shown = 5;
 
 export async function obstacleIn(folder: string): Promise<string | undefined> {
@@ -15,10 +16,11 @@ export async function obstacleIn(folder: string): Promise<string | undefined> {
       ? `${folder} is a file; name a folder`
       : `${folder} cannot be read (${code})`;
   }
-  const there = entries.filter((entry) => !overlooked.includes(entry)).sort();
+  const there = entries.filter((entry) => entry !== ".git").sort();
   if (there.length === 0) return undefined;
   const names = there.slice(0, shown).join(", ");
-  return `${folder} is not empty: it has ${names}${there.length > shown ? ` and ${there.length - shown} more` : ""}; name a new folder`;
+  const more = there.length > shown ? ` and ${there.length - shown} more` : "";
+  return `${folder} is not empty: it has ${names}${more}; name a new folder`;
 }
 
 export function isPackageName(name: string): boolean {
@@ -31,7 +33,22 @@ export function packageNameFor(folder: string): string {
   const name = basename(resolve(folder))
     .toLowerCase()
     .replaceAll(/[^a-z0-9._~-]+/g, "-")
-    .replace(/^[._-]+/, "")
-    .replace(/-+$/, "");
+    .replaceAll(/^[._-]+|-+$/g, "");
   return isPackageName(name) ? name : "keelson-app";
+}
+
+export function npmInstall(folder: string, env: Variables): Promise<boolean> {
+  // npm's output goes to stderr, because stdout is for the command's own output. On Windows, npm is
+  // a batch file, which only a shell runs.
+  const options: SpawnOptions = {
+    cwd: folder,
+    env,
+    stdio: ["ignore", 2, 2],
+    shell: process.platform === "win32",
+  };
+  return new Promise((resolve) => {
+    const npm = spawn("npm", ["install", "--include=dev", "--no-audit", "--no-fund"], options);
+    npm.once("error", () => resolve(false));
+    npm.once("exit", (code) => resolve(code === 0));
+  });
 }

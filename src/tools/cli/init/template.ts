@@ -3,18 +3,17 @@ import { join } from "node:path";
 
 /** The relative path is the same in the sources and in `dist/`. */
 export const packageFolder = join(import.meta.dirname, "../../../..");
-/**
- * In the template's file names, a leading `_` stands for a dot, because npm omits some dotfiles.
- */
+/** In its file names, a leading `_` stands for a dot, because npm omits some dotfiles. */
 const templateFolder = join(packageFolder, "examples/starter");
 const manifestName = "manifest.json";
-const naming = ["README.md"];
 
-export interface OwnManifest {
+type Versions = Readonly<Record<string, string>>;
+
+interface OwnManifest {
   readonly version: string;
-  readonly dependencies?: Readonly<Record<string, string>>;
-  readonly peerDependencies?: Readonly<Record<string, string>>;
-  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly dependencies?: Versions;
+  readonly peerDependencies?: Versions;
+  readonly devDependencies?: Versions;
 }
 
 interface TemplateManifest {
@@ -26,34 +25,29 @@ export async function writeProject(folder: string, name: string): Promise<void> 
   await mkdir(folder, { recursive: true });
   for (const entry of await readdir(templateFolder)) {
     if (entry === manifestName) continue;
-    await cp(join(templateFolder, entry), join(folder, entry.replace(/^_/, ".")), {
-      recursive: true,
-    });
+    const copy = join(folder, entry.replace(/^_/, "."));
+    await cp(join(templateFolder, entry), copy, { recursive: true });
   }
-  for (const file of naming) {
-    const text = await readFile(join(folder, file), "utf8");
-    await writeFile(join(folder, file), text.replaceAll("{{name}}", name));
-  }
+  const readme = join(folder, "README.md");
+  await writeFile(readme, (await readFile(readme, "utf8")).replaceAll("{{name}}", name));
   // Safe casts: the files belong to this package.
-  const own = JSON.parse(
-    await readFile(join(packageFolder, "package.json"), "utf8"),
-  ) as OwnManifest;
-  const template = JSON.parse(
-    await readFile(join(templateFolder, manifestName), "utf8"),
-  ) as TemplateManifest;
-  await writeFile(
-    join(folder, "package.json"),
-    `${JSON.stringify(manifestOf(name, template, own), undefined, 2)}\n`,
-  );
+  const own = (await readJson(join(packageFolder, "package.json"))) as OwnManifest;
+  const template = (await readJson(join(templateFolder, manifestName))) as TemplateManifest;
+  const manifest = JSON.stringify(manifestOf(name, template, own), undefined, 2);
+  await writeFile(join(folder, "package.json"), `${manifest}\n`);
+}
+
+async function readJson(path: string): Promise<unknown> {
+  return JSON.parse(await readFile(path, "utf8"));
 }
 
 /** Dependencies get the versions with which this version of keelson was tested. */
 export function manifestOf(
   name: string,
-  template: TemplateManifest,
+  { dependencies, devDependencies, ...rest }: TemplateManifest,
   own: OwnManifest,
 ): Record<string, unknown> {
-  const versions: Readonly<Record<string, string>> = {
+  const versions: Versions = {
     ...own.dependencies,
     ...own.peerDependencies,
     ...own.devDependencies, // last, because these are exact
@@ -68,7 +62,6 @@ export function manifestOf(
         return [dependency, version];
       }),
     );
-  const { dependencies, devDependencies, ...rest } = template;
   return {
     name,
     ...rest,

@@ -1,27 +1,70 @@
+import type { Readable } from "node:stream";
 import { type ParseArgsConfig, parseArgs } from "node:util";
-import type { CommandContext } from "./command-context.ts";
+import type { Clock } from "../../../base/process/clock.ts";
+import type { Variables } from "../../../base/process/environment.ts";
+
+export interface CommandContext {
+  readonly env: Variables;
+  readonly clock: Clock;
+  /** Opens standard input. Absent if nothing is piped in. */
+  readonly input?: () => Readable;
+  readonly print: (line: string) => void;
+  /** Prints to standard error. */
+  readonly complain: (line: string) => void;
+  /** Replaces the progress text; `""` clears it. Absent without a terminal. */
+  readonly progress?: ((text: string) => void) | undefined;
+  /** The signal aborts when the user stops the command, which ends after its current step. */
+  readonly stopping?: () => AbortSignal;
+  readonly wait: (ms: number) => Promise<void>;
+  /** Absent without a terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
+  /** Secret of the embedded stack. Throws in production. */
+  readonly developmentSecret: () => Promise<string>;
+}
 
 export class UsageError extends Error {}
 
 type Flags = NonNullable<ParseArgsConfig["options"]>;
 
-export const text = { type: "string" } as const;
-export const flag = { type: "boolean", default: false } as const;
-
-export const moduleArgument =
-  "  <module>                    exports the result of buildServer as `server`; it must not start anything";
-export const helpOption = "  --help                      print this text";
-export const itsEnvironment =
-  "Region, credentials, endpoints and names come from the environment: run it with the server's variables.";
-
 export type ValuesOf<Declared extends Flags> = ReturnType<
   typeof parseArgs<{ options: Declared; allowPositionals: true }>
 >["values"];
 
-/**
- * Runs a command. Returns the exit code: 0, 1 for a failure or a found problem, 2 for wrong usage.
- */
+/** Returns the exit code: 0, 1 for a failure or a found problem, 2 for wrong usage. */
 export type RunCommand = (args: readonly string[], context: CommandContext) => Promise<number>;
+
+/** An option with a value. `form` and `says` are its line in the usage. */
+export const text = (form: string, says: string) => ({ type: "string", form, says }) as const;
+export const textOr = (byDefault: string, form: string, says: string) => ({
+  ...text(form, `${says} (default: ${byDefault})`),
+  default: byDefault,
+});
+export const texts = (form: string, says: string, byDefault: string[] = []) =>
+  ({ ...text(form, says), multiple: true, default: byDefault }) as const;
+export const flag = (says: string) =>
+  ({ type: "boolean", default: false, form: "", says }) as const;
+export const help = flag("print this text");
+
+export function optionLines(
+  options: Readonly<Record<string, { readonly form: string; readonly says: string }>>,
+): string {
+  const lines = Object.entries(options).map(([name, { form, says }]) => [
+    `--${name} ${form}`,
+    says,
+  ]);
+  return listed(Object.fromEntries(lines));
+}
+
+export function listed(names: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(names).map(([name, says]) => `${name.padEnd(28)}${says}`);
+  return lines.map((line) => `  ${line.replaceAll("\n", `\n${" ".repeat(30)}`)}`).join("\n");
+}
+
+export const moduleArgument = listed({
+  "<module>": "exports the result of buildServer as `server`; it must not start anything",
+});
+export const itsEnvironment =
+  "Region, credentials, endpoints and names come from the environment: run it with the server's variables.";
 
 interface Command<Declared extends Flags> {
   readonly usage: string;
@@ -37,9 +80,9 @@ interface Command<Declared extends Flags> {
 
 export function defineCommand<const Declared extends Flags>(
   command: Command<Declared>,
-): RunCommand {
-  const { usage, maxArguments = 1, run } = command;
-  return async (args, context) => {
+): { readonly usage: string; readonly run: RunCommand } {
+  const { usage, maxArguments = 1 } = command;
+  const run: RunCommand = async (args, context) => {
     try {
       const { values, positionals } = parsed(command, args);
       if (values["help"]) {
@@ -48,18 +91,19 @@ export function defineCommand<const Declared extends Flags>(
       }
       refuse(positionals[maxArguments]);
       // Safe cast: the values were parsed with the declared flags.
-      return await run(values as ValuesOf<Declared>, positionals, context);
+      return await command.run(values as ValuesOf<Declared>, positionals, context);
     } catch (error) {
       const isUsage = error instanceof UsageError;
       context.complain(`keelson: ${messageOf(error)}${isUsage ? `\n\n${usage}` : ""}`);
       return isUsage ? 2 : 1;
     }
   };
+  return { usage, run };
 }
 
 function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly string[]) {
   try {
-    const options: Flags = { ...flags, help: flag };
+    const options: Flags = { ...flags, help };
     return parseArgs({ args: [...args], allowPositionals: true, allowNegative, options });
   } catch (error) {
     throw new UsageError(messageOf(error));
@@ -80,9 +124,9 @@ export function actionOf<Name extends string>(
   given: string | undefined,
   advice = "",
 ): Name {
-  if (given === undefined) throw new UsageError(`no action is given${advice}`);
-  if (Object.hasOwn(actions, given)) return given as Name; // safe cast: a key of the actions
-  throw new UsageError(`there is no action ${JSON.stringify(given)}${advice}`);
+  const name = required(given, `no action is given${advice}`);
+  if (Object.hasOwn(actions, name)) return name as Name; // safe cast: a key of the actions
+  throw new UsageError(`there is no action ${JSON.stringify(name)}${advice}`);
 }
 
 export function refuse(unexpected: string | undefined): void {
@@ -94,9 +138,29 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Keeps foreign input on one line: replaces control characters with spaces. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/\p{C}+/gu, " ");
+}
+
 export function timeoutMsOf(seconds: string): number {
   if (/^[1-9]\d{0,2}$/.test(seconds)) return Number(seconds) * 1_000;
   throw new UsageError(
     `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
   );
+}
+
+/**
+ * Limits the time of `work`, because the SDK sometimes ignores its abort signal.
+ *
+ * @throws Error with `message` after `limitMs`.
+ */
+export async function inTime<Result>(
+  work: Promise<Result>,
+  limitMs: number,
+  message: string,
+): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(message)), limitMs);
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
 }

@@ -15,14 +15,20 @@ export async function loadServer(module: string): Promise<ServerInternals> {
  */
 export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
-  const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
-  const [server] =
-    named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
-  if (server === undefined)
-    throw new UsageError(
-      `${module} exports no server; export the result of buildServer as \`server\``,
-    );
-  return server;
+  const found = [loaded["server"], loaded["default"], ...Object.values(loaded)].find(isServer);
+  if (found !== undefined) return found;
+  throw new UsageError(
+    `${module} exports no server; export the result of buildServer as \`server\``,
+  );
+}
+
+function isServer(value: unknown): value is Server {
+  try {
+    serverInternals(value as Server); // safe cast: throws for anything else
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** @throws UsageError if the module does not exist; Error if it cannot be loaded. */
@@ -43,15 +49,5 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
     throw new Error(`${module} cannot be loaded: ${messageOf(error)}`, { cause: error });
   } finally {
     process.off("exit", endEarly);
-  }
-}
-
-function serverOf(value: unknown): Server | undefined {
-  try {
-    const server = value as Server; // safe cast: serverInternals throws for anything else
-    serverInternals(server);
-    return server;
-  } catch {
-    return undefined;
   }
 }

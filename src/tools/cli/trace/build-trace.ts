@@ -1,6 +1,4 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
-import { type Attempt, isDone, type RunSummary, summarize } from "./attempts.ts";
-import type { TraceLine } from "./line.ts";
 import { indexLines, type Origin, type Subject } from "./line-index.ts";
 import {
   type Below,
@@ -11,17 +9,23 @@ import {
   subjectPlace,
   type TraceLinks,
 } from "./links.ts";
+import type { TraceLine } from "./log-records.ts";
 import { runKey, type TableFacts, type TraceNode } from "./node.ts";
 import {
+  type Attempt,
   dispatchState,
   effectNodes,
+  isDone,
   isoOf,
   jobState,
+  least,
+  type RunSummary,
   runState,
   type Standing,
+  summarize,
 } from "./standing.ts";
 
-export interface TraceParts {
+interface TraceParts {
   /** ID of a request, event, job, delivery or trace. */
   readonly id: string;
   readonly lines: readonly TraceLine[];
@@ -32,16 +36,12 @@ export interface TraceParts {
 
 const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50 });
 
-export interface BuiltTrace {
-  readonly roots: readonly TraceNode[];
-  /** Number of nodes beyond the limits. */
-  readonly leftOut: number;
-}
-
 /** Never throws, even on malformed lines. */
-export function buildTrace(parts: TraceParts): BuiltTrace {
-  const index = indexLines(parts.lines);
-  const links = linkTrace(index, parts.facts.rows.values());
+export function buildTrace(parts: TraceParts): {
+  readonly roots: readonly TraceNode[];
+  readonly leftOut: number;
+} {
+  const links = linkTrace(indexLines(parts.lines), parts.facts.rows.values());
   const roots = links.rootsOf(parts.id);
   const building = new Building(parts, links);
   // Keeps the latest roots, because a reused request ID usually means the last request.
@@ -185,10 +185,8 @@ class Building {
   }
 
   #effects(lines: readonly TraceLine[], isOver: boolean): TraceNode[] {
-    return effectNodes(lines, isOver, this.#parts.facts).map(({ ms, ...node }) => ({
-      ...node,
-      ...this.#times(ms),
-    }));
+    const nodes = effectNodes(lines, isOver, this.#parts.facts);
+    return nodes.map(({ ms, ...node }) => ({ ...node, ...this.#times(ms) }));
   }
 
   #attempts(attempts: readonly Attempt[]): Pick<TraceNode, "attempts"> {
@@ -215,10 +213,8 @@ function byText(one: string, other: string): number {
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {
   const starts = [...runs.values()].flatMap((lines) => [summarize(lines).startMs, lines[0]?.ms]);
   const isUnseen = producers.length + starts.length === 0;
-  const known = [producers[0]?.ms, ...starts, isUnseen ? way[0]?.ms : undefined].filter(
-    (ms) => ms !== undefined,
-  );
-  return known.length === 0 ? undefined : Math.min(...known);
+  const known = [producers[0]?.ms, ...starts, isUnseen ? way[0]?.ms : undefined];
+  return least(known.filter((ms) => ms !== undefined));
 }
 
 function namedOrigin(lines: readonly TraceLine[]): Pick<TraceNode, "kind" | "name"> {

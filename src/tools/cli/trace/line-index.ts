@@ -1,5 +1,5 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
-import { inOrder, type TraceLine } from "./line.ts";
+import { inOrder, type TraceLine } from "./log-records.ts";
 
 /** Origin of a tree: a request, a scheduled run, or a run of the server. */
 export interface Origin {
@@ -11,7 +11,6 @@ export interface Origin {
   readonly lines: TraceLine[];
 }
 
-/** Event, job or delivery in the logs or tables. */
 export interface Subject {
   readonly id: string;
   /** `undefined` if lines name the subject only as a cause. */
@@ -19,9 +18,8 @@ export interface Subject {
   /** Type of an event, name of a job, or channel of a delivery. */
   name?: string | undefined;
   tenantId?: string | undefined;
-  readonly producers: Produced[];
-  cause?: Cause | undefined;
-  /** Lines of the subject's runs, by handler. */
+  readonly producers: { by: Producer; ms: number; tenantId: string | undefined }[];
+  cause?: { readonly causedBy: string; readonly origin: OriginId } | undefined;
   readonly runs: Map<string, TraceLine[]>;
   /** Lines of queues, bus and outbox about the subject. */
   readonly way: TraceLine[];
@@ -29,20 +27,9 @@ export interface Subject {
   takenBackMs?: number;
 }
 
-export interface Produced {
-  readonly by: Producer;
-  readonly ms: number;
-  readonly tenantId: string | undefined;
-}
-
 export type Producer =
   | { readonly origin: string }
   | { readonly subject: string; readonly handler: string };
-
-interface Cause {
-  readonly causedBy: string;
-  readonly origin: OriginId;
-}
 
 export type OriginId = Pick<Origin, "requestId" | "traceId" | "tenantId">;
 
@@ -51,12 +38,12 @@ export interface TraceIndex {
   readonly subjects: ReadonlyMap<string, Subject>;
 }
 
-/** The lines may be in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const named = (id: string) => subjectOf(subjects, id);
-  const [ways, others] = [[], []] as [TraceLine[], TraceLine[]];
-  for (const line of inOrder(given)) (isOfTheWay(line) ? ways : others).push(line);
+  const { ways = [], others = [] } = Object.groupBy(inOrder(given), ({ msg }) =>
+    ofTheWay.test(msg) ? "ways" : "others",
+  );
   for (const line of others) {
     const by = producerOf(line);
     if (by === undefined) continue;
@@ -82,10 +69,8 @@ export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item
   else list.push(item);
 }
 
-/** Whether a line is about queues, bus or outbox. No run writes such lines. */
-function isOfTheWay({ msg }: TraceLine): boolean {
-  return /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/.test(msg);
-}
+/** Lines about queues, bus and outbox. No run writes such lines. */
+const ofTheWay = /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/;
 
 function producerOf(line: TraceLine): Producer | undefined {
   const { requestId, trace_id: traceId, tenantId, handler, origRequestId, causedBy } = line;
@@ -136,18 +121,14 @@ function addFacts(
     subject.cause ??= { causedBy, origin: { requestId, traceId, tenantId } };
 }
 
-interface Production {
-  readonly kind: Subject["kind"];
-  readonly id: "publishedId" | "enqueuedId" | "scheduledId" | "deliveryId";
-  readonly name: "event" | "job" | "channel";
-}
-
-const productions = new Map<string, Production>([
-  ["event.published", { kind: "event", id: "publishedId", name: "event" }],
-  ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],
-  ["job.scheduled", { kind: "job", id: "scheduledId", name: "job" }],
-  ["delivery.enqueued", { kind: "delivery", id: "deliveryId", name: "channel" }],
-]);
+const productions = new Map(
+  Object.entries({
+    "event.published": { kind: "event", id: "publishedId", name: "event" },
+    "job.enqueued": { kind: "job", id: "enqueuedId", name: "job" },
+    "job.scheduled": { kind: "job", id: "scheduledId", name: "job" },
+    "delivery.enqueued": { kind: "delivery", id: "deliveryId", name: "channel" },
+  } as const),
+);
 
 function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine): void {
   const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;

@@ -10,13 +10,7 @@ import {
 } from "./line-index.ts";
 import { type RowFact, runKey } from "./node.ts";
 
-export interface TraceLinks {
-  /** Includes origins without lines, which are known only from their effects. */
-  readonly origins: ReadonlyMap<string, Origin>;
-  readonly subjects: ReadonlyMap<string, Subject>;
-  readonly below: ReadonlyMap<string, readonly Below[]>;
-  rootsOf(id: string): readonly Root[];
-}
+export type TraceLinks = ReturnType<typeof linkTrace>;
 
 export interface Below {
   readonly subject: Subject;
@@ -33,13 +27,13 @@ export const runPlace = (subject: string, handler: string): string =>
   `run ${runKey(subject, handler)}`;
 export const subjectPlace = (id: string): string => `subject ${id}`;
 
-export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLinks {
+export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>) {
+  // Includes origins without lines, which are known only from their effects.
   const { origins, aliases } = merged(index.origins);
   const subjects = new Map(index.subjects);
   for (const row of rows) addRow(subjects, row);
   const below = new Map<string, Below[]>();
   const parents = new Map<string, Parent>();
-
   const originOf = (asked: OriginId): Origin => {
     // Also looks without the tenant: a system run that works for a tenant starts without one.
     for (const key of [originKey(asked), originKey({ ...asked, tenantId: undefined })]) {
@@ -64,9 +58,10 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   const list = [...subjects.values()];
   const indirect = new Map<string, Origin>();
   for (const subject of list) {
-    const { id, cause } = subject;
-    const producers = subject.producers.filter(({ tenantId }) =>
-      isSame(tenantId, subject.tenantId),
+    const { id, cause, tenantId } = subject;
+    // Some lines do not name their tenant.
+    const producers = subject.producers.filter(
+      (one) => tenantId === undefined || (one.tenantId ?? tenantId) === tenantId,
     );
     // Senders that use the same key share one delivery, which the first sender caused.
     const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
@@ -94,14 +89,11 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     parents.set(id, { subject: causedBy });
     append(below, subjectPlace(causedBy), { subject });
   }
-  return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
+  return { below, rootsOf: (id: string) => rootsOf(id, { origins, subjects, parents }) };
 }
 
 /** Joins the lines that a request wrote before and after its tenant was known. */
-function merged(given: TraceIndex["origins"]): {
-  origins: Map<string, Origin>;
-  aliases: ReadonlyMap<string, string>;
-} {
+function merged(given: TraceIndex["origins"]) {
   const [origins, aliases] = [new Map(given), new Map<string, string>()];
   const named = new Map<string, Origin[]>();
   for (const origin of given.values()) {
@@ -131,11 +123,6 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-/** Whether the tenants can be the same: some lines do not name their tenant. */
-function isSame(one: string | undefined, other: string | undefined): boolean {
-  return one === undefined || other === undefined || one === other;
-}
-
 function isCause(by: Producer, causedBy: string | undefined): boolean {
   if (causedBy === undefined) return true;
   // Safe cast: `originKey` made this text from a list.
@@ -146,7 +133,7 @@ function isCause(by: Producer, causedBy: string | undefined): boolean {
 
 type Parent = { readonly origin: string } | { readonly subject: string };
 
-interface Climbing extends Pick<TraceLinks, "origins" | "subjects"> {
+interface Climbing extends TraceIndex {
   readonly parents: ReadonlyMap<string, Parent>;
 }
 

@@ -1,26 +1,119 @@
-export type LogRecord = Readonly<Record<string, unknown>>;
-
-export interface LineRecords {
-  readonly records: readonly LogRecord[];
-  /** Whether the line looks like a keelson record but cannot be parsed. */
-  readonly isBroken: boolean;
+export interface TraceLine extends Texts, Numbers {
+  readonly ms: number;
+  readonly msg: string;
+  readonly replayed?: boolean;
+  readonly aborted?: boolean;
+  /** IDs of events and jobs that keelson could not dispatch. */
+  readonly left?: readonly string[];
 }
 
+type Texts = { readonly [Name in (typeof textFields)[number]]?: string };
+type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
+
+/** IDs have at most 128 characters. */
+const longestText = 256;
+/** Largest duration and time. Their sum still fits in a Date. */
+const [longestMs, farthestMs] = [1e12, 8e15];
+const mostLeft = 200;
+
+/** The order of the fields breaks ties between lines of the same time. */
+const textFields = [
+  "requestId",
+  "trace_id",
+  "tenantId",
+  "handler",
+  "origRequestId",
+  "causedBy",
+  "eventId",
+  "jobId",
+  "firesAt",
+  "event",
+  "publishedId",
+  "job",
+  "enqueuedId",
+  "scheduledId",
+  "dueAt",
+  "unscheduledId",
+  "channel",
+  "deliveryId",
+  "method",
+  "route",
+  "outcome",
+  "error",
+  "message",
+  "reason",
+  "queue",
+  "step",
+  "stepKey",
+  "type",
+] as const;
+const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
+
+export function traceLine(record: LogRecord): TraceLine | undefined {
+  const { msg, source } = record;
+  const ms = msOf(record["time"] ?? record["timestamp"]);
+  if (typeof msg !== "string" || msg.length > longestText || ms === undefined) return undefined;
+  // Ignores records from browsers, because the browser chooses every field except `source`.
+  if (source === "client") return undefined;
+  const line: Record<string, unknown> = { ms, msg };
+  for (const name of textFields) {
+    const value = member(record, name);
+    if (typeof value === "string" && value !== "") line[name] = value.slice(0, longestText);
+  }
+  for (const name of numberFields) {
+    const value = member(record, name);
+    if (typeof value === "number" && value >= 0 && value <= longestMs) line[name] = value;
+  }
+  for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
+  const kind = /^(event|job)\.dispatch_failed$/.exec(msg)?.[1];
+  const left = kind && record[`${kind}s`];
+  if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
+  // Safe cast: `ms` and `msg` are set, and every other field has its declared type.
+  return line as unknown as TraceLine;
+}
+
+/** Returns the ID of a text `<type> <ID>`. */
+function idOf(text: unknown): string[] {
+  return typeof text === "string" && text.length <= longestText
+    ? [text.slice(text.lastIndexOf(" ") + 1)]
+    : [];
+}
+
+function msOf(time: unknown): number | undefined {
+  const ms = typeof time === "string" ? Date.parse(time) : time;
+  return typeof ms === "number" && Math.abs(ms) <= farthestMs ? ms : undefined;
+}
+
+export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
+  const byText = new Map(lines.map((line) => [JSON.stringify(line), line]));
+  return [...byText]
+    .sort(([oneText, one], [otherText, other]) => {
+      const byTime = one.ms - other.ms || isEnd(one) - isEnd(other);
+      return byTime || (oneText < otherText ? -1 : 1);
+    })
+    .map(([, line]) => line);
+}
+
+/** Sorts the line last among lines of the same time. */
+function isEnd({ msg }: TraceLine): number {
+  return Number(/\.completed$|^queue\./.test(msg));
+}
+
+export type LogRecord = Readonly<Record<string, unknown>>;
+
 const mostDepth = 5;
-/**
- * Members that contain records: CloudWatch and Logs Insights, Docker, Fluent Bit, journald,
- * queries.
- */
+/** Members with records: CloudWatch, Logs Insights, Docker, Fluent Bit, journald, queries. */
 const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"];
 /** Start of a member in a JSON document of several lines, as the AWS CLI prints it. */
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Returns the records in a line of a log. Ignores the text around records: time and stream
- * (`aws logs tail`), container (`kubectl logs --prefix`, `docker compose logs`), a collector's own
- * JSON, AWS CLI output, a CSV cell. Never throws.
+ * Returns the records in a line of a log, and whether it looks like a record that cannot be parsed.
+ * Ignores the text around records: time and stream (`aws logs tail`), container
+ * (`kubectl logs --prefix`, `docker compose logs`), a collector's own JSON, AWS CLI output, a CSV
+ * cell. Never throws.
  */
-export function recordsOf(line: string): LineRecords {
+export function recordsOf(line: string) {
   const records = read(line, 0);
   return { records, isBroken: records.length === 0 && looksLikeRecord.test(line) };
 }
@@ -78,7 +171,7 @@ function unwrap(value: unknown, depth: number): readonly LogRecord[] {
     : [];
 }
 
-export function member(record: LogRecord, name: string): unknown {
+function member(record: LogRecord, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 

@@ -1,45 +1,28 @@
 import type { StepStanding } from "../../../parts/once/step.ts";
 
-/**
- * State of a node.
- *
- * | state | means |
- * |---|---|
- * | `done`, `replayed` | finished; `replayed`: with the stored result of an earlier run |
- * | `failed` | the last attempt failed, and no line gives the time of the next attempt |
- * | `retrying` | the last attempt failed, and the next one is at `until` |
- * | `dead-lettered`, `set-aside`, `gave-up` | keelson has stopped retrying |
- * | `waiting` | a job that is due at `until` |
- * | `running`, `interrupted` | a process holds the claim until `until`, or held it and stopped |
- * | `in-outbox`, `dispatched` | an event that waits for the bus, or that the bus has accepted |
- * | `taken`, `taken-back` | an acquired claim; a job that was unscheduled before it was due |
- * | `unknown` | a step or commit whose outcome is not known |
- * | `unended`, `not-seen` | no end, or no line at all, in these logs |
- */
 export type TraceState =
   | "done"
-  | "replayed"
-  | "failed"
-  | "retrying"
+  | "replayed" // done, with the stored result of an earlier run
+  | "failed" // and no line gives the time of the next attempt
+  | "retrying" // failed, and the next attempt is at `until`
   | "dead-lettered"
   | "set-aside"
   | "gave-up"
-  | "waiting"
-  | "running"
-  | "interrupted"
-  | "in-outbox"
-  | "dispatched"
-  | "taken"
-  | "taken-back"
-  | "unknown"
-  | "unended"
-  | "not-seen";
+  | "waiting" // a job that is due at `until`
+  | "running" // a process holds the claim until `until`
+  | "interrupted" // a process held the claim and stopped
+  | "in-outbox" // an event that waits for the bus
+  | "dispatched" // an event that the bus has accepted
+  | "taken" // an acquired claim
+  | "taken-back" // a job that was unscheduled before it was due
+  | "unknown" // a step or commit whose outcome is not known
+  | "unended" // no end in these logs
+  | "not-seen"; // no line in these logs
 
 type Optional<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
 
 /** Node as `--json` prints it. A field is absent if neither logs nor tables give its value. */
 export interface TraceNode extends Optional<NodeFields> {
-  /** `message` is an event or a job that lines name only as a cause. */
   readonly kind:
     | "request"
     | "schedule"
@@ -51,7 +34,7 @@ export interface TraceNode extends Optional<NodeFields> {
     | "consumer"
     | "job"
     | "delivery"
-    | "message";
+    | "message"; // an event or a job that lines name only as a cause
   /** Method and route, event type, handler or channel. */
   readonly name: string;
   readonly state: TraceState;

@@ -1,49 +1,28 @@
+import { createWriteStream } from "node:fs";
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { idForm } from "../../../base/request/trace.ts";
-import { type TraceLine, traceLine } from "./line.ts";
-import { type LogFiles, openLogFiles } from "./log-files.ts";
-import { type LogRecord, recordsOf } from "./log-records.ts";
-
-export interface FoundLines {
-  readonly lines: readonly TraceLine[];
-  /** Lines that mention the ID but cannot be parsed. */
-  readonly broken: number;
-  /** Matching lines beyond the limit. */
-  readonly leftOut: number;
-  readonly lastMs: number | undefined;
-}
-
-export interface OpenedLogs {
-  find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /** ID of the last request that was not for keelson's own handlers. */
-  lastRequest(): Promise<string | undefined>;
-  close(): Promise<void>;
-}
+import { type LogRecord, recordsOf, type TraceLine, traceLine } from "./log-records.ts";
 
 /** 200,000 lines take some 200 MB. */
 const [mostLines, mostRequests] = [200_000, 10_000];
 const few = 16;
 
-export async function openLogs(
-  paths: readonly string[],
-  stdin?: Readable,
-  most: number = mostLines,
-): Promise<OpenedLogs> {
+export async function openLogs(paths: readonly string[], stdin?: Readable, most = mostLines) {
   const files = await openLogFiles(paths, stdin);
   return {
-    find: (id, show) => findLines(files, id, most, show),
+    find: (id: string, show?: (text: string) => void) => findLines(files, id, most, show),
     lastRequest: () => lastRequest(files),
     close: files.close,
   };
 }
 
-async function findLines(
-  files: LogFiles,
-  id: string,
-  most: number,
-  show?: (text: string) => void,
-): Promise<FoundLines> {
+async function findLines(files: LogFiles, id: string, most: number, show?: (text: string) => void) {
   const found = new Map<string, TraceLine>();
+  // Lines that mention the ID but cannot be parsed, and matching lines beyond the limit.
   let [broken, leftOut] = [0, 0];
   const mostMb = Math.ceil(files.bytes / 1_000_000);
   const showing = (pass: number) => (bytes: number) =>
@@ -82,29 +61,25 @@ async function findLines(
   return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs(files) };
 }
 
+/** ID of the last request that was not for keelson's own handlers. */
 async function lastRequest(files: LogFiles): Promise<string | undefined> {
   let last: TraceLine | undefined;
   const take = (text: string) => {
     for (const line of linesOf(recordsOf(text).records)) {
       const { msg, requestId, handler, ms } = line;
-      if (msg !== "request.completed" || requestId === undefined) continue;
-      if (handler?.startsWith("keelson.")) continue;
+      const isOwn = handler?.startsWith("keelson.");
+      if (msg !== "request.completed" || requestId === undefined || isOwn) continue;
       if (last === undefined || ms >= last.ms) last = line;
     }
   };
-  await files.each(
-    (text) => text.includes("request.completed"),
-    take,
-    () => undefined,
-  );
+  await files.each((text) => text.includes("request.completed"), take);
   return last?.requestId;
 }
 
 /** Reads only the ends of the files. */
 async function lastMs(files: LogFiles): Promise<number | undefined> {
-  const lines = await files.lastLines();
-  const times = lines.flatMap((text) => linesOf(recordsOf(text).records).map(({ ms }) => ms));
-  return times.length === 0 ? undefined : Math.max(...times);
+  const lines = (await files.lastLines()).flatMap((text) => linesOf(recordsOf(text).records));
+  return lines.length === 0 ? undefined : Math.max(...lines.map(({ ms }) => ms));
 }
 
 function linesOf(records: readonly LogRecord[]): readonly TraceLine[] {
@@ -139,4 +114,84 @@ const messageFields = [
 
 function messagesOf(line: TraceLine): readonly string[] {
   return messageFields.flatMap((name) => line[name] ?? []);
+}
+
+type LogFiles = Awaited<ReturnType<typeof openLogFiles>>;
+
+/** A collector can write a whole document in one line. */
+const longestLine = 16_777_216;
+const chunkBytes = 1_048_576;
+
+/** Reads each file up to its size at the time of opening. The path `-` means standard input. */
+async function openLogFiles(paths: readonly string[], stdin?: Readable) {
+  const files: LogFile[] = [];
+  let spool: string | undefined;
+  const close = async () => {
+    for (const { file } of files) await file.close();
+    if (spool !== undefined) await rm(spool, { recursive: true, force: true });
+  };
+  try {
+    for (const path of paths) {
+      let from = path;
+      if (path === "-" && stdin !== undefined) {
+        // Standard input is read several times, so it is copied to a file instead of memory.
+        spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
+        from = join(spool, "stdin");
+        await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
+      }
+      const file = await open(from);
+      files.push({ file, bytes: (await file.stat()).size });
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    each: async (
+      matches: (text: string) => boolean,
+      take: (line: string) => void,
+      show?: (bytes: number) => void,
+    ) => {
+      let done = 0;
+      for (const file of files) {
+        for await (const { text, at } of wholeLines(file)) {
+          if (matches(text)) for (const line of text.split("\n")) if (matches(line)) take(line);
+          show?.(done + at);
+        }
+        done += file.bytes;
+      }
+    },
+    /** The first of a file's last lines can be incomplete. */
+    lastLines: async () => (await Promise.all(files.map(endOf))).flat(),
+    close,
+  };
+}
+
+interface LogFile {
+  readonly file: FileHandle;
+  readonly bytes: number;
+}
+
+/** Each chunk ends after a whole line. */
+async function* wholeLines({ file, bytes }: LogFile) {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for (let at = 0; at < bytes; ) {
+    const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at));
+    const { bytesRead, buffer } = await file.read(chunk, { position: at });
+    if (bytesRead === 0) break;
+    at += bytesRead;
+    const text = rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
+    const end = at >= bytes ? text.length : text.lastIndexOf("\n") + 1;
+    rest = text.slice(end);
+    if (rest.length > longestLine) rest = "";
+    yield { text: text.slice(0, end), at };
+  }
+}
+
+async function endOf({ file, bytes }: LogFile): Promise<readonly string[]> {
+  const end = Buffer.allocUnsafe(Math.min(bytes, 65_536));
+  const { buffer, bytesRead } = await file.read(end, { position: bytes - end.length });
+  return buffer.toString("utf8", 0, bytesRead).split("\n").slice(-100);
 }

@@ -1,8 +1,7 @@
 import { skewMs } from "../../../parts/once/claim.ts";
-import { isDone, type RunSummary, summarize } from "./attempts.ts";
-import type { TraceLine } from "./line.ts";
 import type { Subject } from "./line-index.ts";
-import type { ClaimFact, TableFacts, TraceNode } from "./node.ts";
+import type { TraceLine } from "./log-records.ts";
+import type { ClaimFact, TableFacts, TraceAttempt, TraceNode } from "./node.ts";
 
 export type Standing = Pick<TraceNode, "state" | "until" | "reason" | "queue" | "confirmed">;
 
@@ -74,19 +73,16 @@ export function runState(
   const since = last?.state === "failed" ? last.endMs : Number.NEGATIVE_INFINITY;
   const letter = way.findLast(({ msg, ms }) => msg === "queue.dead_lettered" && ms >= since);
   const retry = way.findLast(({ msg, ms }) => msg === "queue.retry" && ms >= since);
-  if (letter !== undefined && letter.ms >= (retry?.ms ?? letter.ms)) {
+  if (letter !== undefined && letter.ms >= (retry?.ms ?? letter.ms))
     return { state: "dead-lettered", queue: letter.queue, reason: letter.reason };
-  }
   if (retry !== undefined && last?.state !== "unended") {
     const until = isoOf(retry.ms + (retry.afterMs ?? 0));
     return { state: "retrying", until, reason: retry.reason, queue: retry.queue };
   }
-  if (held !== undefined) return { state: "interrupted", ...held };
-  if (last === undefined) return { state: "not-seen" };
-  return { state: last.state };
+  return held ? { state: "interrupted", ...held } : { state: last?.state ?? "not-seen" };
 }
 
-export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
+type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
 
 export function effectNodes(
   lines: readonly TraceLine[],
@@ -95,11 +91,9 @@ export function effectNodes(
 ): EffectNode[] {
   const nodes: EffectNode[] = [];
   const add = (node: Omit<EffectNode, "children">) => nodes.push({ ...node, children: [] });
-  const [claimed] = lines.flatMap(({ msg, ms }) => {
-    const state = claims.get(msg);
-    return state === undefined ? [] : [{ state, ms }];
-  });
-  if (claimed !== undefined) add({ kind: "claim", name: "", ...claimed });
+  const claimed = lines.find(({ msg }) => claims.has(msg));
+  const state = claimed && claims.get(claimed.msg);
+  if (claimed && state) add({ kind: "claim", name: "", state, ms: claimed.ms });
   const uncertain = lines.findLast(({ msg }) => msg === "once.commit_uncertain");
   const committed = lines.find(({ msg }) => msg === "event.published" || msg === "job.scheduled");
   const commit = { kind: "commit", name: "" } as const;
@@ -125,3 +119,89 @@ const claims: ReadonlyMap<string, TraceNode["state"]> = new Map([
   ["once.shared", "replayed"],
   ["once.conflicted", "running"],
 ] as const);
+
+export type RunSummary = ReturnType<typeof summarize>;
+
+export interface Attempt
+  extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** Summarizes a run's attempts from its lines, which must be in chronological order. */
+export function summarize(lines: readonly TraceLine[]) {
+  const attempts: Attempt[] = [];
+  // `next`, the first line after a failure, starts a new attempt if no line ends the failed one.
+  let [open, failure, next] = nothing;
+  const failed = (line: TraceLine) => {
+    const startMs = (open ?? line).ms;
+    attempts.push({ state: "failed", startMs, endMs: line.ms, ...reasonOf(line) });
+    [open, failure, next] = [next, undefined, undefined];
+  };
+  for (const line of lines) {
+    const { ms, msg, durationMs, attempt, status, outcome } = line;
+    if (isFailure.test(msg)) {
+      if (failure !== undefined) failed(failure);
+      failure = line;
+    } else if (isOver.test(msg)) {
+      const times = { startMs: ms - (durationMs ?? 0), endMs: ms, durationMs };
+      if (outcome === "handed-back") attempts.push({ attempt, state: "handed-back", ...times });
+      else {
+        const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted;
+        const state = isFailed ? "failed" : line.replayed ? "replayed" : "done";
+        const cut = line.aborted && { reason: "the client was gone" };
+        attempts.push({
+          attempt,
+          state,
+          status,
+          ...times,
+          ...cut,
+          ...(isFailed && reasonOf(failure)),
+        });
+        [open, failure, next] = nothing;
+      }
+    } else if (!isLate.test(msg)) {
+      if (failure === undefined) open ??= line;
+      else if (ms > failure.ms) next ??= line;
+    }
+  }
+  if (failure !== undefined) failed(failure);
+  // Lines that a run writes after its end do not start another attempt.
+  const isEnded = attempts.some(({ state, status }) => status !== undefined || isDone(state));
+  if (open !== undefined && !isEnded)
+    attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
+  return {
+    attempts,
+    startMs: least(attempts.map((one) => one.startMs)),
+    last: attempts.findLast(isOwn),
+  };
+}
+
+const nothing: readonly TraceLine[] = [];
+
+export function least(times: readonly number[]): number | undefined {
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
+const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;
+/** Lines about a run in another process, and lines written after a run ends. */
+const isLate = /\.(?:conflicted|replayed|failed_late|after_failed|after_late|gave_up)$/;
+
+function isOwn(
+  attempt: Attempt,
+): attempt is Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> } {
+  return attempt.state !== "handed-back";
+}
+
+export function isDone(state: string | undefined): state is "done" | "replayed" {
+  return state === "done" || state === "replayed";
+}
+
+function reasonOf(failure: TraceLine | undefined): Pick<Attempt, "reason"> {
+  if (failure === undefined) return {};
+  const { message, reason, error, status } = failure;
+  const text = message ?? reason;
+  if (text === undefined) return error === undefined ? {} : { reason: error };
+  return { reason: error === undefined || (status ?? 500) >= 500 ? text : `${error}: ${text}` };
+}

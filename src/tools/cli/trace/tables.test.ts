@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { messageClaim } from "../../../app/run/consume.ts";
+import { messageClaim } from "../../../app/run/process-message.ts";
 import { dueId, dueRow } from "../../../parts/messages/later.ts";
 import { type OutboxRow, timeText } from "../../../parts/messages/outbox-store.ts";
 import { type ClaimRecord, keyText } from "../../../parts/once/claim.ts";

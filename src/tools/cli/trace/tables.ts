@@ -1,4 +1,4 @@
-import { messageClaim } from "../../../app/run/consume.ts";
+import { messageClaim } from "../../../app/run/process-message.ts";
 import type { AsideStore } from "../../../aws/stores/aside-store.ts";
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
 import { objectOf } from "../../../parts/messages/envelope.ts";
@@ -27,9 +27,10 @@ const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 
 /** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
-/** Looks up by key what the logs do not tell. */
-export async function askTables(stores: TraceStores, given: Asked): Promise<TableFacts> {
-  const { id, roots, nowMs } = given;
+export async function askTables(
+  stores: TraceStores,
+  { id, roots, nowMs }: { id: string; roots: readonly TraceNode[]; nowMs: number },
+): Promise<TableFacts> {
   const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
   const idsOf = (kind: TraceNode["kind"], states?: ReadonlySet<string>) =>
     nodes.flatMap(({ kind: own, state, id: ownId }) => {
@@ -43,15 +44,12 @@ export async function askTables(stores: TraceStores, given: Asked): Promise<Tabl
     if (ids.has(row.id) || (row.origRequestId !== undefined && ids.has(row.origRequestId)))
       rows.set(row.id, row);
   };
-  const firstMs = roots.reduce(
-    (least, { at }) => Math.min(least, at === undefined ? 0 : Date.parse(at)),
-    nowMs,
-  );
-  const fromMs = roots.length === 0 ? 0 : firstMs - skewMs;
+  const begunMs = roots.map(({ at }) => (at === undefined ? 0 : Date.parse(at)));
+  const fromMs = roots.length === 0 ? 0 : Math.min(nowMs, ...begunMs) - skewMs;
 
   const isWhole = await Promise.all(
     Array.from({ length: shards }, (_, shard) =>
-      readShard(stores, `shard#${shard}`, fromMs, nowMs, (row) => take(eventFact(row))),
+      readShard(stores, `shard#${shard}`, fromMs, nowMs, (row) => take(rowFact("event", row))),
     ),
   );
   if (isWhole.every(Boolean)) for (const eventId of idsOf("event")) asked.add(eventId);
@@ -70,8 +68,9 @@ export async function askTables(stores: TraceStores, given: Asked): Promise<Tabl
   });
 
   const claims = new Map<string, ClaimFact | undefined>();
-  await eachOf(runsOf(nodes), async ({ kind, handler, subject, tenantId }) => {
-    const record = await stores.claims.read(messageClaim(kind, handler, subject, tenantId));
+  await eachOf(runsOf(nodes), async (run) => {
+    const [, handler, subject] = run;
+    const record = await stores.claims.read(messageClaim(...run));
     claims.set(runKey(subject, handler), record && claimFact(record));
   });
 
@@ -84,12 +83,6 @@ export async function askTables(stores: TraceStores, given: Asked): Promise<Tabl
     steps.set(key, stepStanding(record, claim, nowMs));
   });
   return { rows, asked, claims, steps };
-}
-
-interface Asked {
-  readonly id: string;
-  readonly roots: readonly TraceNode[];
-  readonly nowMs: number;
 }
 
 function claimFact(record: ClaimRecord): ClaimFact {
@@ -118,11 +111,12 @@ async function readShard(
   nowMs: number,
   take: (row: OutboxRow) => void,
 ): Promise<boolean> {
+  const until = timeText(nowMs + skewMs);
   let after: string | undefined = fromMs > 0 ? timeText(fromMs) : undefined;
   for (let page = 0; page < limits.pages; page += 1) {
     const rows: readonly OutboxRow[] = await outbox.pending(
       shard,
-      timeText(nowMs + skewMs),
+      until,
       limits.rowsPerPage,
       after,
     );
@@ -141,21 +135,13 @@ async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact 
   const { shard, sort } = place;
   const rows = await outbox.pending(shard, `${sort} `, 1, sort.slice(0, -1));
   const row = rows.find(({ eventId }) => eventId === jobId);
-  return row === undefined ? undefined : jobFact(row);
+  return row && rowFact("job", row);
 }
 
-function eventFact(row: OutboxRow): RowFact {
-  return rowFact("event", row, row.text);
-}
-
-function jobFact(row: OutboxRow): RowFact {
-  return rowFact("job", row, waitingJob(row)?.text ?? "");
-}
-
-function rowFact(kind: RowFact["kind"], row: OutboxRow, text: string): RowFact {
+function rowFact(kind: RowFact["kind"], row: OutboxRow): RowFact {
   const { eventId: id, type: name, sort, tenantId } = row;
-  const atMs = Number(sort.split("#")[0]);
-  return { kind, id, name, atMs, ...messageFacts(text), tenantId };
+  const text = kind === "event" ? row.text : (waitingJob(row)?.text ?? "");
+  return { kind, id, name, atMs: Number(sort.split("#")[0]), ...messageFacts(text), tenantId };
 }
 
 function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
@@ -167,8 +153,8 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
     type: String(type ?? "unknown"),
     tenantId: textOf(tenantId),
   };
-  const isJob = /#due#\d+$/.test(String(sk));
-  return { ...(isJob ? jobFact(row) : eventFact(row)), aside: String(asideReason) };
+  const kind = /#due#\d+$/.test(String(sk)) ? "job" : "event";
+  return { ...rowFact(kind, row), aside: String(asideReason) };
 }
 
 function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
@@ -190,26 +176,18 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-interface AskedRun {
-  readonly kind: "event" | "job";
-  readonly handler: string;
-  readonly subject: string;
-  readonly tenantId: string | undefined;
-}
-
 const open: ReadonlySet<string> = new Set(["not-seen", "unended", "failed", "retrying"]);
+
+type AskedRun = Parameters<typeof messageClaim>;
 
 function runsOf(nodes: readonly TraceNode[]): readonly AskedRun[] {
   return nodes.flatMap(({ kind, id: subject, name, tenantId, state, children }): AskedRun[] => {
     if (subject === undefined) return [];
     if (kind === "event") {
-      const consumers = children.filter(
-        (child) => child.kind === "consumer" && open.has(child.state),
-      );
-      return consumers.map(({ name: handler }) => ({ kind, handler, subject, tenantId }));
+      const consumers = children.filter((one) => one.kind === "consumer" && open.has(one.state));
+      return consumers.map((one) => [kind, one.name, subject, tenantId]);
     }
     if ((kind !== "job" && kind !== "delivery") || !open.has(state)) return [];
-    const handler = kind === "delivery" ? deliveryJob : name;
-    return [{ kind: "job", handler, subject, tenantId }];
+    return [["job", kind === "delivery" ? deliveryJob : name, subject, tenantId]];
   });
 }

@@ -1,16 +1,10 @@
-import { visible } from "../../../base/log/quoted-text.ts";
+import { visible } from "../../../base/log/redaction.ts";
 import type { TraceDocument } from "./document.ts";
 import type { TraceAttempt, TraceNode } from "./node.ts";
 
 const limits = Object.freeze({ children: 20, lines: 400, label: 60, text: 160 });
 
-interface Row {
-  readonly label: string;
-  readonly state: string;
-  readonly since: string;
-  readonly duration: string;
-  readonly rest: string;
-}
+type Row = Readonly<Record<"label" | "state" | "since" | "duration" | "rest", string>>;
 
 /** Escapes and shortens text that comes from logs. */
 export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): readonly string[] {
@@ -37,8 +31,7 @@ function treeLines(root: TraceNode): string[] {
   const rows: Row[] = [];
   addRows(rows, { ...root, id: undefined }, "", "");
   const told = rows.slice(0, limits.lines);
-  const width = (column: keyof Row) =>
-    told.reduce((most, row) => Math.max(most, row[column].length), 0);
+  const width = (column: keyof Row) => Math.max(...told.map((row) => row[column].length));
   const [label, state] = [width("label"), width("state")];
   const [since, duration] = [width("since"), width("duration")];
   const lineOf = (row: Row) => {
@@ -58,18 +51,15 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
   rows.push(rowOf({ ...node, reason }, first));
   const children = chosen(node.children);
   const hidden = node.children.length - children.length;
-  const parts: ((branch: string, below: string) => void)[] = [
-    ...attempts.map((attempt) => (branch: string) => void rows.push(attemptRow(attempt, branch))),
-    ...children.map(
-      (child) => (branch: string, below: string) => addRows(rows, child, branch, below),
-    ),
-  ];
-  if (hidden > 0)
-    parts.push((branch) => void rows.push({ ...blank, label: `${branch}… and ${hidden} more` }));
-  for (const [index, part] of parts.entries()) {
-    const [branch, below] = index === parts.length - 1 ? ["└─ ", "   "] : ["├─ ", "│  "];
-    part(`${others}${branch}`, `${others}${below}`);
-  }
+  let left = attempts.length + children.length + Number(hidden > 0);
+  const next = () => {
+    left -= 1;
+    const [branch, below] = left === 0 ? ["└─ ", "   "] : ["├─ ", "│  "];
+    return [`${others}${branch}`, `${others}${below}`] as const;
+  };
+  for (const attempt of attempts) rows.push(attemptRow(attempt, next()[0]));
+  for (const child of children) addRows(rows, child, ...next());
+  if (hidden > 0) rows.push({ ...blank, label: `${next()[0]}… and ${hidden} more` });
 }
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
@@ -110,12 +100,9 @@ function rowOf(node: TraceNode, branch: string): Row {
 }
 
 function attemptRow(given: TraceAttempt, branch: string): Row {
-  const { attempt, reason } = given;
-  return {
-    label: `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered(given)}`,
-    ...cells(given),
-    rest: reason === undefined ? "" : shown(reason, limits.text),
-  };
+  const { attempt, reason = "" } = given;
+  const label = `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered(given)}`;
+  return { label, ...cells(given), rest: shown(reason, limits.text) };
 }
 
 type Told = Pick<TraceNode, "status" | "sinceMs" | "durationMs"> & { readonly state: string };

@@ -1,16 +1,15 @@
-import { command, keelson } from "../doctor/command-line.ts";
+import { command, keelson } from "../doctor/outcome.ts";
 import type { TraceNode, TraceState } from "./node.ts";
 
 export interface Verdict {
-  readonly stuck?: Stuck | undefined;
+  /** Node that needs an operator to continue. */
+  readonly stuck?:
+    | (Told & { readonly fix: string; readonly commands: readonly string[] })
+    | undefined;
   readonly says: string;
 }
 
-/** Node that needs an operator to continue. */
-export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
-  readonly fix: string;
-  readonly commands: readonly string[];
-}
+type Told = Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason">;
 
 /**
  * Time after which an overdue node counts as stuck: one that waits in the outbox or for its due
@@ -18,23 +17,21 @@ export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" 
  */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
-interface Looking {
-  readonly nowMs: number;
-  readonly module: string;
-}
-
 /** Reports the node in the worst state; of two in the same state, the first. */
-export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
+export function verdictOf(
+  roots: readonly TraceNode[],
+  { nowMs, module }: { readonly nowMs: number; readonly module: string },
+): Verdict {
   let [worst, waiting]: [TraceNode?, TraceNode?] = [];
   let unseen = 0;
   for (const node of nodesOf(roots)) {
     if (node.state === "not-seen" || node.state === "unended") unseen += 1;
-    if (isStuck(node, looking.nowMs)) worst = first(worst, node);
+    if (isStuck(node, nowMs)) worst = first(worst, node);
     else if (isWaiting(node)) waiting = first(waiting, node);
   }
   if (worst !== undefined) {
     const { kind, name, id, state, reason } = worst;
-    const help = helpFor(worst, looking.module);
+    const help = helpFor(worst, module);
     return { stuck: { kind, name, id, state, reason, ...help }, says: `Stuck: ${titleOf(worst)}` };
   }
   if (waiting !== undefined)
@@ -85,26 +82,21 @@ function isWaiting({ kind, state, again }: TraceNode): boolean {
   return isOpen || (state === "failed" && message.has(kind));
 }
 
-export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
+function titleOf({ kind, name, id }: TraceNode): string {
   const words = [kind === "consumer" ? "" : kind, name, id ?? ""];
   return words.filter((word) => word !== "").join(" ");
 }
 
 function waitText({ state, until = "" }: TraceNode): string {
-  switch (state) {
-    case "waiting":
-      return `is due at ${until}`;
-    case "retrying":
-      return `has failed, and comes again at ${until}`;
-    case "running":
-      return until === "" ? "is running" : `is running, and its claim is held until ${until}`;
-    case "interrupted":
-      return "was cut off, and comes again when its message's visibility timeout ends";
-    case "failed":
-      return "has failed, and its queue delivers it again";
-    default:
-      return "waits in the outbox for the next sweep";
-  }
+  const running = until === "" ? "is running" : `is running, and its claim is held until ${until}`;
+  const texts: Partial<Record<TraceState, string>> = {
+    waiting: `is due at ${until}`,
+    retrying: `has failed, and comes again at ${until}`,
+    running,
+    interrupted: "was cut off, and comes again when its message's visibility timeout ends",
+    failed: "has failed, and its queue delivers it again",
+  };
+  return texts[state] ?? "waits in the outbox for the next sweep";
 }
 
 // Anyone may write IDs to logs, so an ID is quoted as one shell word and never parsed as an option.
@@ -121,21 +113,20 @@ function putBackCommand(id: string): string {
   return keelson("outbox", "put-back", ...event);
 }
 
-type Help = Pick<Stuck, "fix" | "commands">;
-
-function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Help {
-  const help = (fix: string, ...commands: readonly string[]): Help => ({ fix, commands });
+function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
+  const help = (fix: string, ...commands: readonly string[]) => ({ fix, commands });
   const doctor = keelson("doctor", module);
+  const list = keelson("outbox", "list");
   switch (state) {
     case "unknown":
-      return kind === "step"
-        ? help(
-            "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
-            ...["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
-          )
-        : help(
-            "keelson does not know whether the commit was written: look at its rows, and send it again",
-          );
+      if (kind !== "step")
+        return help(
+          "keelson does not know whether the commit was written: look at its rows, and send it again",
+        );
+      return help(
+        "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
+        ...["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
+      );
     case "dead-lettered": {
       const from =
         queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
@@ -144,12 +135,10 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): He
         "aws sqs start-message-move-task --source-arn <ARN of the dead-letter queue>",
       );
     }
-    case "set-aside": {
-      const list = keelson("outbox", "list");
+    case "set-aside":
       return kind === "event"
         ? help("fix the cause, then put it back", list, putBackCommand(id))
         : help("its row is no job: look at it in the outbox table, partition aside", list);
-    }
     case "gave-up":
       return help("fix the cause; it fires at its next time");
     case "in-outbox":

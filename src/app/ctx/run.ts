@@ -1,0 +1,295 @@
+import { errorLog } from "../../base/errors/describe.ts";
+import type { CommitItem } from "../../base/types/database.ts";
+import { noAnswer, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { Run, RunOutcome } from "../../parts/once/claimed-run.ts";
+import type { Effects } from "../handlers/effects.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { createContexts } from "./context.ts";
+import { type EffectCaller, EffectLedger, StartedEffects } from "./effect-ledger.ts";
+import type { EffectRun, HeldEffect } from "./effect-run.ts";
+import { RunEffects } from "./effects.ts";
+import type { RunCalls, RunHooks, Work } from "./work.ts";
+
+/**
+ * Runs a handler that has effects. Writes, consumers, jobs, deliveries and adopted handlers all
+ * take this path: claim, context, effects, commit, settle.
+ *
+ * @throws the same errors as `performClaimed`.
+ */
+export async function run<Result>(
+  scope: RequestScope,
+  adapters: Adapters,
+  work: Work<Result>,
+): Promise<RunOutcome<Result>> {
+  const { runtime, log, signal, spans } = scope;
+  const { claim, nowMs, logPrefix, answerOf } = work;
+  const runs = runtime.runs.value ?? (await runtime.runs.open());
+  const { tenantId } = scope.user;
+  const given: Run<Result> = {
+    ...{ claim, nowMs, logPrefix, log, signal, tenantId, answerOf },
+    work: (parts) => {
+      const run = spans?.committing(parts) ?? parts;
+      return perform({ scope, log, adapters, runs, run, work });
+    },
+  };
+  const outcome = await (spans === undefined
+    ? runs.once.run(given)
+    : spans.claimed(given, (run) => runs.once.run(run)));
+  if (outcome.kind === "replayed") scope.isReplayed = true;
+  return outcome;
+}
+
+async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
+  const { scope, log, adapters, run, work } = parts;
+  // A request without a signal does not get that of its run, which others may share.
+  if (scope.signal !== undefined) scope.runSignal = run.signal;
+  const { request, hooks } = work;
+  let { input } = work;
+  const commits = new RunCommits(parts);
+  const contexts = createContexts(scope, adapters, { request, commits, log });
+  let returned: unknown;
+  try {
+    if (hooks !== undefined) {
+      input = await hooks.before(contexts.of("hook"), input);
+      commits.open();
+    }
+    returned = await work.handle(contexts.of("handler"), input);
+  } catch (error) {
+    await commits.abandon();
+    throw error;
+  }
+  return commits.settle(returned);
+}
+
+export interface CommitParts<Result>
+  extends Pick<EffectRun, "scope" | "log" | "adapters" | "runs" | "run"> {
+  readonly work: Work<Result>;
+}
+
+interface Attempt {
+  readonly items: readonly CommitItem[];
+  readonly answer: WriteAnswer;
+  /** Whether the answer is stored, so that the claim is completed with the items. */
+  readonly isStored: boolean;
+}
+
+/** Longest wait of a response for its effects, in milliseconds. The sweep sends the rest. */
+const dispatchMs = 2_000;
+
+/** Effects and commits of a run. */
+export class RunCommits<Result> implements RunCalls {
+  readonly #parts: CommitParts<Result>;
+  /** Created for the first effect or commit, because many runs have neither. */
+  #begun: Begun | undefined;
+  /** Created for the first effect, because many runs only commit. */
+  #effects: RunEffects | undefined;
+  readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
+  #hasCommitted = false;
+  #hasEnded = false;
+
+  constructor(parts: CommitParts<Result>) {
+    this.#parts = parts;
+  }
+
+  open(): void {
+    this.#begin().ledger.open();
+  }
+
+  start<Started>(
+    caller: EffectCaller,
+    work: (effects: Effects) => Promise<Started>,
+  ): Promise<Started> {
+    const { started } = this.#begin();
+    const effects = this.#effectsOf(caller);
+    return started.start(() => work(effects));
+  }
+
+  commit<Committed>(
+    caller: EffectCaller,
+    items: readonly CommitItem[],
+    result: Committed,
+  ): Promise<Committed> {
+    const { ledger, started } = this.#begin();
+    return started.attempt(async () => {
+      if (this.#effects?.isInStep() === true)
+        throw new Error("ctx.commit: a step commits nothing; commit once it has returned");
+      ledger.begin(caller);
+      await this.#attempt(async () => {
+        const { hooks, committing } = this.#parts.work;
+        const own = this.#checked(items);
+        const { result: received, answer } =
+          committing === undefined ? { result, answer: noAnswer } : await committing(result);
+        return {
+          items: hooks === undefined ? own : [...own, ...(await this.#joining(hooks, received))],
+          answer,
+          isStored: true,
+        };
+      });
+      return result;
+    });
+  }
+
+  /**
+   * Ends the run of a handler that has returned, and commits the effects that still wait.
+   * @throws the first error of an effect or a commit that the handler has not awaited, or any error
+   * of the commit.
+   */
+  async settle(returned: unknown): Promise<Result> {
+    const { run, work } = this.#parts;
+    await this.#begun?.started.atEnd(run.signal);
+    // Safe cast: without `receive` the returned value is the result.
+    const result = (
+      work.receive === undefined || this.#hasCommitted ? returned : await work.receive(returned)
+    ) as Result;
+    await this.#commitRest(result);
+    this.#end();
+    if (work.own !== undefined && !this.#hasCommitted)
+      await run.commit([], this.#answerOf(result), work.own());
+    return result;
+  }
+
+  /** Ends the run of a handler that has thrown: waits for its calls, drops waiting effects. */
+  async abandon(): Promise<void> {
+    await this.#begun?.started.atEnd(this.#parts.run.signal).catch(() => undefined); // the handler's error takes precedence
+    this.#end();
+  }
+
+  #end(): void {
+    this.#hasEnded = true;
+    this.#begun?.ledger.end();
+    this.#begun?.started.end();
+  }
+
+  #begin(): Begun {
+    if (this.#begun === undefined) {
+      const { log, work } = this.#parts;
+      const lost = (error: unknown) => log.error("effects.lost", errorLog(error).data);
+      const ledger = new EffectLedger<HeldEffect>(work.hooks !== undefined);
+      this.#begun = { ledger, started: new StartedEffects(lost) };
+      if (this.#hasEnded) this.#end();
+    }
+    return this.#begun;
+  }
+
+  #effectsOf(caller: EffectCaller): Effects {
+    const { ledger } = this.#begin();
+    const { cause } = this.#parts.work;
+    this.#effects ??= new RunEffects({ ...this.#parts, cause, ledger });
+    this.#callers[caller] ??= this.#effects.of(caller);
+    return this.#callers[caller];
+  }
+
+  #answerOf(result: Result): WriteAnswer {
+    return this.#parts.work.answerOf?.(result) ?? noAnswer;
+  }
+
+  /** Commits waiting effects and hook items, unless the answer reports that nothing was done. */
+  async #commitRest(result: Result): Promise<void> {
+    if (this.#begun?.ledger.phase !== "open") return;
+    const { ledger } = this.#begun;
+    const { hooks } = this.#parts.work;
+    if (hooks === undefined && ledger.isEmpty) return ledger.written();
+    const answer = this.#answerOf(result);
+    if (saysNotDone(answer)) return;
+    ledger.begin("handler");
+    // An answer with cookies is never stored, so its claim is released instead of completed.
+    const isStored = answer.cookies.length === 0;
+    await this.#attempt(async () => {
+      const items = hooks === undefined ? [] : await this.#joining(hooks, result);
+      return ledger.isEmpty && items.length === 0 ? undefined : { items, answer, isStored };
+    });
+  }
+
+  /** Writes one attempt, unless `make` returns `undefined`, and then sends its effects. */
+  async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
+    const { run } = this.#parts;
+    const { ledger, started } = this.#begin();
+    let effects: readonly HeldEffect[];
+    try {
+      await started.beforeAttempt(run.signal);
+      const attempt = await make();
+      effects = attempt === undefined ? [] : distinct(ledger.seal());
+      if (attempt !== undefined) await this.#write(attempt, effects);
+      ledger.written();
+    } catch (error) {
+      if (run.isCommitUncertain()) ledger.uncertain();
+      else this.#drop(ledger.failed());
+      throw error;
+    }
+    if (effects.length > 0) await this.#send(effects);
+  }
+
+  async #write(
+    { items, answer, isStored }: Attempt,
+    effects: readonly HeldEffect[],
+  ): Promise<void> {
+    const { adapters, run, work } = this.#parts;
+    const own: TransactionItem[] = effects.map(({ row }) => adapters.outbox.item(row));
+    for (const { kept } of effects) if (kept !== undefined) own.push(kept);
+    own.push(...(work.own?.() ?? []));
+    await (isStored ? run.commit(items, answer, own) : run.commitApart(items, own));
+    this.#hasCommitted = isStored;
+  }
+
+  #drop(effects: readonly HeldEffect[]): void {
+    if (effects.length === 0) return;
+    const types = [...new Set(effects.map(({ kind, name }) => `${kind} ${name}`))];
+    this.#parts.log.info("effects.dropped", { types, number: effects.length });
+  }
+
+  /** Returns the items of the `commit` hooks, whose effects join the attempt. */
+  async #joining(hooks: RunHooks, result: unknown): Promise<readonly CommitItem[]> {
+    const { ledger, started } = this.#begin();
+    ledger.join();
+    const items = this.#checked(await hooks.itemsOf(result));
+    await started.beforeAttempt(this.#parts.run.signal);
+    return items;
+  }
+
+  #checked(items: readonly CommitItem[]): readonly CommitItem[] {
+    const { adapters, log, scope } = this.#parts;
+    const { user, handler } = scope;
+    return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
+  }
+
+  /** Sends committed effects, and waits for at most `dispatchMs`. */
+  async #send(effects: readonly HeldEffect[]): Promise<void> {
+    const { log, runs } = this.#parts;
+    const [events, deliveries]: [HeldEffect[], HeldEffect[]] = [[], []];
+    for (const effect of effects) {
+      const { kind, name, row } = effect;
+      if (kind === "job") {
+        const dueAt = new Date(Number(row.sort.slice(0, row.sort.indexOf("#")))).toISOString();
+        log.info("job.scheduled", { job: name, scheduledId: row.eventId, dueAt });
+      } else if (kind === "event") {
+        events.push(effect);
+        log.info("event.published", { event: name, publishedId: row.eventId });
+      } else {
+        deliveries.push(effect);
+        log.info("delivery.enqueued", { channel: name, deliveryId: row.eventId });
+      }
+    }
+    const sending: Promise<void>[] = [];
+    if (events.length > 0) sending.push(runs.outbox.dispatch(events.map(({ row }) => row)));
+    if (deliveries.length > 0) sending.push(runs.sendCommitted(deliveries.map(({ row }) => row)));
+    if (sending.length === 0) return;
+    const { promise: timeout, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, dispatchMs);
+    await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
+  }
+}
+
+/** Merges deliveries with the same key, because DynamoDB rejects writing a row twice. */
+function distinct(effects: readonly HeldEffect[]): readonly HeldEffect[] {
+  if (effects.length < 2) return effects;
+  return [
+    ...new Map(effects.toReversed().map((effect) => [effect.row.eventId, effect])).values(),
+  ].toReversed();
+}
+
+interface Begun {
+  readonly ledger: EffectLedger<HeldEffect>;
+  readonly started: StartedEffects;
+}

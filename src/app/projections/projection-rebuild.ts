@@ -1,0 +1,113 @@
+import { randomUUID } from "node:crypto";
+import {
+  behind,
+  endOfTime,
+  type KeptEventStore,
+  type KeptRow,
+  keptRows,
+} from "../../parts/messages/kept-events.ts";
+import { timeText } from "../../parts/messages/outbox-store.ts";
+import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
+import type { ProjectionStore, TenantVersions } from "./projection-store.ts";
+import { effectiveVersion } from "./projections.ts";
+
+/** Allowance for clock skew between processes, in milliseconds. */
+const marginMs = 60_000;
+
+/** Yields a tenant's events of all types up to the rebuild's start, sorted by time. */
+export async function* inOrder(
+  kept: KeptEventStore,
+  tenantId: string | undefined,
+  types: readonly string[],
+  {
+    startedMs,
+    after,
+    nowMs,
+    signal,
+  }: { startedMs: number; after: string; nowMs: number; signal: AbortSignal | undefined },
+) {
+  const from = after === "" ? timeText(0) : behind(after);
+  const untilMs = Math.min(startedMs + marginMs, endOfTime);
+  const streams = types.map((type) => ({
+    type,
+    rows: keptRows(kept, { tenantId, type }, { from, untilMs, nowMs, signal }),
+  }));
+  const heads = new Map<(typeof streams)[number], KeptRow>();
+  const advance = async (stream: (typeof streams)[number]) => {
+    const next = await stream.rows.next();
+    if (next.done === true) heads.delete(stream);
+    else heads.set(stream, next.value);
+  };
+  for (const stream of streams) await advance(stream);
+  while (heads.size > 0) {
+    const [stream, row] = [...heads].reduce((one, other) =>
+      other[1].sort < one[1].sort ? other : one,
+    );
+    yield { type: stream.type, row };
+    await advance(stream);
+  }
+}
+
+interface Switching {
+  readonly store: ProjectionStore;
+  readonly projection: ProjectionDeclaration;
+  /** Tenants with events that could not be counted, except `""`, which is no tenant. */
+  readonly lost: readonly string[];
+  readonly whole: readonly string[];
+}
+
+/**
+ * Activates the declared version in one conditional write, except for tenants with events that
+ * could not be counted, which keep their active version.
+ * @returns whether another version was active.
+ */
+export async function switchTo(
+  switching: Switching,
+  tenantId: string | undefined,
+  before: TenantVersions,
+) {
+  const { store, projection, lost, whole } = switching;
+  const { name, version } = projection;
+  if (effectiveVersion(before)?.version === version) {
+    // Switches tenants that have kept another version since an earlier rebuild.
+    if (tenantId === undefined)
+      for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
+    return false;
+  }
+  // Before the first activation, every tenant reads the declared version, so all tenants switch.
+  if (before.all === undefined && tenantId !== undefined)
+    return switchTo(switching, undefined, before);
+  const revision = randomUUID();
+  if (tenantId === undefined && before.all !== undefined) {
+    // Pins these tenants to their version before the switch. The pins name the new revision, so
+    // they take effect with the switch, and no reader sees an incomplete version.
+    for (const tenant of lost) {
+      const { own } = await store.active(name, tenant);
+      const kept = own?.over === before.all.revision ? own : before.all;
+      const next = { version: kept.version, revision: randomUUID(), over: revision };
+      if (!(await store.activate(name, tenant, next, own))) throw switchedMeanwhile(name);
+    }
+  }
+  const next = {
+    version,
+    revision,
+    ...(tenantId === undefined ? {} : { over: before.all?.revision }),
+  };
+  if (await store.activate(name, tenantId, next, tenantId === undefined ? before.all : before.own))
+    return true;
+  const now = effectiveVersion(await store.active(name, tenantId))?.version;
+  if (now === version) return false;
+  throw switchedMeanwhile(name, now);
+}
+
+async function follow({ store, projection: { name, version } }: Switching, tenantId: string) {
+  const active = await store.active(name, tenantId);
+  if (effectiveVersion(active)?.version === version) return;
+  const next = { version, revision: randomUUID(), over: active.all?.revision };
+  if (!(await store.activate(name, tenantId, next, active.own))) throw switchedMeanwhile(name);
+}
+
+function switchedMeanwhile(name: string, version?: number) {
+  const what = version === undefined ? "another version" : `version ${version}`;
+  return new Error(`the projection ${name} was switched to ${what} meanwhile; rebuild it again`);
+}

@@ -1,7 +1,0 @@
-export {
-  CreateEventBusCommand,
-  EventBridgeClient,
-  PutEventsCommand,
-  PutRuleCommand,
-  PutTargetsCommand,
-} from "@aws-sdk/client-eventbridge";

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import type { Logger } from "../../base/log/logger.ts";
+import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
+import { ownMetrics } from "./metrics.ts";
+
+test("plain JavaScript that adds to an invalid metric gets a warning and goes on", () => {
+  const warned: unknown[] = [];
+  const log = {
+    warn: (_message: string, fields: { metric: string }) => void warned.push(fields.metric),
+  };
+  const metrics = createMetrics({
+    own: [],
+    declared: { routes: [], handlers: [], channels: [] },
+    sinks: [],
+  });
+  const { add } = ownMetrics(metrics, log as unknown as Logger); // safe: nothing else is used
+  const textless = {
+    toString() {
+      throw new Error("no text");
+    },
+  };
+  for (const name of [
+    "a.b",
+    "x".repeat(1_000),
+    textless,
+    Symbol("s"),
+    null,
+    undefined,
+    "__proto__",
+  ])
+    add(name as string, 1);
+
+  expect(warned).toEqual([
+    "a.b",
+    "x".repeat(200),
+    "(object)",
+    "(symbol)",
+    "(undefined)",
+    "__proto__",
+  ]);
+});

@@ -1,0 +1,227 @@
+import type {
+  Context,
+  DynamoDBBatchResponse,
+  DynamoDBStreamEvent,
+  SQSBatchResponse,
+  SQSEvent,
+  SQSRecord,
+} from "aws-lambda";
+import type { Server } from "../../app/server/server.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { isOrdered, type QueueMessage } from "../../parts/messages/message-queue.ts";
+import type { Swept } from "../../parts/messages/outbox-store.ts";
+import { type InvocationModule, type Invoked, marked, prepareLambda } from "../lambda-http/bind.ts";
+import type { TimeLeft } from "./dispatch-records.ts";
+
+type TimedContext = Partial<Pick<Context, "getRemainingTimeInMillis">>;
+
+/** Lambda function for SQS batches. */
+export type LambdaQueueHandler = (
+  event: SQSEvent,
+  context: TimedContext,
+) => Promise<SQSBatchResponse>;
+
+/**
+ * Creates one Lambda function that consumes events and runs jobs, for both queues. It returns the
+ * messages to retry, so the event source mapping needs `ReportBatchItemFailures`. On an ordered
+ * queue, it also returns the messages after a failed one in the same group. Set the visibility
+ * timeout of the queues to six times the function's timeout: the function does not extend it.
+ *
+ * @example
+ * export const queue = lambdaQueue(server);
+ */
+export function lambdaQueue(server: Server): LambdaQueueHandler {
+  return worker(server, "queue", loadQueue, consume);
+}
+
+async function loadQueue() {
+  const [shared, { processMessage }] = await Promise.all([
+    loadShared(),
+    import("../../app/run/process-message.ts"),
+  ]);
+  return { ...shared, processMessage };
+}
+
+/**
+ * Processes the messages of one invocation concurrently; messages of one group on an ordered queue
+ * run in sequence.
+ */
+async function consume(
+  { loaded, runtime }: Invoked<Awaited<ReturnType<typeof loadQueue>>>,
+  event: SQSEvent,
+  context: TimedContext,
+): Promise<SQSBatchResponse> {
+  const time = timeLeft(context, runtime.clock);
+  const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
+  const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
+  const handle = async (record: SQSRecord) => {
+    const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
+    const queue =
+      [messaging.events, messaging.jobs].find((known) => known.name === name) ??
+      messaging.queue(name);
+    if (time.isOverIn(0)) throw new Error("no time is left to begin with it");
+    const { kind } = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
+      deadlineMs: time.deadlineMs,
+    });
+    if (kind === "later") throw new Error("it comes again");
+  };
+  // A standard queue's groups serve only fairness, so a failed message there does not block others.
+  const groups = Map.groupBy(
+    event.Records,
+    (record) =>
+      (isOrdered(record.eventSourceARN) ? record.attributes.MessageGroupId : undefined) ?? record,
+  );
+  const left = await Promise.all([...groups.values()].map((group) => leftOf(group, handle)));
+  return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
+}
+
+/** Handles records in sequence until one fails. Returns it and all after it, to retry. */
+async function leftOf(
+  group: readonly SQSRecord[],
+  handle: (record: SQSRecord) => Promise<void>,
+): Promise<readonly SQSRecord[]> {
+  for (const [index, record] of group.entries()) {
+    try {
+      await handle(record);
+    } catch {
+      return group.slice(index); // processMessage logs its failures
+    }
+  }
+  return [];
+}
+
+function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): QueueMessage {
+  return {
+    id: messageId,
+    body,
+    receipt: receiptHandle,
+    group: attributes.MessageGroupId,
+    receives: Number(attributes.ApproximateReceiveCount),
+    sentMs: Number(attributes.SentTimestamp) || undefined, // absent in hand-written events
+  };
+}
+
+/** Lambda function for DynamoDB stream batches. */
+export type LambdaStreamHandler = (
+  event: DynamoDBStreamEvent,
+  context: TimedContext,
+) => Promise<DynamoDBBatchResponse>;
+
+/**
+ * Creates a Lambda function for the stream of the outbox table. It dispatches events that were
+ * committed but not dispatched, because the function ended or the event bus failed. Usually no row
+ * is left, which costs one read per shard. The function returns the first record that failed, so
+ * the event source mapping needs `ReportBatchItemFailures`. The stream view type `KEYS_ONLY` is
+ * enough. {@link lambdaSweep} dispatches rows that the stream no longer retries.
+ *
+ * @example
+ * export const stream = lambdaStream(server);
+ */
+export function lambdaStream(server: Server): LambdaStreamHandler {
+  return worker(
+    server,
+    "stream",
+    () => import("./dispatch-records.ts"),
+    ({ loaded, runtime }, event, context) =>
+      loaded.dispatchRecords(runtime, event, timeLeft(context, runtime.clock)),
+  );
+}
+
+/** Minimum age of an outbox row for a scheduled sweep, in milliseconds. */
+const graceMs = 10_000;
+
+/**
+ * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches events that
+ * were committed to the outbox but not dispatched, because the function ended or the event bus
+ * failed.
+ *
+ * @example
+ * export const sweep = lambdaSweep(server);
+ */
+export function lambdaSweep(server: Server): () => Promise<Swept> {
+  return worker(server, "sweep", loadShared, async ({ runtime }) =>
+    (await runtime.runs.open()).outbox.sweep({ graceMs }),
+  );
+}
+
+/** Lambda function that runs due schedules. */
+export type LambdaScheduleHandler = (
+  event?: unknown,
+  context?: TimedContext,
+) => Promise<FiredSchedules>;
+
+/**
+ * Outcome of one invocation: the number of schedules that ran, and the number that failed or could
+ * not be checked.
+ */
+export interface FiredSchedules {
+  readonly fired: number;
+  readonly failed: number;
+}
+
+/**
+ * Creates a Lambda function for a rule that invokes it every minute, `rate(1 minute)`. It runs the
+ * server's due schedules and returns how many ran and failed. Each scheduled run happens once,
+ * regardless of the number of processes and invocations. A later invocation retries failed runs.
+ *
+ * @example
+ * export const schedule = lambdaSchedule(server);
+ */
+export function lambdaSchedule(server: Server): LambdaScheduleHandler {
+  return worker(server, "schedule", loadSchedules, fire);
+}
+
+async function loadSchedules() {
+  const [shared, { createSchedules }, { consumeOnce }] = await Promise.all([
+    loadShared(),
+    import("../../app/schedules/schedules.ts"),
+    import("../../app/run/task.ts"),
+  ]);
+  return { ...shared, createSchedules, consumeOnce };
+}
+
+async function fire(
+  { loaded, runtime }: Invoked<Awaited<ReturnType<typeof loadSchedules>>>,
+  _event?: unknown,
+  context?: TimedContext,
+): Promise<FiredSchedules> {
+  const { deadlineMs } = timeLeft(context, runtime.clock);
+  const adapters = await runtime.adapters.open();
+  const schedules = await loaded.createSchedules(runtime, adapters, loaded.consumeOnce);
+  const looked = await Promise.all(schedules.map((schedule) => schedule.look({ deadlineMs })));
+  const count = (...kinds: readonly string[]) =>
+    looked.filter(({ kind }) => kinds.includes(kind)).length;
+  return { fired: count("fired"), failed: count("failed", "gave-up") };
+}
+
+/** Time before the function's timeout in which no work starts, in milliseconds. */
+const marginMs = 1_000;
+
+function timeLeft(context: TimedContext | undefined, clock: Clock): TimeLeft {
+  const leftMs = context?.getRemainingTimeInMillis?.();
+  const deadlineMs = leftMs === undefined ? undefined : clock.now() + leftMs;
+  return {
+    deadlineMs,
+    isOverIn: (ms) => deadlineMs !== undefined && clock.now() + ms > deadlineMs - marginMs,
+  };
+}
+
+const loadShared = () => import("../lambda-http/lambda-runtime.ts");
+
+function worker<Loaded extends InvocationModule, Given extends readonly unknown[], Result>(
+  server: Server,
+  kind: string,
+  load: () => Promise<Loaded>,
+  work: (invoked: Invoked<Loaded>, ...given: Given) => Promise<Result>,
+): (...given: Given) => Promise<Result> {
+  const opening = prepareLambda(server, load);
+  const invoke = async (...given: Given) => {
+    const invoked = opening.value ?? (await opening.open());
+    const { log, metrics } = invoked.runtime;
+    if (log.isSampling) log.refreshSampling();
+    const done = work(invoked, ...given);
+    // Metrics are flushed before the invocation ends, because Lambda may then freeze the process.
+    return metrics === undefined ? done : done.finally(metrics.flush);
+  };
+  return marked(invoke, { kind });
+}

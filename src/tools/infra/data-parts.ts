@@ -1,0 +1,206 @@
+import { outboxTable } from "../../app/handlers/table.ts";
+import {
+  attributeDefinitions,
+  indexDescription,
+  keySchema,
+} from "../../aws/tables/table-indexes.ts";
+import { queueTimeoutSeconds } from "./functions.ts";
+import type { NeededBus, NeededQueue, NeededTable, Needs } from "./needs.ts";
+import { withCustomerKey } from "./parameters.ts";
+import {
+  arnRef,
+  attributeOf,
+  logicalId,
+  output,
+  policyDocument,
+  ref,
+  resource,
+  substituted,
+  type TemplatePart,
+  type Value,
+} from "./template.ts";
+
+export const tableType = "AWS::DynamoDB::Table";
+
+export function tableId(name: string) {
+  return logicalId(name, "Table");
+}
+
+export const messageIds = {
+  bus: "EventBus",
+  rule: "EventRule",
+  events: { queue: "EventQueue", dead: "EventDeadQueue" },
+  jobs: { queue: "JobQueue", dead: "JobDeadQueue" },
+} as const;
+
+/** A permanent table is recoverable, protected against deletion, and outlives the stack. */
+export function tableParts(table: NeededTable) {
+  const { name, tableName, variable, timeToLive, isLasting, stream, indexes } = table;
+  const id = tableId(name);
+  const properties = {
+    TableName: substituted(tableName),
+    BillingMode: "PAY_PER_REQUEST",
+    AttributeDefinitions: attributeDefinitions(table, ...indexes),
+    KeySchema: keySchema(table),
+    GlobalSecondaryIndexes: indexes.length === 0 ? undefined : indexes.map(indexDescription),
+    TimeToLiveSpecification: timeToLive && { AttributeName: timeToLive, Enabled: true },
+    StreamSpecification: stream && { StreamViewType: stream },
+    ...(isLasting && {
+      DeletionProtectionEnabled: ref("DeletionProtection"),
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+    }),
+    SSESpecification: withCustomerKey({
+      SSEEnabled: true,
+      SSEType: "KMS",
+      KMSMasterKeyId: ref("CustomerKeyArn"),
+    }),
+  };
+  const kept = { DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain" } as const;
+  return [
+    resource(id, tableType, properties, isLasting ? kept : {}),
+    output(`${id}Name`, variable, ref(id)),
+    ...(stream === undefined
+      ? []
+      : [output(`${id}StreamArn`, `The stream of ${variable}`, attributeOf(id, "StreamArn"))]),
+  ];
+}
+
+export function messageParts({ bus, events, jobs }: Needs) {
+  return [
+    ...(bus === undefined ? [] : busParts(bus)),
+    // Consumers only consume declared events, so without a bus there is no event queue.
+    ...(bus === undefined || events === undefined
+      ? []
+      : [rulePart(bus), ...queueParts(events, fromRule)]),
+    ...(jobs === undefined ? [] : queueParts(jobs)),
+  ];
+}
+
+function busParts({ name, variable }: NeededBus) {
+  const id = messageIds.bus;
+  return [
+    resource(id, "AWS::Events::EventBus", { Name: substituted(name) }),
+    output(`${id}Name`, variable, ref(id)),
+    output(`${id}Arn`, `The ARN of ${variable}`, arnRef(id)),
+  ];
+}
+
+/** Events that the rule cannot deliver are sent to the dead-letter queue. */
+function rulePart({ rule: { name, pattern, targetId } }: NeededBus) {
+  const { queue, dead } = messageIds.events;
+  return resource(messageIds.rule, "AWS::Events::Rule", {
+    Name: name,
+    EventBusName: ref(messageIds.bus),
+    EventPattern: pattern,
+    Targets: [{ Id: targetId, Arn: arnRef(queue), DeadLetterConfig: { Arn: arnRef(dead) } }],
+  });
+}
+
+function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
+  const { name, deadName, isOrdered, maxReceives, variable, visibilitySeconds } = wanted;
+  const { queue, dead } = messageIds[wanted.kind];
+  const common = {
+    FifoQueue: isOrdered || undefined,
+    KmsMasterKeyId: withCustomerKey(ref("CustomerKeyArn")),
+    SqsManagedSseEnabled: withCustomerKey(false, true),
+  };
+  return [
+    resource(queue, "AWS::SQS::Queue", {
+      QueueName: substituted(name),
+      ...common,
+      VisibilityTimeout: Math.max(visibilitySeconds, 6 * queueTimeoutSeconds),
+      RedrivePolicy: { deadLetterTargetArn: arnRef(dead), maxReceiveCount: maxReceives },
+    }),
+    resource(dead, "AWS::SQS::Queue", {
+      QueueName: substituted(deadName),
+      ...common,
+      MessageRetentionPeriod: 1_209_600, // 14 days, the longest that SQS allows, in seconds
+    }),
+    ...[queue, dead].map((id) => policyPart(id, allowed?.(id))),
+    output(`${queue}Url`, variable, ref(queue)),
+    output(`${queue}Arn`, `The ARN of ${variable}`, arnRef(queue)),
+  ];
+}
+
+/** Denies access without TLS. Roles grant access in this account; other accounts have none. */
+function policyPart(id: string, allowed: Value | undefined) {
+  return resource(`${id}Policy`, "AWS::SQS::QueuePolicy", {
+    Queues: [ref(id)],
+    PolicyDocument: policyDocument(...(allowed ? [allowed] : []), {
+      Effect: "Deny",
+      Principal: "*",
+      Action: "sqs:*",
+      Resource: arnRef(id),
+      Condition: { Bool: { "aws:SecureTransport": "false" } },
+    }),
+  });
+}
+
+function fromRule(id: string) {
+  return {
+    Effect: "Allow",
+    Principal: { Service: "events.amazonaws.com" },
+    Action: "sqs:SendMessage",
+    Resource: arnRef(id),
+    Condition: { ArnEquals: { "aws:SourceArn": arnRef(messageIds.rule) } },
+  };
+}
+
+/** ARN in this account and region. `resource` may contain placeholders of `Fn::Sub`. */
+export function arnOf(service: string, resource: string) {
+  return substituted(
+    `arn:\${AWS::Partition}:${service}:\${AWS::Region}:\${AWS::AccountId}:${resource}`,
+  );
+}
+
+/** References to tables, bus and queues in this stack or another one. */
+export type DataPlace = ReturnType<typeof dataElsewhere>;
+
+export const ownData: DataPlace = {
+  tableName: ({ name }) => ref(tableId(name)),
+  tableArn: ({ name }) => arnRef(tableId(name)),
+  indexArn: ({ name }, index) => substituted(`\${${tableId(name)}.Arn}/index/${index}`),
+  streamArn: attributeOf(tableId(outboxTable.name), "StreamArn"),
+  busName: ref(messageIds.bus),
+  busArn: arnRef(messageIds.bus),
+  queueUrl: ({ kind }) => ref(messageIds[kind].queue),
+  queueArn: ({ kind }) => arnRef(messageIds[kind].queue),
+  deadQueueName: ({ kind }) => attributeOf(messageIds[kind].dead, "QueueName"),
+  deadQueueArn: ({ kind }) => arnRef(messageIds[kind].dead),
+  part: {},
+};
+
+export function dataElsewhere({ tables, bus }: Needs) {
+  const physical = new Map(tables.map(({ name, tableName }) => [name, tableName]));
+  const tableArn = ({ name }: Named, more = "") =>
+    arnOf("dynamodb", `table/${physical.get(name)}${more}`);
+  const busName = bus?.name ?? "";
+  return {
+    tableName: ({ tableName }: NeededTable) => substituted(tableName),
+    tableArn: (table: Named) => tableArn(table),
+    indexArn: (table: Named, index: string) => tableArn(table, `/index/${index}`),
+    streamArn: ref("OutboxTableStreamArn"),
+    busName: substituted(busName),
+    busArn: arnOf("events", `event-bus/${busName}`),
+    queueUrl: ({ name }: NeededQueue) =>
+      substituted(`https://sqs.\${AWS::Region}.\${AWS::URLSuffix}/\${AWS::AccountId}/${name}`),
+    queueArn: ({ name }: NeededQueue) => arnOf("sqs", name),
+    deadQueueName: ({ deadName }: NeededQueue) => substituted(deadName),
+    deadQueueArn: ({ deadName }: NeededQueue) => arnOf("sqs", deadName),
+    part: bus === undefined ? {} : streamParameter,
+  };
+}
+
+type Named = Pick<NeededTable, "name">;
+
+/** The ARN of a stream cannot be derived from a name, so it is a parameter. */
+const streamParameter: TemplatePart = {
+  Parameters: {
+    OutboxTableStreamArn: {
+      Type: "String",
+      Description: "The output of this name of the stack that has the tables",
+      AllowedPattern: "arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+",
+      ConstraintDescription: "the ARN of a table's stream",
+    },
+  },
+};
