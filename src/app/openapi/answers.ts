@@ -183,7 +183,7 @@ const ofApplications: readonly string[] = ["not_found", "validation_error", "unk
 /** Parser errors of a container, and errors thrown with only a status. */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/** By status. `default` covers errors without a fixed status. */
+/** Error responses by status. `default` covers errors without a fixed status. */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,

@@ -119,7 +119,7 @@ export interface Fields {
   readonly required: ReadonlySet<string>;
 }
 
-/** Also those in references, `allOf` and alternatives. */
+/** Includes the members in references, `allOf` and alternatives. */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;

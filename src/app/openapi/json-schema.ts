@@ -95,7 +95,7 @@ export function titleOf({ openapi }: DeclaredServer["options"]): JsonSchema {
   return { title, version };
 }
 
-/** The path in `where` omits them. */
+/** Keywords that the path in `where` omits. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
 /** JSON Schema does not allow empty `prefixItems`. */
@@ -197,7 +197,7 @@ async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/** As far as the tried values show. */
+/** Whether a field also takes its values as strings, as far as the tried values show. */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,

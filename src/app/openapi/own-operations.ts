@@ -53,7 +53,16 @@ const list = (items: JsonSchema, more: JsonSchema = {}): JsonSchema => ({
   items,
   ...more,
 });
-const closed = { additionalProperties: false };
+
+function ofConfig(
+  description: string,
+  input: Schemas,
+  answer: JsonSchema,
+  errors: Readonly<Record<string, number>>,
+): OwnOperation {
+  const closed = { additionalProperties: false };
+  return { description, input: object(input, closed), answers: { 200: answer }, errors };
+}
 
 const states: readonly LifecycleState[] = [
   "starting",
@@ -145,45 +154,42 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
     answers: { 202: object({ accepted: { type: "integer", minimum: 0 } }) },
     errors: { validation_error: 422, too_many_requests: 429 },
   },
-  "keelson.config.list": {
-    description: "The configuration keys that the caller may read, with their values.",
-    input: object(target, closed),
-    answers: { 200: object({ items: list(object(shown)) }) },
-    errors: { validation_error: 422 },
-  },
-  "keelson.config.explain": {
-    description:
-      "Where a key's value comes from: every level with its value, who set it, when and why.",
-    input: object({ ...key, ...target }, closed),
-    answers: {
-      200: object({ ...shown, levels: list(level), declaration, "cacheAgeMs?": number }),
-    },
-    errors: ofKey,
-  },
-  "keelson.config.set": {
-    description: "Sets a key's value. Who may is the key's own rule.",
-    input: object({ ...key, value: {}, ...orNull({ "expiresAt?": time }), ...change }, closed),
-    answers: { 200: written },
-    errors: ofChange,
-  },
-  "keelson.config.reset": {
-    description: "Removes a key's value at a level. Who may is the key's own rule.",
-    input: object({ ...key, ...change }, closed),
-    answers: { 200: written },
-    errors: ofChange,
-  },
-  "keelson.config.history": {
-    description: "The changes of a key's value at a level, newest first.",
-    input: object({ ...key, ...target, "before?": version, "limit?": limit }, closed),
-    answers: { 200: object({ items: list(past), "next?": version }) },
-    errors: ofKey,
-  },
-  "keelson.config.undo": {
-    description: "Restores an earlier version of a key's value. Who may is the key's own rule.",
-    input: object({ ...key, ...change, ...orNull({ "version?": version }) }, closed),
-    answers: { 200: written },
-    errors: { ...ofChange, nothing_to_undo: 409 },
-  },
+  "keelson.config.list": ofConfig(
+    "The configuration keys that the caller may read, with their values.",
+    target,
+    object({ items: list(object(shown)) }),
+    { validation_error: 422 },
+  ),
+  "keelson.config.explain": ofConfig(
+    "Where a key's value comes from: every level with its value, who set it, when and why.",
+    { ...key, ...target },
+    object({ ...shown, levels: list(level), declaration, "cacheAgeMs?": number }),
+    ofKey,
+  ),
+  "keelson.config.set": ofConfig(
+    "Sets a key's value. Who may is the key's own rule.",
+    { ...key, value: {}, ...orNull({ "expiresAt?": time }), ...change },
+    written,
+    ofChange,
+  ),
+  "keelson.config.reset": ofConfig(
+    "Removes a key's value at a level. Who may is the key's own rule.",
+    { ...key, ...change },
+    written,
+    ofChange,
+  ),
+  "keelson.config.history": ofConfig(
+    "The changes of a key's value at a level, newest first.",
+    { ...key, ...target, "before?": version, "limit?": limit },
+    object({ items: list(past), "next?": version }),
+    ofKey,
+  ),
+  "keelson.config.undo": ofConfig(
+    "Restores an earlier version of a key's value. Who may is the key's own rule.",
+    { ...key, ...change, ...orNull({ "version?": version }) },
+    written,
+    { ...ofChange, nothing_to_undo: 409 },
+  ),
   "keelson.openapi.show": {
     summary: "OpenAPI",
     description: "This document.",

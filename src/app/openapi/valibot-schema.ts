@@ -65,7 +65,7 @@ function portable({ pattern, ...rest }: Said): JsonSchema {
   });
 }
 
-/** They lack seconds or a time zone, which the formats of RFC 3339 require. */
+/** Times without the seconds or the zone that the formats of RFC 3339 require. */
 const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
 const keepsType: readonly string[] = [

@@ -127,7 +127,7 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
   if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
 }
 
-/** Would reject valid values: patterns with flags, and zod's of IPv6 for `::ffff:192.0.2.1`. */
+/** Patterns that reject valid values: those with flags, and zod's for IPv6 (`::ffff:192.0.2.1`). */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
   const ofFormat = defs.filter(({ format }) => format === "ipv6" || format === "cidrv6");

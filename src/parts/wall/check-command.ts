@@ -48,45 +48,36 @@ const read = [...shared, "AttributesToGet", "ConsistentRead", "ProjectionExpress
 
 const byKey: TableCheck = ({ Key: key }, reach) => keyProblem(key, reach);
 const byItem: TableCheck = ({ Item: item }, reach) => itemProblem(item, reach);
-const getItem = within([...read, "Key"], byKey);
-const putItem = within([...written, "Item"], byItem);
-const deleteItem = within([...written, "Key"], byKey);
-const updateItem = within(
-  [...written, "Key", "UpdateExpression"],
-  (input, reach) => itemProblem(input["Key"], reach) ?? updateProblem(input, reach),
+const getItem = ofTable(within([...read, "Key"], byKey));
+const putItem = ofTable(within([...written, "Item"], byItem));
+const deleteItem = ofTable(within([...written, "Key"], byKey));
+const updateItem = ofTable(
+  within(
+    [...written, "Key", "UpdateExpression"],
+    (input, reach) => itemProblem(input["Key"], reach) ?? updateProblem(input, reach),
+  ),
 );
-const query = within(
-  [
-    ...read,
-    ...["IndexName", "Select", "Limit", "ScanIndexForward", "ExclusiveStartKey"],
-    ...["FilterExpression", "KeyConditionExpression", "ExpressionAttributeValues"],
-  ],
-  queryProblem,
-);
+const queried = [
+  ...[...read, "IndexName", "Select", "Limit", "ScanIndexForward", "ExclusiveStartKey"],
+  ...["FilterExpression", "KeyConditionExpression", "ExpressionAttributeValues"],
+];
 const keysToGet = within([...read, "Keys"], ({ Keys: keys }, reach) =>
   firstOf(keys, (key) => keyProblem(key, reach)),
 );
 
-type Members = Readonly<Record<string, TableCheck>>;
-const writeRequests: Members = {
+type Members<Check> = Readonly<Record<string, Check>>;
+const writeRequests: Members<TableCheck> = {
   PutRequest: within(["Item"], byItem),
   DeleteRequest: within(["Key"], byKey),
 };
-const actions: Members = {
-  Put: putItem,
-  Update: updateItem,
-  Delete: deleteItem,
-  ConditionCheck: deleteItem,
-};
-
-/** Their input shows which rows they touch. All other operations are refused. */
+/** Operations whose input shows which rows they touch. All others are refused. */
 const operations: ReadonlyMap<string, OperationCheck> = new Map(
   Object.entries<OperationCheck>({
-    GetItem: ofTable(getItem),
-    PutItem: ofTable(putItem),
-    UpdateItem: ofTable(updateItem),
-    DeleteItem: ofTable(deleteItem),
-    Query: ofTable(query),
+    GetItem: getItem,
+    PutItem: putItem,
+    UpdateItem: updateItem,
+    DeleteItem: deleteItem,
+    Query: ofTable(within(queried, queryProblem)),
     Scan: ofTable(() => "a scan reads the rows of every tenant"),
     BatchGetItem: ofRequestItems((request, reach) =>
       isRecord(request) ? keysToGet(request, reach) : unreadable,
@@ -98,7 +89,12 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
       }),
     ),
     TransactGetItems: ofTransaction({ Get: getItem }),
-    TransactWriteItems: ofTransaction(actions),
+    TransactWriteItems: ofTransaction({
+      Put: putItem,
+      Update: updateItem,
+      Delete: deleteItem,
+      ConditionCheck: deleteItem,
+    }),
   }),
 );
 
@@ -117,7 +113,7 @@ function within(known: readonly string[], check: TableCheck): TableCheck {
 }
 
 function ofTable(check: TableCheck): OperationCheck {
-  return (input, rules) => tableRefusal(input, check, rules);
+  return (input, rules) => refusalOf(input["TableName"], rules, (reach) => check(input, reach));
 }
 
 function ofRequestItems(
@@ -133,23 +129,23 @@ function ofRequestItems(
   };
 }
 
-function ofTransaction(members: Members): OperationCheck {
+function ofTransaction(members: Members<OperationCheck>): OperationCheck {
   return ({ TransactItems: items }, rules) => {
     if (!Array.isArray(items)) return { table: undefined, reason: unreadable };
     for (const item of items as readonly unknown[]) {
       const found = onlyMember(item, members);
       if (found === undefined) return { table: undefined, reason: unreadable };
-      const refusal = tableRefusal(found.input, found.check, rules);
+      const refusal = found.check(found.input, rules);
       if (refusal !== undefined) return refusal;
     }
     return undefined;
   };
 }
 
-function onlyMember(
+function onlyMember<Check>(
   item: unknown,
-  members: Members,
-): { readonly input: Fields; readonly check: TableCheck } | undefined {
+  members: Members<Check>,
+): { readonly input: Fields; readonly check: Check } | undefined {
   if (!isRecord(item)) return undefined;
   let only: string | undefined;
   for (const name in item) {
@@ -160,10 +156,6 @@ function onlyMember(
   if (only === undefined || !Object.hasOwn(members, only)) return undefined;
   const [input, check] = [item[only], members[only]];
   return isRecord(input) && check !== undefined ? { input, check } : undefined;
-}
-
-function tableRefusal(input: Fields, check: TableCheck, rules: Rules): Refusal | undefined {
-  return refusalOf(input["TableName"], rules, (reach) => check(input, reach));
 }
 
 function refusalOf(

@@ -39,13 +39,13 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
 /** DynamoDB's limit for an expression. */
 const maxLength = 4_096;
 
-/** Of an UpdateExpression; `undefined` if it cannot be parsed completely. */
+/** Parses an UpdateExpression; `undefined` if it cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
 }
 
-/** Of a KeyConditionExpression; `undefined` if it cannot be parsed completely. */
+/** Parses a KeyConditionExpression; `undefined` if it cannot be parsed completely. */
 export function parseKeyCondition(text: string): readonly KeyCondition[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;

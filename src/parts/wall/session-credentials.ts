@@ -16,7 +16,7 @@ interface SessionsOptions {
   /** Gets new credentials, which must be valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;
   readonly clock: Clock;
-  /** A renewal failed while the current credentials are still valid. */
+  /** Called if a renewal fails while the current credentials are still valid. */
   readonly onStale: (tag: SessionTag, error: unknown) => void;
   readonly most?: number;
 }

@@ -3,7 +3,7 @@ export interface WalledTable {
   readonly name: string;
   readonly partitionKey: string;
   readonly indexes: ReadonlyMap<string, string>;
-  /** They must start with the tenant if a row has them: the partition keys of table and indexes. */
+  /** Partition keys of table and indexes, which must start with the tenant if a row has them. */
   readonly led: readonly string[];
 }
 

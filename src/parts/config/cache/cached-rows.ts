@@ -144,7 +144,7 @@ class View implements RowView {
     return known;
   }
 
-  /** Apart from `rowsOf`, where most reads end: closures move the variables they capture to the heap. */
+  /** Apart from `rowsOf`, where most reads end, because closures move what they capture to the heap. */
   #rowsOfPages(
     declared: GroupedKey,
     known: readonly Page[] | undefined,

@@ -3,7 +3,7 @@ import type { ConfigRowReader } from "../read/rows.ts";
 import { type Ages, type Flight, land, type Outcome, type Page } from "./row-page.ts";
 
 export interface FlightSchedule {
-  /** After the current phase of the event loop; misses until then share a fetch. */
+  /** Runs `work` after the current phase of the event loop; misses until then share a fetch. */
   readonly soon: (work: () => void) => void;
   readonly later: (work: () => void, ms: number) => () => void;
   readonly random: () => number;
@@ -21,13 +21,13 @@ export const processSchedule: FlightSchedule = Object.freeze({
 /** Returns the call that fetches a page; `undefined` during the pause after a slow failure. */
 export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
-/** A call is then abandoned and its response dropped. */
+/** Age at which a call is abandoned and its response dropped. */
 export const abandonMs = 2_000;
 
 /** DynamoDB's limit for BatchGetItem. */
 const rowsPerFlight = 100;
 
-/** A failed call this long is followed by an equal pause, so that an outage slows down few reads. */
+/** A failed call that took this long leads to an equal pause: an outage then slows few reads. */
 const slowFailureMs = 250;
 
 /** Pages requested at the same moment share one call; a page has at most one call in progress. */

@@ -8,7 +8,7 @@ export interface CachedPartition<Value> {
   readonly values: Map<string, Value>;
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** Holders must then call `use` again. */
+  /** If true, holders must call `use` again. */
   isEvicted: boolean;
 }
 

@@ -17,9 +17,9 @@ export interface Page {
   stamp: number;
   /** When the cached rows were requested; `undefined` until the first response. */
   askedMs: number | undefined;
-  /** From then, a read starts a refresh. */
+  /** Time from which a read starts a refresh. */
   dueMs: number;
-  /** From then, a read waits for the response. */
+  /** Time from which a read waits for the response. */
   staleMs: number;
   flight: Flight | undefined;
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;

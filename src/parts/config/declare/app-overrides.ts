@@ -1,7 +1,12 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
 import { nearest, quoted } from "../../../base/errors/quoted.ts";
 import { isDefinition } from "./declaration.ts";
-import { type ConfigKeyHandle, type ConfigKeyRegistry, successorOf } from "./key.ts";
+import {
+  type ConfigKeyHandle,
+  type ConfigKeyRegistry,
+  type RegisteredConfigKey,
+  successorOf,
+} from "./key.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
 /** Values set when the server is built (app-boot overrides), by key identifier. */
@@ -30,28 +35,29 @@ export function appOverrideProblems(
     const fix = 'pass { "<feature>:config:<name>": <value> }';
     return [{ feature: "", key: "config", rule: "override-object", message, fix }];
   }
-  return Object.keys(overrides).flatMap((id) => overrideProblems(registry, id, overrides[id]));
+  return Object.entries(overrides).flatMap(([id, value]) => {
+    const key = registry.configKeys.get(id);
+    return key === undefined ? unknownKey(registry, id) : overrideProblems(key, value);
+  });
 }
 
-function overrideProblems(
-  { configKeys }: ConfigKeyRegistry,
-  id: string,
+function unknownKey(registry: ConfigKeyRegistry, id: string): BootProblem {
+  const meant = successorOf(id, registry)?.id ?? nearest(id, registry.configKeys.keys());
+  const fix =
+    meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
+  const message = "the override is for a key that no feature declares";
+  return { feature: "", key: printable(id), rule: "override-unknown", message, fix };
+}
+
+export function overrideProblems(
+  { id: key, feature, definition }: RegisteredConfigKey,
   value: unknown,
 ): BootProblem[] {
-  const key = configKeys.get(id);
-  if (key === undefined) {
-    const meant = successorOf(id, { configKeys })?.id ?? nearest(id, configKeys.keys());
-    const fix =
-      meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
-    const message = "the override is for a key that no feature declares";
-    return [{ feature: "", key: printable(id), rule: "override-unknown", message, fix }];
-  }
-  const { feature, definition } = key;
   // The validators report an invalid declaration, so the override is not checked.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>
-    problems.push({ feature, key: id, rule, message, fix });
+    problems.push({ feature, key, rule, message, fix });
   if (definition.computed !== undefined) {
     const message = "a computed key cannot be overridden at boot";
     report("override-computed", message, "remove the override or computed");

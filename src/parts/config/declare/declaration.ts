@@ -80,7 +80,10 @@ export type KeyOptions<
      * list, the latest first. A value stored under it applies until the next write.
      */
     readonly formerly?: string | readonly string[];
-    /** Called if no row and no app-boot override supplies a value. `undefined`: the default applies. */
+    /**
+     * Computes the value if no row and no app-boot override supplies one. If it returns `undefined`,
+     * the default applies.
+     */
     computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function that takes a whole `PipelineContext` is assignable
   };
 

@@ -27,8 +27,8 @@ export interface ConfigKeyDefinition {
   /** Former identifiers of the key, the latest first. */
   readonly formerly?: readonly string[];
   /**
-   * Called if no row and no app-boot override supplies a value. A method, so that a function that
-   * takes a whole `PipelineContext` is assignable.
+   * Computes the value if no row and no app-boot override supplies one. A method, so that a function
+   * that takes a whole `PipelineContext` is assignable.
    */
   computed?(ctx: ComputedContext): unknown;
   /** Rule for reading the value through the operators' API. */

@@ -1,6 +1,6 @@
 import type { BootProblem } from "../../../base/errors/boot.ts";
 import { nearest, quoted } from "../../../base/errors/quoted.ts";
-import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
+import { type AppOverrides, overrideProblems } from "./app-overrides.ts";
 import { isDefinition } from "./declaration.ts";
 import {
   type ConfigKeyDefinition,
@@ -55,7 +55,9 @@ export function parameterOverrides(
     }
     origins.set(id, name);
     const value = parsed(key.definition, text);
-    const found = appOverrideProblems(only(key, secure), { [id]: value });
+    // As an encrypted key, so that no message shows the value of a SecureString.
+    const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
+    const found = overrideProblems({ ...key, definition }, value);
     if (found.length === 0) overrides[id] = value;
     for (const problem of found)
       problems.push({ ...problem, key: shown, message: `${id}: ${problem.message}` });
@@ -109,12 +111,6 @@ function nameOf(path: string, key: RegisteredConfigKey): string {
 
 function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
   return id.slice(configKeyId(feature, "").length);
-}
-
-/** Marks the key of a SecureString as encrypted, so that no message shows the value. */
-function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
-  const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
-  return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
 /** Returns an invalid value as the original string, which the check then rejects. */

@@ -77,7 +77,7 @@ export interface ConfigWriteResult {
 
 const maxAttempts = 5;
 
-/** Through `ctx.commit`, so that the change happens exactly once and alone (specification 6.6). */
+/** Uses `ctx.commit`, so that the change happens exactly once, and alone (specification 6.6). */
 export function commitChange(
   ctx: CommittingContext,
   handle: TargetKey,

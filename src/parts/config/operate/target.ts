@@ -77,7 +77,7 @@ function authorizeLevel(user: User, { definition }: TargetKey, target: ConfigTar
 }
 
 /**
- * Regardless of the key.
+ * Returns the target if `user` may access its tenant and user, regardless of the key.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target.
@@ -114,7 +114,7 @@ export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   throw new ValidationError([{ field: `${scope}Id`, error }]);
 }
 
-/** Without IDs narrower than `scope`, so that narrower rows do not apply. */
+/** Leaves out IDs narrower than `scope`, so that narrower rows do not apply. */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,

@@ -18,7 +18,7 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** Of a text, in UTF-8. */
+/** Limit of a text in UTF-8. */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
 /** Smallest magnitude in DynamoDB. The SDK refuses to write numbers above 2^53 - 1. */
@@ -60,7 +60,7 @@ export function rowToReset(
 }
 
 /**
- * Default: the previous version. 0 is the state before the first write.
+ * Returns the requested version, or else the previous one. 0 is the state before the first write.
  *
  * @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}.
  */
@@ -171,7 +171,7 @@ function textProblem(text: string): string | undefined {
   return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
 }
 
-/** In seconds since the epoch, or why it is invalid. */
+/** Returns seconds since the epoch, or why the time is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
   const time =

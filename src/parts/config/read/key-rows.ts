@@ -17,26 +17,23 @@ export interface KeyRows {
 }
 
 export interface Decision {
-  /** The resolver that decided: another may have other overrides. */
+  /** Identity of the resolver that decided: another may have other overrides. */
   readonly by: object;
   readonly definition: ConfigKeyDefinition;
   readonly rows: KeyRows;
   readonly outcome: Resolved | "ask-computed";
   readonly value: Promise<unknown>;
-  /** The first of the rows expires then. */
+  /** Time at which the first of the rows expires. */
   readonly untilMs: number;
 }
 
-export interface HeldDecisions {
-  get(id: string): Decision | undefined;
-  set(id: string, decision: Decision): void;
-}
+export type HeldDecisions = Pick<FewDecisions, "get" | "set">;
 
 /**
  * Decisions by key. Most requests read one key, and creating a Map takes as long as finding the
  * decision, so the Map is created only for a second key.
  */
-export class FewDecisions implements HeldDecisions {
+export class FewDecisions {
   #id: string | undefined = undefined;
   #decision: Decision | undefined = undefined;
   #others: Map<string, Decision> | undefined = undefined;

@@ -113,7 +113,7 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /** If a secret's key is unknown, reads the key ring and retries. */
+  /** Like `resolveWith`, but reads the key ring and retries if a secret's key is unknown. */
   const resolveOpened: typeof resolveWith = (read, rows) => {
     try {
       return resolveWith(read, rows);
@@ -180,12 +180,12 @@ interface Read {
 function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {
-    /** Once per version of a row; any other misfit once per caller and reason. */
+    /** Logs a row's misfit once per version, any other misfit once per caller and reason. */
     misfit: ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
       if (isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
         log.warn("config.misfit", { key: id, ...misfit });
     },
-    /** Once per version, so that operators see when the last unbound secret disappears. */
+    /** Logs once per version, so that operators see when the last unbound secret disappears. */
     unbound: ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
       if (isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
     },

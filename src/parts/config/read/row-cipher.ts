@@ -105,7 +105,7 @@ export function createRowCipher(
   };
 }
 
-/** Of a row written by hand, it may be missing or not a number. */
+/** The version of a row written by hand may be missing or not a number. */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

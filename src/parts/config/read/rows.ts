@@ -9,7 +9,7 @@ export interface ConfigRow {
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** The row no longer applies from then, in seconds since the epoch. */
+  /** Time from which the row no longer applies, in seconds since the epoch. */
   readonly expiresAt?: number;
   /** Tombstone: the value was deleted, the version remains. */
   readonly deleted?: true;
@@ -35,7 +35,7 @@ export interface RowAddress {
 }
 
 export interface ConfigRowReader {
-  /** Returns one row per address, in order. Default: consistent. */
+  /** One row per address, in order. A consistent read, the default, sees every acknowledged write. */
   read(
     addresses: readonly RowAddress[],
     options?: { readonly consistent?: boolean },
@@ -90,7 +90,7 @@ export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
-/** Apart from the rows, so that reads of rows never include history. */
+/** History is apart from the rows, so that reads of rows never include it. */
 export function historyPartition(partition: string): string {
   return `history#${partition}`;
 }
@@ -98,6 +98,7 @@ export function historyPartition(partition: string): string {
 const ofTenants = "config#tenant#";
 const ofUsers = "config#user#";
 
+/** The narrowest first. */
 export type PartitionPath = readonly Pick<RowLevel, "partition">[];
 
 export function pathFrom(partition: string): PartitionPath {
