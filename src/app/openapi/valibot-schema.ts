@@ -15,16 +15,10 @@ interface Context {
   readonly jsonSchema: Said;
   readonly errors: readonly string[] | undefined;
 }
-interface SchemaContext extends Context {
-  readonly valibotSchema: { readonly type: string; readonly default?: unknown };
-}
-interface ActionContext extends Context {
-  readonly valibotAction: {
-    readonly type: string;
-    readonly kind: string;
-    readonly requirement?: unknown;
-  };
-}
+type SchemaContext = Context & { readonly valibotSchema: { type: string; default?: unknown } };
+type ActionContext = Context & {
+  readonly valibotAction: { type: string; kind: string; requirement?: unknown };
+};
 
 export async function valibotSchema(
   schema: StandardSchemaV1,

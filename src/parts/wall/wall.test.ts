@@ -156,17 +156,18 @@ test("a table declared twice has the indexes of both, and the first name", async
 
 test("commits a copy of the tenant's items, as deep as the check reads", () => {
   const { wall, caller } = setup();
-  const Item = { pk: "acme/1", tags: ["a"] };
+  const Item = { pk: "acme/1", size: { N: "1" } };
   const items = [
     { Put: { TableName: "t-files", Item } },
     { Put: { TableName: "other", Item: {} } },
   ];
   const copies = wall.checkItems(items, caller("acme"));
   expect(copies).toEqual(items);
+  expect(copies[0]?.Put.Item).toSatisfy((copy: typeof Item) => copy.size === Item.size);
   Item.pk = "globex/1";
   items.pop();
   expect(copies).toEqual([
-    { Put: { TableName: "t-files", Item: { pk: "acme/1", tags: ["a"] } } },
+    { Put: { TableName: "t-files", Item: { pk: "acme/1", size: { N: "1" } } } },
     { Put: { TableName: "other", Item: {} } },
   ]);
 });

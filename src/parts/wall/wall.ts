@@ -59,7 +59,7 @@ export function createWall(
     checkItems: <Items>(items: Items, caller: WallCaller): Items => {
       // `ctx.commit` itself rejects anything but a list, with its own message.
       if (!Array.isArray(items)) return items;
-      const copies = items.map(copyOfItem);
+      const copies = items.map((item) => copyOf(item, 3));
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
       if (refusal !== undefined) throw refused(caller, "ctx.commit", refusal, metrics);
       return copies as typeof items; // the cast is safe: each copy has the members of its original
@@ -111,12 +111,10 @@ function refused(
   return new AccessDeniedError("tenant.wall", { cause });
 }
 
-/** Copies the parts of an item that the check reads: its action, and the maps of the action. */
-function copyOfItem(item: unknown): unknown {
-  return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
-}
-
-function copyOf(value: unknown, inner: (member: unknown) => unknown): unknown {
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inner(member)]));
+/** At depth 3, copies what the check reads of an item: its action, and the maps of the action. */
+function copyOf(value: unknown, depth: number): unknown {
+  if (depth === 0 || !isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, copyOf(member, depth - 1)]),
+  );
 }

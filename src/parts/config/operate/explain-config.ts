@@ -125,11 +125,10 @@ export async function listConfig(
     session,
     readable.flatMap(({ key, levels }) => addressesOf(key, levels)),
   );
-  let taken = 0;
+  const left = [...rows];
   const items: ConfigItem[] = [];
   for (const { key, levels } of readable) {
-    const own = rows.slice(taken, taken + levels.length);
-    taken += levels.length;
+    const own = left.splice(0, levels.length);
     const { levels: _levels, ...item } = await explainRows(session, key, levels, own);
     items.push(item);
   }

@@ -87,9 +87,8 @@ export function authorizeTarget(
   { scope, tenantId, userId }: ConfigTarget,
   keyScope: ConfigScope,
 ): AuthorizedTarget {
-  const ids = Object.entries({ tenantId, userId }).filter(([, value]) => value !== undefined);
-  const fields = ids
-    .filter(([, value]) => !isIdentifier(value))
+  const fields = Object.entries({ tenantId, userId })
+    .filter(([, value]) => value !== undefined && !isIdentifier(value))
     .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
   // A scope from a request body may have any type, even one that cannot become a string.
   if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {

@@ -47,11 +47,9 @@ async function readPlaces(
     return { formerly, addresses: [key, ...formerly].map((name) => ({ partition, key: name })) };
   });
   const everyAddress = places.flatMap((place) => place.addresses);
-  const rows = await reader.read(everyAddress, options);
-  let taken = 0;
+  const left = [...(await reader.read(everyAddress, options))];
   return places.map(({ formerly, addresses: { length } }) => {
-    const [own, ...former] = rows.slice(taken, taken + length);
-    taken += length;
+    const [own, ...former] = left.splice(0, length);
     return rowThatCounts(formerly, own, former);
   });
 }
