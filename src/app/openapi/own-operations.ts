@@ -18,7 +18,7 @@ export interface DeclaredOperation {
   readonly mayBeNothing: boolean;
 }
 
-export interface OwnOperation {
+interface OwnOperation {
   readonly summary?: string;
   readonly description: string;
   readonly input?: JsonSchema;

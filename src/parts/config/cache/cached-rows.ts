@@ -20,12 +20,12 @@ import {
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
 
 /** Keys of one feature, fetched together; `keys.tenant`, for example, may have tenant rows. */
-export interface KeyGroup {
+interface KeyGroup {
   readonly feature: string;
   readonly keys: Readonly<Record<ConfigScope, readonly string[]>>;
 }
 
-export interface GroupedKey {
+interface GroupedKey {
   readonly id: string;
   readonly scope: ConfigScope;
   readonly group: KeyGroup;

@@ -1,5 +1,5 @@
 import { type PartitionPath, systemPartition } from "../read/rows.ts";
-import { createPage, type Page } from "./row-page.ts";
+import type { Page } from "./row-page.ts";
 
 export interface CachedPartition<Value> {
   readonly partition: string;
@@ -49,7 +49,18 @@ export function pageOf(
 ): Page {
   const known = part.pages.get(feature);
   if (known !== undefined) return known;
-  const page = createPage(part.partition, keys);
+  const page: Page = {
+    partition: part.partition,
+    keys,
+    rows: new Map(),
+    stamp: 0,
+    askedMs: undefined,
+    dueMs: 0,
+    staleMs: 0,
+    flight: undefined,
+    failure: undefined,
+    reportedMs: undefined,
+  };
   part.pages.set(feature, page);
   return page;
 }

@@ -56,21 +56,6 @@ const replicaLagMs = 2_000;
 /** Fraction of `ttlMs` by which a refresh may run early, so that processes drift apart. */
 const jitter = 0.1;
 
-export function createPage(partition: string, keys: readonly string[]): Page {
-  return {
-    partition,
-    keys,
-    rows: new Map(),
-    stamp: 0,
-    askedMs: undefined,
-    dueMs: 0,
-    staleMs: 0,
-    flight: undefined,
-    failure: undefined,
-    reportedMs: undefined,
-  };
-}
-
 /** If the clock was set back to before `askedMs`, the age is unknown, and the rows are not fresh. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
