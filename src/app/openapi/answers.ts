@@ -34,7 +34,7 @@ export const answerHeaders: Schemas = Object.freeze({
     description: "How many seconds to wait before the request is sent again.",
     schema: { type: "string", pattern: "^\\d+$" },
   },
-  "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
+  "WWW-Authenticate": { description: "How to say who calls.", schema: text },
 });
 
 function headersOf(names: readonly string[]): JsonSchema {

@@ -3,7 +3,7 @@ import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { ParsedRoute } from "../../parts/http/route.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import { type JsonSchema, object, type Schemas, text } from "./schema.ts";
+import { dateTime, type JsonSchema, object, type Schemas, text } from "./schema.ts";
 
 export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
 
@@ -26,7 +26,7 @@ interface OwnOperation {
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-const time: JsonSchema = { type: "string", format: "date-time" };
+const time = dateTime();
 const number: JsonSchema = { type: "number" };
 const flag: JsonSchema = { type: "boolean" };
 const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
