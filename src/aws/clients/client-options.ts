@@ -20,6 +20,11 @@ export function clientOptions({ endpoint, region, credentials }: ClientOptions) 
   return { streamCollector, ...defined({ endpoint, region, credentials }) };
 }
 
+/** Limits each attempt of a call. */
+export function attemptsWithin(ms: number) {
+  return { connectionTimeout: ms, requestTimeout: ms, throwOnRequestTimeout: true };
+}
+
 /**
  * Collects a response body. The SDK's collector costs 1.4 ms of a cold start, because it loads the
  * classes of web streams and blobs to check for them, and then pipes into a second stream.

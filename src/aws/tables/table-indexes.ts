@@ -39,9 +39,10 @@ export function indexFault(
   if (keys !== wanted) return { kind: "keys", message: `its keys are ${keys}, not ${wanted}` };
   const projection = projectionFault(index, table, has.Projection);
   if (projection?.kind === "projection") return projection;
-  if (has.IndexStatus === "CREATING" || has.IndexStatus === "DELETING") {
-    const message = `it is ${has.IndexStatus}, so it cannot be queried${has.IndexStatus === "CREATING" ? " yet" : ""}`;
-    return { kind: "status", message };
+  const { IndexStatus: status } = has;
+  if (status === "CREATING" || status === "DELETING") {
+    const yet = status === "CREATING" ? " yet" : "";
+    return { kind: "status", message: `it is ${status}, so it cannot be queried${yet}` };
   }
   return projection;
 }
@@ -122,7 +123,7 @@ async function create(
   }
 }
 
-/** Whether DynamoDB is changing the table or an index. It changes one index at a time. */
+/** DynamoDB changes one index at a time. */
 function isChanging({
   TableStatus,
   GlobalSecondaryIndexes: indexes = [],
@@ -130,9 +131,7 @@ function isChanging({
   return TableStatus !== "ACTIVE" || indexes.some(({ IndexStatus }) => IndexStatus !== "ACTIVE");
 }
 
-function projectionOf({
-  project,
-}: IndexDeclaration): NonNullable<GlobalSecondaryIndex["Projection"]> {
+function projectionOf({ project }: IndexDeclaration): GlobalSecondaryIndex["Projection"] {
   if (project === undefined) return { ProjectionType: "ALL" };
   return project.length === 0
     ? { ProjectionType: "KEYS_ONLY" }
@@ -147,18 +146,17 @@ function projectionFault(
   const keys = [...attributesOf(table), ...attributesOf(index)];
   const given = (has?.NonKeyAttributes ?? []).filter((attribute) => !keys.includes(attribute));
   const isAll = has?.ProjectionType === "ALL";
-  if (index.project === undefined) {
+  const { project } = index;
+  if (project === undefined) {
     if (isAll) return undefined;
-    const message = `it projects ${given.length === 0 ? "its keys alone" : given.join(", ")}, not all attributes`;
-    return { kind: "projection", message };
+    const what = given.length === 0 ? "its keys alone" : given.join(", ");
+    return { kind: "projection", message: `it projects ${what}, not all attributes` };
   }
-  const lacks = isAll ? [] : index.project.filter((attribute) => !given.includes(attribute));
+  const lacks = isAll ? [] : project.filter((attribute) => !given.includes(attribute));
   if (lacks.length > 0)
     return { kind: "projection", message: `it does not project ${lacks.join(", ")}` };
-  const more = given.filter((attribute) => !index.project?.includes(attribute));
+  const more = given.filter((attribute) => !project.includes(attribute));
   if (!isAll && more.length === 0) return undefined;
-  return {
-    kind: "extra",
-    message: `it projects ${isAll ? "all attributes" : more.join(", ")}, more than is declared`,
-  };
+  const what = isAll ? "all attributes" : more.join(", ");
+  return { kind: "extra", message: `it projects ${what}, more than is declared` };
 }

@@ -32,15 +32,14 @@ async function ensureTable(
   table: RequiredTable,
   mode: "create" | "check",
 ): Promise<string | undefined> {
-  const { DescribeTableCommand, ResourceNotFoundException } = await import(
-    "@aws-sdk/client-dynamodb"
-  );
+  const sdk = await import("@aws-sdk/client-dynamodb");
   const { tableName, timeToLive } = table;
   const describe = async () => {
     try {
-      return (await database.send(new DescribeTableCommand({ TableName: tableName }))).Table;
+      const command = new sdk.DescribeTableCommand({ TableName: tableName });
+      return (await database.send(command)).Table;
     } catch (error) {
-      if (error instanceof ResourceNotFoundException) return undefined;
+      if (error instanceof sdk.ResourceNotFoundException) return undefined;
       throw error;
     }
   };
@@ -75,12 +74,11 @@ async function createTable(
   table: RequiredTable,
   isMissing: boolean,
 ): Promise<void> {
-  const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import(
-    "@aws-sdk/client-dynamodb"
-  );
+  const sdk = await import("@aws-sdk/client-dynamodb");
+  const TableName = table.tableName;
   const indexes = table.indexes.map(indexDescription);
-  const command = new CreateTableCommand({
-    TableName: table.tableName,
+  const command = new sdk.CreateTableCommand({
+    TableName,
     KeySchema: keySchema(table),
     AttributeDefinitions: attributeDefinitions(table, ...table.indexes),
     BillingMode: "PAY_PER_REQUEST",
@@ -89,12 +87,10 @@ async function createTable(
   try {
     if (isMissing) await database.send(command);
   } catch (error) {
-    if (!(error instanceof ResourceInUseException)) throw error;
+    if (!(error instanceof sdk.ResourceInUseException)) throw error;
   }
-  await waitUntilTableExists(
-    { client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 },
-    { TableName: table.tableName },
-  );
+  const patience = { client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 };
+  await sdk.waitUntilTableExists(patience, { TableName });
 }
 
 /** Enables expiry also for an existing table: its creator may have died before it did so. */
@@ -103,11 +99,10 @@ async function ensureTimeToLive(
   tableName: string,
   attribute: string,
 ): Promise<string | undefined> {
-  const { DescribeTimeToLiveCommand, UpdateTimeToLiveCommand } = await import(
-    "@aws-sdk/client-dynamodb"
-  );
+  const sdk = await import("@aws-sdk/client-dynamodb");
+  const TableName = tableName;
   const enabled = async () => {
-    const command = new DescribeTimeToLiveCommand({ TableName: tableName });
+    const command = new sdk.DescribeTimeToLiveCommand({ TableName });
     const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
       await database.send(command);
     return ["ENABLED", "ENABLING"].includes(TimeToLiveStatus) ? AttributeName : undefined;
@@ -116,9 +111,8 @@ async function ensureTimeToLive(
   if (has === undefined) {
     const TimeToLiveSpecification = { AttributeName: attribute, Enabled: true };
     try {
-      await database.send(
-        new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }),
-      );
+      const change = { TableName, TimeToLiveSpecification };
+      await database.send(new sdk.UpdateTimeToLiveCommand(change));
       return undefined;
     } catch (error) {
       // Another process may have enabled it, which DynamoDB reports as a ValidationException too.
