@@ -10,7 +10,7 @@ const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
 /** Limits of the name lookup: in milliseconds, and as a share of the whole timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
-// Headers that frame the request or are signed, so callers cannot set them.
+// Frame the request or are signed, so callers cannot set them.
 const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
@@ -20,7 +20,6 @@ export interface WebhookRequest {
   readonly id: string;
   /** Body, sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;
-  /** Without a secret, the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -161,7 +160,6 @@ async function addressesOf({ request, url, place }: Sending): Promise<readonly L
   }
 }
 
-/** The request is not written before `end`. */
 function clientRequest(
   { request, url, place, signal }: Sending,
   addresses: readonly LookupAddress[],
@@ -229,10 +227,10 @@ function permanent(message: string, cause?: unknown): WebhookError {
 const ipv4Compatible = /^::\d+\./;
 
 /**
- * Whether an address is on the public internet: unicast, and not private, local, reserved or mapped
- * to an embedded IPv4 address. An IPv6 address must be in 2000::/3, the only range that IANA has
- * allocated (https://www.iana.org/assignments/ipv6-address-space), because ipaddr.js treats unknown
- * ranges, such as the IPv4-compatible ::7f00:1, as unicast.
+ * Whether an address is unicast, and not private, local, reserved or mapped to an embedded IPv4
+ * address. IPv6 must be in 2000::/3, the only range that IANA has allocated
+ * (https://www.iana.org/assignments/ipv6-address-space): ipaddr.js treats unknown ranges as
+ * unicast.
  */
 export function isPublicAddress(addresses: typeof ipaddr, address: string): boolean {
   if (!addresses.isValid(address) || ipv4Compatible.test(address)) return false;
@@ -265,7 +263,7 @@ export function signWebhook(message: {
 
 const maxAnswerBytes = 64 * 1024;
 
-/** Resolves to the response's status when the connection closes, even after a truncated body. */
+/** Resolves when the connection closes, even after a truncated body. */
 export function statusOf(outgoing: ClientRequest): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | undefined;

@@ -91,7 +91,6 @@ function lazyMessaging(
   });
 }
 
-/** Opens the databases of requests and the sessions of tenants. */
 async function openWall(
   runtime: Runtime,
   given: { database: Database; variables: Variables; isChecked: boolean },

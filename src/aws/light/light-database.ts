@@ -18,7 +18,6 @@ interface DatabaseAccess {
   readonly close?: () => void;
 }
 
-/** Whether a function can read configuration before it loads the SDK. */
 export function readsWithoutSdk(variables: Variables): boolean {
   return leanSettings(variables) !== undefined;
 }

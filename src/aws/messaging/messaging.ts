@@ -12,7 +12,7 @@ import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-que
 export interface MessagingNames {
   readonly bus: string;
   readonly source: string;
-  /** Queue of events: a name or a URL, like `jobs`. */
+  /** A name or a URL, like `jobs`. */
   readonly events: string;
   readonly jobs: string;
 }
@@ -39,7 +39,7 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly mode: "create" | "check";
 }
 
-/** Receives of a message before it moves to the dead-letter queue, in queues keelson creates. */
+/** Receives before a message moves to the dead-letter queue, in queues that keelson creates. */
 export const maxReceives = 5;
 
 /** Rule that routes a server's events from the bus to their queue. */
@@ -148,7 +148,7 @@ async function createQueue(sdk: MessagingSdk, sqs: SQSClient, nameOrUrl: string)
   });
 }
 
-/** Creates a queue and returns its ARN. An existing queue with other attributes stays unchanged. */
+/** Returns the queue's ARN. An existing queue with other attributes stays unchanged. */
 async function createOne(
   { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand }: MessagingSdk,
   sqs: SQSClient,

@@ -19,7 +19,6 @@ const finalErrors: readonly string[] = ["ValidationException", "SerializationExc
 /** Errors about the bus or the source, which are the same for every event. */
 const ofDeployment = /event ?bus|(?:Parameter |at '[\w.]*)(?:source|endpointId)\b/i;
 
-/** Returns why EventBridge refused an entry; `undefined` for an accepted entry. */
 export function entryRefusal({
   EventId,
   ErrorCode = "no answer",

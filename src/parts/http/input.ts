@@ -121,7 +121,6 @@ function shown(name: string): string {
   return name.slice(0, 200);
 }
 
-/** Named fields, or one value that becomes `input.body`. */
 type ParsedBody =
   | { readonly fields: Record<string, unknown> }
   | { readonly body: unknown }

@@ -150,7 +150,6 @@ async function cancelled(body: Streamed): Promise<void> {
   await webStreamOf(body).cancel();
 }
 
-/** @throws TypeError with the reason for a value that JSON does not have. */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
@@ -168,7 +167,7 @@ export function jsonText(body: unknown): string {
   return text;
 }
 
-/** One line of `JSON.stringify`'s message. For a BigInt, it lacks the member's name. */
+/** V8's message has several lines for a circular structure, and no member's name for a BigInt. */
 function reasonOf(error: unknown, body: unknown): string {
   if (!(error instanceof Error)) return "it throws";
   const reason = error.message.replaceAll(/\s+/g, " ");
@@ -176,7 +175,6 @@ function reasonOf(error: unknown, body: unknown): string {
   return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
 }
 
-/** Member name of the first BigInt, `undefined` if an error comes first. */
 function bigIntName(body: unknown): string | undefined {
   let found: string | undefined;
   try {

@@ -8,7 +8,6 @@ export class ReadResponse {
   readonly status: number;
   /** Headers without `set-cookie`, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Values of `set-cookie`, as the handler wrote them. */
   readonly cookies: readonly string[];
   /** A string if the body is JSON or text in UTF-8. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
@@ -140,7 +139,6 @@ function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
-/** A handler may stream any value. */
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   throw new TypeError(

@@ -38,7 +38,6 @@ export interface DueJobsOptions {
 /** Without `due`, jobs cannot be taken back. */
 type SendingOptions = Omit<DueJobsOptions, "due"> & Partial<Pick<DueJobsOptions, "due">>;
 
-/** Number of jobs sent concurrently. */
 const atOnce = 20;
 const maxReasonLength = 500;
 

@@ -94,7 +94,6 @@ export interface Envelope {
   readonly source: string | undefined;
 }
 
-/** @throws the errors of {@link openEnvelope}. */
 export function readEnvelope(text: string): SharedEvent {
   return openEnvelope(objectOf(text, "the message")).event;
 }
@@ -152,7 +151,6 @@ export function recordOf(value: unknown, what: string): Fields {
   return value as Fields; // safe: checked above; members are unknown
 }
 
-/** @throws PermanentError with the name of an invalid member. */
 export function causeOf(message: Fields): Cause {
   const { tenantId, userId, originator } = message;
   // Tokens follow the same rule.
@@ -171,7 +169,6 @@ export function causeOf(message: Fields): Cause {
   };
 }
 
-/** Reads an ID in the format that keelson generates and accepts in requests. */
 export function idOf(message: Fields, member: string): string {
   const value = message[member];
   if (typeof value === "string" && /^[A-Za-z0-9._:=+/@-]{1,128}$/.test(value)) return value;

@@ -31,7 +31,6 @@ export interface KeptRow {
   readonly expiresAt: number | undefined;
 }
 
-/** Events of one tenant, or of none, and of one type. */
 export interface KeptStream {
   readonly tenantId?: string | undefined;
   readonly type: string;
@@ -60,14 +59,12 @@ export interface KeptEventReader {
 export interface KeptEventStore extends KeptEventReader {
   /** Records the day of an event, and returns the item for the publishing transaction. */
   keep(event: KeptContent, keptDays: number, trace?: TraceHeaders): Promise<TransactionItem>;
-  /** A reader that uses the database of a request. */
   through(database: Database): KeptEventReader;
 }
 
 export interface KeptRange {
   /** Position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
-  /** End of the range, exclusive, in epoch milliseconds. */
   readonly untilMs: number;
   /** Rows that have expired are skipped, because DynamoDB deletes them days later. */
   readonly nowMs: number;
@@ -129,7 +126,6 @@ export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Time of a position, in epoch milliseconds. */
 export function timeOf(sort: string): number {
   return Number(sort.slice(0, timeDigits));
 }

@@ -1,7 +1,6 @@
 import { derivedId } from "../once/derived-id.ts";
 import { type OutboxRow, shards, timeText } from "./outbox-store.ts";
 
-/** Time at which a job is sent: after a delay in seconds, or at a date. */
 export interface Later {
   readonly delaySeconds?: number | undefined;
   readonly at?: Date | undefined;

@@ -31,7 +31,6 @@ export interface EventBus {
     events: readonly Pick<OutboxRow, "type" | "text">[],
   ): Promise<readonly (Refusal | undefined)[]>;
   readonly name: string;
-  /** Whether an instrumentation of the bus's client creates spans. */
   readonly isTraced?: boolean;
 }
 
@@ -43,7 +42,6 @@ export interface OutboxOptions {
   readonly log: Logger;
   readonly metrics?: Metrics | undefined;
   readonly stops?: SweepStops;
-  /** Sends the due jobs. Absent if there are no jobs. */
   readonly sweepDue?:
     | ((signal: AbortSignal | undefined, seen: Sweeping["seen"]) => Promise<Swept>)
     | undefined;
@@ -118,7 +116,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
   };
 }
 
-/** Rows that the bus will never accept are set aside if `setsAside`; otherwise they remain. */
 async function put(
   options: OutboxOptions,
   rows: readonly OutboxRow[],
