@@ -3,7 +3,7 @@ import {
   attributeDefinitions,
   indexDescription,
   keySchema,
-} from "../../aws/tables/table-indexes.ts";
+} from "../../aws/tables/tables.ts";
 import { queueTimeoutSeconds } from "./functions.ts";
 import type { NeededBus, NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
