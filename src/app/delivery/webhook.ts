@@ -8,7 +8,7 @@ import type { NameLookup } from "./name-lookup.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
-/** Limits of the name lookup: in milliseconds, and as a share of the whole timeout. */
+/** Limits of the name lookup: in milliseconds, and as a share of the timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
 // Frame the request or are signed, so callers cannot set them.
 const reservedHeader =
@@ -26,9 +26,9 @@ export interface WebhookRequest {
   readonly allowHttp: boolean;
   /** For development. */
   readonly allowPrivate: boolean;
-  /** Limit from the start of the name lookup to the end of the response headers. */
+  /** From the start of the name lookup to the end of the response headers. */
   readonly timeoutMs: number;
-  /** Name lookup, which may take half of `timeoutMs`, and at most 5 s. */
+  /** May take half of `timeoutMs`, and at most 5 s. */
   readonly lookup: NameLookup;
   /** Runs `send` in a span, and may pass the span's `traceparent` to `send`. */
   readonly around?: (
@@ -49,9 +49,8 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a new connection, signed according to Standard Webhooks. A URL from an
- * untrusted party cannot reach internal targets: keelson follows no redirects, uses no proxy, and
- * connects to the addresses it checked without a second lookup.
+ * A URL from an untrusted party cannot reach internal targets: keelson follows no redirects, uses
+ * no proxy, and opens a connection to an address that it checked, without a second lookup.
  *
  * | event | outcome |
  * |---|---|
@@ -207,10 +206,7 @@ function statusError(place: string, status: number): WebhookError {
   );
 }
 
-/**
- * Only the cause names the address: the message may reach the URL's author, who must not learn
- * internal addresses.
- */
+/** Only the cause has the address: the URL's author may see the message. */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(
     `${place}: the host has an address that is not public`,

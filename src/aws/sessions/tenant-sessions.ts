@@ -25,8 +25,7 @@ interface TenantSessionsOptions
 }
 
 /**
- * Returns `undefined` without an isolation role, where the process's own credentials reach the
- * tenants' rows.
+ * Returns `undefined` without an isolation role: the process's own credentials reach tenants' rows.
  * @throws Error if production has no isolation role. In Lambda, opening a session throws it
  * instead, because a function that reads no tenants' rows needs no role.
  */

@@ -91,8 +91,8 @@ export function keptDays(database: Database, tableName: string) {
 
   return {
     /**
-     * Records the day of an event before the event's commit: within commits, all writes of a tenant
-     * would conflict over this row. If the commit fails, the empty day costs a reader one call.
+     * Runs before the event's commit: within commits, all writes of a tenant would conflict over
+     * this row. If the commit fails, the empty day costs a reader one call.
      */
     note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);

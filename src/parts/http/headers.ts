@@ -62,18 +62,16 @@ function lowerCase(name: string): string {
   return known.get(name) ?? name.toLowerCase();
 }
 
-// A function, because the prototype of a class cannot be replaced. The cast is safe: the created
-// object has no members.
+// A function, because the prototype of a class cannot be replaced. Safe: it creates no members.
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));
 
 export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | undefined;
 
 /**
- * Rejects ambiguous headers: several hosts, an invalid host (RFC 9112, 3.2) or several credentials.
- * Hosts join repeated headers, so the joined value shows the repetition. A missing `host` is left
- * to the receiver of the request. The last valid host is remembered, because nearly all requests of
- * a server have the same one.
+ * Returns the error for ambiguous headers: several hosts, an invalid one (RFC 9112, 3.2) or several
+ * credentials. Repeated headers arrive joined. A missing `host` is left to the receiver of the
+ * request. Remembers the last valid host, because nearly all requests of a server have the same.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;
@@ -95,8 +93,7 @@ export function createHeaderCheck(): HeaderCheck {
   };
 }
 
-// Host and port of RFC 3986, without the comma and the delimiters of a URL, which could separate a
-// second host.
+// Host and port of RFC 3986, without comma and URL delimiters, which could start a second host.
 const name = /^(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+(?::\d*)?$/i;
 const usual = /^[a-z0-9.-]+$/;
 const address = /^\[[\da-f.]*:[\da-f:.]*(?:%[\w.~%-]+)?\](?::\d*)?$/i;

@@ -15,9 +15,9 @@ const fewCommas = 65_536;
 const nearby = 256;
 
 /**
- * Returns the bound that a text exceeds, before it is parsed. Invalid JSON may pass, because
- * parsing detects it. The check takes less time than parsing for any text (`json-hostile` in
- * `bench/results.json`), because it skips long strings.
+ * Returns the bound that a text exceeds, before it is parsed. Invalid JSON may pass. Takes less
+ * time than parsing for any text (`json-hostile` in `bench/results.json`), because it skips long
+ * strings.
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;

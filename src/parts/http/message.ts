@@ -28,14 +28,11 @@ export interface HttpRequest {
   /** Answer of the pipeline, because the host cannot accept the request. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body, once, and synchronously if it has arrived. @throws FrameworkError
+   * Reads the body, once, and synchronously if it has arrived. @throws FrameworkError
    * `payload_too_large` above `limitBytes`, without reading the rest.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
-  /**
-   * Returns the form that a middleware has parsed from the body, whose bytes are then gone.
-   * @throws FrameworkError `payload_too_large` above `limitBytes`.
-   */
+  /** Form that a middleware has parsed from the body, whose bytes are then gone. */
   readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
 }
 

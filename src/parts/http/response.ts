@@ -25,9 +25,8 @@ const noCookies: readonly string[] = Object.freeze([]);
 const bodiless = [204, 205, 304];
 
 /**
- * Converts the result of a handler: a value to JSON with the declared status, 200 by default, and
- * `undefined` to 204. A reply or a web `Response` sets status, headers and body itself.
- * @throws TypeError for a result that cannot become a response, with the reason and a fix.
+ * A value becomes JSON with the declared status, 200 by default, and `undefined` 204. A reply or a
+ * web `Response` sets status, headers and body itself. @throws TypeError with the reason and a fix.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
   if (isReply(result)) return replied(result, facts);
@@ -115,6 +114,7 @@ function webStreamOf(source: Streamed): ReadableStream<unknown> {
   }
   guard(source);
   const iterator = source[Symbol.asyncIterator]();
+  const end = async () => iterator.return?.();
   return new ReadableStream<unknown>(
     {
       async pull(controller) {
@@ -123,21 +123,14 @@ function webStreamOf(source: Streamed): ReadableStream<unknown> {
         else controller.enqueue(value);
       },
       // Does not await `return`: a generator that is itself waiting would block the cancellation.
+      // The response has ended, so no caller is left for its error.
       cancel() {
         if (isNodeStream(source)) source.destroy();
-        else void ended(iterator);
+        else end().catch(() => undefined);
       },
     },
     { highWaterMark: 0 },
   );
-}
-
-async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
-  try {
-    await iterator.return?.();
-  } catch {
-    // The response has ended, so no caller is left for this error.
-  }
 }
 
 /** Releases the source of a stream that will not be read. */
@@ -197,9 +190,8 @@ export function isReply(value: unknown): value is Reply<unknown> {
 }
 
 /**
- * Whether a result is a web `Response`, of Node or of a library. Checks members, because the first
- * access to the class `Response` loads all of `fetch`, which slows a cold start. Data from a client
- * or a database row cannot have the function `getSetCookie`.
+ * Checks members, because a library may have its own class, and the first access to Node's loads
+ * all of `fetch`, which slows a cold start. Data cannot have the function `getSetCookie`.
  */
 export function isWebResponse(result: unknown): result is Response {
   return (

@@ -3,7 +3,7 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply.ts";
 import { whileWanted } from "./stream.ts";
 
-/** Web `Response` of a handler, as plain values. The body of a query may still be a stream. */
+/** Web `Response` of a handler, as plain values. Only a query's body can be a stream. */
 export class ReadResponse {
   readonly status: number;
   /** Headers without `set-cookie`, with names in lower case. */
@@ -30,7 +30,7 @@ export class ReadResponse {
   }
 }
 
-/** `Response` that cannot be sent. Its handler has done its work, so the error is the answer. */
+/** Its handler has done its work, so the error is the answer. */
 export class UnreadableResponse {
   readonly error: unknown;
 

@@ -78,15 +78,9 @@ export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
 /** The text can be split again, because neither hash contains a blank. */
 function rowAt(
   place: DuePlace,
-  { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob,
+  { jobId: eventId, name: type, tenantId, group, deduplicationId, text }: WaitingJob,
 ): OutboxRow {
-  return {
-    ...place,
-    eventId: jobId,
-    type: name,
-    tenantId,
-    text: `${deduplicationId} ${group} ${text}`,
-  };
+  return { ...place, eventId, type, tenantId, text: `${deduplicationId} ${group} ${text}` };
 }
 
 /** Returns `undefined` for a row without a job. */
@@ -94,16 +88,11 @@ export function waitingJob({
   text,
   unreadable,
 }: OutboxRow): Pick<WaitingJob, "group" | "deduplicationId" | "text"> | undefined {
-  const [, deduplicationId, group, message] =
-    /^([\w-]{1,128}) ([\w-]{1,128}) (.+)$/s.exec(text) ?? [];
-  if (
-    unreadable !== undefined ||
-    deduplicationId === undefined ||
-    group === undefined ||
-    message === undefined
-  )
-    return undefined;
-  return { deduplicationId, group, text: message };
+  const found = /^(?<deduplicationId>[\w-]{1,128}) (?<group>[\w-]{1,128}) (?<text>.+)$/s.exec(
+    text,
+  )?.groups;
+  if (unreadable !== undefined || found === undefined) return undefined;
+  return { ...found } as ReturnType<typeof waitingJob>; // safe: each group has matched
 }
 
 export type DuePlace = Pick<OutboxRow, "shard" | "sort">;

@@ -48,9 +48,10 @@ export function eventPayload(type: string, given: unknown): Fields {
 }
 
 /**
- * Writes an event, with the request ID as the payload's `requestId` (specification 6.3). A payload
- * that the bus could not deliver to a queue becomes a string in `payloadText`, because the bus does
- * not parse the JSON inside a string. @throws RangeError if the event is too large.
+ * The request ID becomes the payload's `requestId` (specification 6.3). A payload that the bus
+ * could not deliver to a queue becomes a string in `payloadText`, inside which the bus parses no
+ * JSON.
+ * @throws RangeError if the event is too large.
  */
 export function envelopeText(
   event: SharedEvent<Fields>,
@@ -221,9 +222,9 @@ export function queueText(json: string): string {
 }
 
 /**
- * Whether EventBridge could turn this JSON into a message that SQS refuses. The bus parses an
- * event's JSON and writes it again, so characters escaped for SQS may become plain. Also returns
- * `true` for a string that contains the escape of a lone surrogate literally, which is harmless.
+ * Whether SQS could refuse this JSON after EventBridge has parsed it and written it again, which
+ * may make escaped characters plain. Also `true` for the escape of a lone surrogate in a string's
+ * own text, which is harmless.
  */
 export function mayBeUnescaped(json: string): boolean {
   return /[\uFFFE\uFFFF]|\\ud[89a-f]/.test(json);

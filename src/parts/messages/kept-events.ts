@@ -73,13 +73,10 @@ export interface KeptRange {
 
 /** Latest time that a position can contain, in epoch milliseconds. */
 export const endOfTime = Date.UTC(9999, 11, 31);
-/** Rows per read. A DynamoDB page has 1 MB, which holds only four of the largest events. */
+/** Rows per read. A page of DynamoDB, 1 MB, holds only four of the largest events. */
 const pageSize = 100;
 
-/**
- * Reads rows in order, page by page. Reads only days that are listed as having events.
- * @throws the signal's abort reason, before the next row.
- */
+/** In order, only of days that have events. @throws the signal's abort reason, before the next. */
 export async function* keptRows(
   reader: KeptEventReader,
   stream: KeptStream,

@@ -17,7 +17,6 @@ import {
   readProof,
 } from "./proof.ts";
 
-/** Signs the messages that a server sends, and checks those that it receives. */
 export type MessageGuard = ReturnType<typeof createMessageGuard>;
 
 export interface MessageGuardOptions {
@@ -68,9 +67,8 @@ export function createMessageGuard({
     signJob: (job: JobMessage) => sign(provenJob(job, own)),
     meet,
     /**
-     * @throws PermanentError for a message in the wrong queue, or without a valid proof if proofs
-     * are required; FrameworkError `config_unavailable` if the proof's key is unknown and the key
-     * ring cannot be read.
+     * @throws PermanentError for a message in the wrong queue, or without a required proof;
+     * FrameworkError `config_unavailable` if the proof's key is unknown and the ring unreadable.
      */
     admit: async (read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void> => {
       meet(queue);
@@ -162,7 +160,7 @@ function doubtOf(
     : { line, reason: "its proof is not of this message" };
 }
 
-/** Shortest interval between log lines about the same kind of proof problem, in milliseconds. */
+/** Shortest interval between log lines of one kind, in milliseconds. */
 const lineMs = 60_000;
 
 /** Creates the log of messages that `require` would refuse. */

@@ -94,7 +94,7 @@ export async function sweepShards(
   for (const [number, first] of firsts.entries()) {
     if (sweeping.signal?.aborted) break;
     if (first.status === "rejected") throw first.reason;
-    // Most shards are empty, so they cost only the concurrent read above and no claim.
+    // Most shards are empty, and so cost no claim.
     if (first.value.length === 0) continue;
     sweeping.seen(first.value);
     total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
@@ -103,9 +103,8 @@ export async function sweepShards(
 }
 
 /**
- * Sends the rows of a shard before `before`, page by page, unless another sweep has claimed the
- * shard. A page on which no row was accepted or refused ends the sweep, so that an outage does not
- * cost a read of all rows. The next sweep starts after that page, which so blocks no other rows.
+ * A page on which no row was accepted or refused ends the sweep, so that an outage does not cost a
+ * read of all rows. The next sweep starts after that page, which so blocks no other rows.
  */
 async function sweepShard(
   { store, claims, stops, signal, seen, work }: Sweeping,
