@@ -23,7 +23,6 @@ export type NameLookup = (
 export interface NameLookupOptions {
   /** IP addresses of DNS servers, with a port if not 53. Default: the machine's. */
   readonly servers?: readonly string[] | undefined;
-  /** Path of the hosts file. Default: the machine's. */
   readonly hostsFile?: string;
 }
 

@@ -17,7 +17,6 @@ import {
 } from "./claim-form.ts";
 import { held, isNamed, tableOf } from "./table.ts";
 
-/** Parts read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
 
 export interface DynamoClaimStore extends ClaimStore {

@@ -46,7 +46,7 @@ export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply
   return Object.freeze({ ...options, body, [replyBrand]: true as const });
 }
 
-/** Whether a body is a Node stream, including one that is only writable. */
+/** Includes streams that are only writable. */
 export function isNodeStream(body: object): body is Readable {
   return (
     "pipe" in body &&

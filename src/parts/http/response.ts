@@ -133,7 +133,6 @@ function webStreamOf(source: Streamed): ReadableStream<unknown> {
   );
 }
 
-/** Releases the source of a stream that will not be read. */
 function discard(body: unknown): undefined {
   // Canceling fails if the stream is locked or its source broken, which the response survives.
   if (isStreamed(body)) cancelled(body).catch(() => undefined);

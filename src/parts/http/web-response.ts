@@ -80,7 +80,7 @@ export async function readResponse(
 
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-/** Largest body that is read completely, in bytes. */
+/** Limit of what is read completely. */
 const maxWholeBytes = 10_485_760;
 /** JSON MIME type of the WHATWG, such as `application/problem+json`: the first of joined types. */
 const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;

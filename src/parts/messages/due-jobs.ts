@@ -65,7 +65,6 @@ export interface WaitingJob {
   readonly text: string;
 }
 
-/** Row of a job that is due at the time in its ID. */
 export function dueRow(job: WaitingJob): OutboxRow {
   return rowAt(duePlace(job.jobId) as DuePlace, job); // safe: `dueId` created the ID
 }

@@ -42,7 +42,6 @@ export interface Page<Item> {
   readonly last: string | undefined;
 }
 
-/** Each call reads one page. */
 export interface KeptEventReader {
   /** Days with events, such as `2026-11-22`, in a range that includes both ends. */
   days(stream: KeptStream, from: string, until: string): Promise<Page<string>>;
