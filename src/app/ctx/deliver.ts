@@ -44,7 +44,7 @@ export async function deliver(
   };
   const job = { jobId, name: deliveryJob, payload: delivery, ...run.cause };
   const { text, ...queued } = await queuedJob(run, runtime.deliveryJob, job);
-  const { queuedRow } = await import("../../parts/messages/later.ts");
+  const { queuedRow } = await import("../../parts/messages/due-jobs.ts");
   const row = queuedRow(runtime.clock.now(), {
     jobId,
     name: deliveryJob,

@@ -30,7 +30,7 @@ export async function enqueue(
   if (options?.delaySeconds !== undefined || options?.at !== undefined) {
     const attempt = run.ledger.start(caller, "ctx.enqueue", "enqueue what is due later");
     const counted = idParts(run, "later", name);
-    const { dueId, dueMsOf, dueRow } = await import("../../parts/messages/later.ts");
+    const { dueId, dueMsOf, dueRow } = await import("../../parts/messages/due-jobs.ts");
     const dueMs = dueMsOf(options, run.scope.runtime.clock.now());
     const jobId = dueId(dueMs, ...counted);
     await checkPayload(declaration.input, payload, refuse);
@@ -65,7 +65,7 @@ export async function enqueue(
 
 /** Takes back a job that is not due yet (`ctx.unschedule`). */
 export async function unschedule(run: EffectRun, jobId: string): Promise<boolean> {
-  const { duePlace } = await import("../../parts/messages/later.ts");
+  const { duePlace } = await import("../../parts/messages/due-jobs.ts");
   const place = duePlace(jobId);
   if (place === undefined) return false;
   const isTakenBack = await (await run.adapters.dueJobs.open()).takeBack(place, run.cause.tenantId);

@@ -9,7 +9,6 @@ import type { Tracing } from "../observe/spans.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
-/** Creates the job that sends a message through its channel. */
 export function createDeliveryJob(
   channels: ReadonlyMap<string, ChannelDeclaration>,
 ): JobDeclaration {

@@ -23,16 +23,13 @@ export type NameLookup = (
 export interface NameLookupOptions {
   /** IP addresses of DNS servers, with a port if not 53. Default: the machine's. */
   readonly servers?: readonly string[] | undefined;
-  /** Path of the hosts file. Default: the machine's. */
   readonly hostsFile?: string;
 }
 
 /**
- * Creates lookups of host names that an untrusted party chose, limited per tenant. `dns.lookup`
- * cannot be canceled, and it shares four threads per process, which names of an unresponsive zone
- * block until the machine's resolver times out. These lookups use a socket instead, and end with
- * their signal.
- *
+ * Looks up host names that an untrusted party chose, limited per tenant. `dns.lookup` cannot be
+ * canceled, and shares four threads per process, which names of an unresponsive zone block until
+ * the machine's resolver times out. These lookups use a socket instead, and end with their signal.
  * Local names come from the hosts file and `localhost` (RFC 6761), not from search domains or mDNS.
  */
 export function createNameLookups({

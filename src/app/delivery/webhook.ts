@@ -8,9 +8,9 @@ import type { NameLookup } from "./name-lookup.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
-/** Limits of the name lookup: in milliseconds, and as a share of the whole timeout. */
+/** Limits of the name lookup: in milliseconds, and as a share of the timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
-// Headers that frame the request or are signed, so callers cannot set them.
+// Frame the request or are signed, so callers cannot set them.
 const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
@@ -20,16 +20,15 @@ export interface WebhookRequest {
   readonly id: string;
   /** Body, sent unchanged, as `application/json` unless `headers` says otherwise. */
   readonly body: string;
-  /** Without a secret, the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly allowHttp: boolean;
   /** For development. */
   readonly allowPrivate: boolean;
-  /** Limit from the start of the name lookup to the end of the response headers. */
+  /** From the start of the name lookup to the end of the response headers. */
   readonly timeoutMs: number;
-  /** Name lookup, which may take half of `timeoutMs`, and at most 5 s. */
+  /** May take half of `timeoutMs`, and at most 5 s. */
   readonly lookup: NameLookup;
   /** Runs `send` in a span, and may pass the span's `traceparent` to `send`. */
   readonly around?: (
@@ -50,9 +49,8 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a new connection, signed according to Standard Webhooks. A URL from an
- * untrusted party cannot reach internal targets: keelson follows no redirects, uses no proxy, and
- * connects to the addresses it checked without a second lookup.
+ * A URL from an untrusted party cannot reach internal targets: keelson follows no redirects, uses
+ * no proxy, and opens a connection to an address that it checked, without a second lookup.
  *
  * | event | outcome |
  * |---|---|
@@ -161,7 +159,6 @@ async function addressesOf({ request, url, place }: Sending): Promise<readonly L
   }
 }
 
-/** The request is not written before `end`. */
 function clientRequest(
   { request, url, place, signal }: Sending,
   addresses: readonly LookupAddress[],
@@ -209,10 +206,7 @@ function statusError(place: string, status: number): WebhookError {
   );
 }
 
-/**
- * Only the cause names the address: the message may reach the URL's author, who must not learn
- * internal addresses.
- */
+/** Only the cause has the address: the URL's author may see the message. */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(
     `${place}: the host has an address that is not public`,
@@ -229,10 +223,10 @@ function permanent(message: string, cause?: unknown): WebhookError {
 const ipv4Compatible = /^::\d+\./;
 
 /**
- * Whether an address is on the public internet: unicast, and not private, local, reserved or mapped
- * to an embedded IPv4 address. An IPv6 address must be in 2000::/3, the only range that IANA has
- * allocated (https://www.iana.org/assignments/ipv6-address-space), because ipaddr.js treats unknown
- * ranges, such as the IPv4-compatible ::7f00:1, as unicast.
+ * Whether an address is unicast, and not private, local, reserved or mapped to an embedded IPv4
+ * address. IPv6 must be in 2000::/3, the only range that IANA has allocated
+ * (https://www.iana.org/assignments/ipv6-address-space): ipaddr.js treats unknown ranges as
+ * unicast.
  */
 export function isPublicAddress(addresses: typeof ipaddr, address: string): boolean {
   if (!addresses.isValid(address) || ipv4Compatible.test(address)) return false;
@@ -265,7 +259,7 @@ export function signWebhook(message: {
 
 const maxAnswerBytes = 64 * 1024;
 
-/** Resolves to the response's status when the connection closes, even after a truncated body. */
+/** Resolves when the connection closes, even after a truncated body. */
 export function statusOf(outgoing: ClientRequest): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | undefined;

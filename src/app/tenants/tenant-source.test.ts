@@ -10,8 +10,8 @@ import {
   tenantPartition,
   userPartition,
 } from "../../parts/config/read/rows.ts";
+import { dueId, dueRow } from "../../parts/messages/due-jobs.ts";
 import { jobText } from "../../parts/messages/job-message.ts";
-import { dueId, dueRow } from "../../parts/messages/later.ts";
 import { proofOf } from "../../parts/messages/proof.ts";
 import { tenantKey, tenantValue } from "../../parts/wall/tenant-keys.ts";
 import { defineFeature } from "../features/feature.ts";

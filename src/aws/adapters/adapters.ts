@@ -13,9 +13,8 @@ import { dynamoConfigStore } from "../stores/config-store.ts";
 import { dynamoDueJobs, dynamoOutbox } from "../stores/outbox-store.ts";
 
 /**
- * Opens the adapters of an AWS account, or of the emulator that the environment names. The mode
- * `create` creates an emulator's missing bus and queues. `isEarly` defers loading the SDK, if
- * possible.
+ * Opens the adapters of an AWS account, or of the emulator that the environment names, whose
+ * missing bus and queues `create` creates. `isEarly` defers loading the SDK, if possible.
  */
 export async function openAwsAdapters(
   runtime: Runtime,
@@ -23,9 +22,9 @@ export async function openAwsAdapters(
   mode: "create" | "check" = "check",
   isEarly = false,
 ): Promise<Adapters> {
-  const { dynamodb, ssm, keyRing } = runtime.server.options;
+  const { metrics, server } = runtime;
+  const { dynamodb, ssm, keyRing } = server.options;
   const account = accountOf(variables);
-  const { metrics } = runtime;
   const measured = metrics && (await import("./measured-calls.ts")).measureCalls(metrics);
   const endpoint = dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const place = { endpoint, ...account, measure: measured?.client };
@@ -43,12 +42,9 @@ export async function openAwsAdapters(
   const rows = dynamoConfigRows(database, configName, {
     early: early && measured ? measured.rows(early) : early,
   });
-  const { registry } = runtime.server;
-  const isRenaming = [...registry.configKeys.values()].some(
-    ({ definition }) => definition.formerly !== undefined,
-  );
-  const former = isRenaming
-    ? (await import("../stores/former-rows.ts")).dynamoFormerRows(configName, registry)
+  const keys = [...server.registry.configKeys.values()];
+  const former = keys.some(({ definition }) => definition.formerly !== undefined)
+    ? (await import("../stores/former-rows.ts")).dynamoFormerRows(configName, server.registry)
     : undefined;
   return {
     database,
@@ -95,14 +91,9 @@ function lazyMessaging(
   });
 }
 
-/** Opens the isolation of tenants: the databases of requests and the sessions of tenants. */
 async function openWall(
   runtime: Runtime,
-  given: {
-    readonly database: Database;
-    readonly variables: Variables;
-    readonly isChecked: boolean;
-  },
+  given: { database: Database; variables: Variables; isChecked: boolean },
 ) {
   const { database, variables } = given;
   const tables = walledTables(runtime);
@@ -137,17 +128,14 @@ async function openWall(
   };
 }
 
-/** Creates stores whose code is loaded with their first use. */
 function lazyStores({ tableName, clock }: Runtime, database: Database) {
-  const [once, outbox, kept] = [onceTable, outboxTable, keptEventsTable].map(({ name }) =>
-    tableName(name),
-  ) as [string, string, string]; // safe: three tables have three names
+  const [once, kept] = [tableName(onceTable.name), tableName(keptEventsTable.name)];
   return {
     schedules: lazy(async () =>
       (await import("../stores/schedule-store.ts")).dynamoSchedules(database, once),
     ),
     steps: lazy(async () => (await import("../stores/step-store.ts")).dynamoSteps(database, once)),
-    dueJobs: lazy(async () => dynamoDueJobs(database, outbox)),
+    dueJobs: lazy(async () => dynamoDueJobs(database, tableName(outboxTable.name))),
     keptEvents: lazy(async () =>
       (await import("../stores/kept-event-store.ts")).dynamoKeptEvents(database, kept, clock),
     ),
@@ -157,7 +145,7 @@ function lazyStores({ tableName, clock }: Runtime, database: Database) {
   };
 }
 
-/** Tables whose rows start with their tenant, by physical name. */
+/** Tables whose rows start with their tenant. */
 function walledTables({ server, tableName }: Runtime) {
   return [...server.registry.tables.values()].flatMap((table) =>
     table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
@@ -171,7 +159,7 @@ export function accountOf(variables: Variables) {
   };
 }
 
-/** Returns the endpoint in the variables, with the SDK's precedence; `undefined` for AWS's own. */
+/** With the SDK's precedence; `undefined` for AWS's own. */
 export function endpointOf(
   variables: Variables,
   service: "DYNAMODB" | "SSM" | "SQS" | "STS" | "EVENTBRIDGE",
@@ -179,7 +167,7 @@ export function endpointOf(
   return variables[`AWS_ENDPOINT_URL_${service}`] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
-/** Returns no credentials for the process's own variables, which the SDK reads itself. */
+/** None for the process's own variables, which the SDK reads itself. */
 function credentialsOf(variables: Variables) {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
   if (variables === process.env || !accessKeyId || !secretAccessKey) return {};

@@ -2,8 +2,6 @@ import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { EarlyRows } from "../light/light-database.ts";
 
-type MeasuredClient = Pick<DynamoDBClient, "middlewareStack">;
-
 export function measureCalls(metrics: Metrics) {
   const note = (operation: string, startMs: number, failure?: string) =>
     metrics.record("db.client.operation.duration", (performance.now() - startMs) / 1_000, {
@@ -12,7 +10,7 @@ export function measureCalls(metrics: Metrics) {
       "error.type": failure,
     });
   return {
-    client: ({ middlewareStack }: MeasuredClient): void =>
+    client: ({ middlewareStack }: Pick<DynamoDBClient, "middlewareStack">): void =>
       middlewareStack.add(
         (next, { commandName = "" }) =>
           async (given) => {

@@ -17,9 +17,8 @@ export function createDatabase(
 }
 
 /**
- * Finds the module that `import("./dynamodb-sdk.ts")` loads, to load it synchronously. Searches the
- * folder of `here` for the file name that a bundler gives the module, with or without a hash.
- * Returns `undefined` unless there is exactly one such file.
+ * Finds the module of `import("./dynamodb-sdk.ts")`, to load it synchronously, under the name that
+ * a bundler gives it, with or without a hash. `undefined` unless there is exactly one such file.
  */
 export function findSdk(here = String(import.meta.url)): (() => DynamoDbSdk) | undefined {
   // A CommonJS bundle has no `import.meta.url`.

@@ -1,3 +1,4 @@
+import type { Parameter } from "@aws-sdk/client-ssm";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 export interface StoredKeyRing {
@@ -7,38 +8,32 @@ export interface StoredKeyRing {
   readonly changedMs: number;
 }
 
+type Members<Shape> = { [Name in keyof Shape]-?: NonNullable<Shape[Name]> };
+
 export type KeyRingParameter = Awaited<ReturnType<typeof openKeyRingParameter>>;
 
-interface ReadParameter {
-  readonly Type: string;
-  readonly Value: string;
-  readonly Version: number;
-  readonly LastModifiedDate: Date;
-}
-
 export async function openKeyRingParameter(name: string, options: ClientOptions) {
-  const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
-    await import("@aws-sdk/client-ssm");
-  const client = new SSMClient(clientOptions(options));
-  /** Returns the KMS key in use. SSM encrypts a version without a key with the account's default. */
+  const sdk = await import("@aws-sdk/client-ssm");
+  const client = new sdk.SSMClient(clientOptions(options));
+  /** SSM encrypts a version without a KMS key with the account's default. */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
-    const { Parameters } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
+    const command = new sdk.DescribeParametersCommand({ ParameterFilters });
+    const { Parameters } = await client.send(command);
     // Safe: `read` has found a SecureString, which always has a key.
     const [{ KeyId }] = Parameters as [{ KeyId: string }];
     return KeyId;
   };
   const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
-    client.send(new PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
+    client.send(new sdk.PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
   return {
     /** Returns `undefined` if there is no parameter. @throws Error if it is no SecureString. */
     read: async (): Promise<StoredKeyRing | undefined> => {
       try {
-        const { Parameter } = await client.send(
-          new GetParameterCommand({ Name: name, WithDecryption: true }),
-        );
+        const command = new sdk.GetParameterCommand({ Name: name, WithDecryption: true });
+        const { Parameter } = await client.send(command);
         // Safe: SSM returns all members or an error.
-        const { Type, Value, Version, LastModifiedDate } = Parameter as ReadParameter;
+        const { Type, Value, Version, LastModifiedDate } = Parameter as Members<Parameter>;
         if (Type === "SecureString")
           return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
       } catch (error) {

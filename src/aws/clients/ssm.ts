@@ -1,7 +1,7 @@
 import type { Parameter } from "@aws-sdk/client-ssm";
 import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
-import { type ClientOptions, clientOptions } from "./client-options.ts";
+import { attemptsWithin, type ClientOptions, clientOptions } from "./client-options.ts";
 
 export interface SsmOptions extends ClientOptions {
   /** Timeout of one attempt of a call, in milliseconds. Default 2,000. */
@@ -17,11 +17,7 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
   );
   const client = new SSMClient({
     ...clientOptions(options),
-    requestHandler: {
-      connectionTimeout: attemptMs,
-      requestTimeout: attemptMs,
-      throwOnRequestTimeout: true,
-    },
+    requestHandler: attemptsWithin(attemptMs),
   });
   const unreadable = (what: string, timeout: AbortSignal, error: unknown) => {
     // Safe: the SDK throws only errors.
@@ -51,8 +47,8 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
     },
     get: async (name) => {
       const timeout = AbortSignal.timeout(totalMs);
+      const command = new GetParameterCommand({ Name: name, WithDecryption: true });
       try {
-        const command = new GetParameterCommand({ Name: name, WithDecryption: true });
         const { Parameter } = await client.send(command, { abortSignal: timeout });
         return Parameter && parameterOf(Parameter);
       } catch (error) {

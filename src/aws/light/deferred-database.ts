@@ -59,7 +59,6 @@ export function deferDatabase({
   });
   return {
     database,
-    /** Creates the client. After a failure, the next call tries again. */
     load: loaded.open,
     isAsked: () => client !== undefined || loaded.opening !== undefined,
     close: () => client?.destroy(),

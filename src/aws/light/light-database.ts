@@ -6,7 +6,6 @@ import { deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/** Reads rows of configuration; `undefined` if the SDK must read them. */
 export type EarlyRows = Pick<LeanRows, "read">;
 
 interface DatabaseAccess {
@@ -18,7 +17,6 @@ interface DatabaseAccess {
   readonly close?: () => void;
 }
 
-/** Whether a function can read configuration before it loads the SDK. */
 export function readsWithoutSdk(variables: Variables): boolean {
   return leanSettings(variables) !== undefined;
 }

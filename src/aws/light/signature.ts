@@ -11,7 +11,7 @@ interface UnsignedRequest {
   readonly service: string;
 }
 
-/** Signs with AWS Signature Version 4. Returns all headers. */
+/** AWS Signature Version 4. Returns all headers. */
 export function signedHeaders(
   { headers, body, region, service }: UnsignedRequest,
   { accessKeyId, secretAccessKey, sessionToken }: SigningCredentials,

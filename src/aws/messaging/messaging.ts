@@ -12,7 +12,7 @@ import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-que
 export interface MessagingNames {
   readonly bus: string;
   readonly source: string;
-  /** Queue of events: a name or a URL, like `jobs`. */
+  /** A name or a URL, like `jobs`. */
   readonly events: string;
   readonly jobs: string;
 }
@@ -39,7 +39,7 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly mode: "create" | "check";
 }
 
-/** Receives of a message before it moves to the dead-letter queue, in queues keelson creates. */
+/** Receives before a message moves to the dead-letter queue, in queues that keelson creates. */
 export const maxReceives = 5;
 
 /** Rule that routes a server's events from the bus to their queue. */
@@ -97,10 +97,31 @@ async function create(
   names: MessagingNames,
   pause: Pause,
 ): Promise<void> {
-  const [events] = await Promise.all([
-    createQueue(sdk, sqs, names.events),
-    createQueue(sdk, sqs, names.jobs),
-  ]);
+  /** Returns the queue's ARN. An existing queue with other attributes stays unchanged. */
+  const createOne = async (QueueName: string, Attributes: Record<string, string>) => {
+    let url: string | undefined;
+    try {
+      const command = new sdk.CreateQueueCommand({ QueueName, Attributes });
+      ({ QueueUrl: url } = await sqs.send(command));
+    } catch (error) {
+      if (!(error instanceof Error) || !error.name.startsWith("QueueNameExists")) throw error;
+      ({ QueueUrl: url } = await sqs.send(new sdk.GetQueueUrlCommand({ QueueName })));
+    }
+    const asked = { QueueUrl: url, AttributeNames: ["QueueArn" as const] };
+    const found = await sqs.send(new sdk.GetQueueAttributesCommand(asked));
+    return String(found.Attributes?.["QueueArn"]);
+  };
+  const createQueue = async (nameOrUrl: string) => {
+    const queue = queueName(nameOrUrl);
+    const ordered: Record<string, string> = isOrdered(queue) ? { FifoQueue: "true" } : {};
+    const deadLetterTargetArn = await createOne(deadQueueName(queue), ordered);
+    return createOne(queue, {
+      ...ordered,
+      VisibilityTimeout: String(visibilitySeconds),
+      RedrivePolicy: JSON.stringify({ deadLetterTargetArn, maxReceiveCount: maxReceives }),
+    });
+  };
+  const [events] = await Promise.all([createQueue(names.events), createQueue(names.jobs)]);
   try {
     await alone(() => eventBridge.send(new sdk.CreateEventBusCommand({ Name: names.bus })), pause);
   } catch (error) {
@@ -110,11 +131,8 @@ async function create(
   const rule = { EventBusName: names.bus, Name: name, EventPattern: JSON.stringify(pattern) };
   await alone(() => eventBridge.send(new sdk.PutRuleCommand(rule)), pause);
   const targets = { EventBusName: names.bus, Rule: name, Targets: [{ Id: targetId, Arn: events }] };
-  const { FailedEntries = [] } = await alone(
-    () => eventBridge.send(new sdk.PutTargetsCommand(targets)),
-    pause,
-  );
-  const [failed] = FailedEntries;
+  const put = () => eventBridge.send(new sdk.PutTargetsCommand(targets));
+  const [failed] = (await alone(put, pause)).FailedEntries ?? [];
   if (failed !== undefined)
     throw new Error(
       `EventBridge does not put the events of the bus ${names.bus} into ${events}: ${failed.ErrorMessage}`,
@@ -135,37 +153,4 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
     }
     await pause(attempt);
   }
-}
-
-async function createQueue(sdk: MessagingSdk, sqs: SQSClient, nameOrUrl: string): Promise<string> {
-  const name = queueName(nameOrUrl);
-  const ordered: Record<string, string> = isOrdered(name) ? { FifoQueue: "true" } : {};
-  const dead = await createOne(sdk, sqs, deadQueueName(name), ordered);
-  return createOne(sdk, sqs, name, {
-    ...ordered,
-    VisibilityTimeout: String(visibilitySeconds),
-    RedrivePolicy: JSON.stringify({ deadLetterTargetArn: dead, maxReceiveCount: maxReceives }),
-  });
-}
-
-/** Creates a queue and returns its ARN. An existing queue with other attributes stays unchanged. */
-async function createOne(
-  { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand }: MessagingSdk,
-  sqs: SQSClient,
-  name: string,
-  attributes: Record<string, string>,
-): Promise<string> {
-  let url: string | undefined;
-  try {
-    ({ QueueUrl: url } = await sqs.send(
-      new CreateQueueCommand({ QueueName: name, Attributes: attributes }),
-    ));
-  } catch (error) {
-    if (!(error instanceof Error) || !error.name.startsWith("QueueNameExists")) throw error;
-    ({ QueueUrl: url } = await sqs.send(new GetQueueUrlCommand({ QueueName: name })));
-  }
-  const { Attributes = {} } = await sqs.send(
-    new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["QueueArn"] }),
-  );
-  return String(Attributes["QueueArn"]);
 }

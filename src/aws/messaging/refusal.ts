@@ -2,15 +2,14 @@ import type { PutEventsResultEntry } from "@aws-sdk/client-eventbridge";
 import type { Refusal } from "../../parts/messages/outbox.ts";
 
 interface CallFailure extends Refusal {
-  /** Whether one entry may be the cause, so that the others would succeed without it. */
+  /** Whether one entry may be the cause, and the others would succeed without it. */
   readonly mayBeOneEntrys: boolean;
 }
 
 const maxReasonLength = 500;
 
 /**
- * Codes of entries that EventBridge never accepts. Excludes errors of permissions and of the
- * account, which a deployment can fix.
+ * Codes of entries that EventBridge never accepts, without those that a deployment can fix.
  * https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
  */
 const finalCodes: readonly string[] = ["InvalidArgument", "MalformedDetail", "RedactionFailure"];
@@ -19,7 +18,6 @@ const finalErrors: readonly string[] = ["ValidationException", "SerializationExc
 /** Errors about the bus or the source, which are the same for every event. */
 const ofDeployment = /event ?bus|(?:Parameter |at '[\w.]*)(?:source|endpointId)\b/i;
 
-/** Returns why EventBridge refused an entry; `undefined` for an accepted entry. */
 export function entryRefusal({
   EventId,
   ErrorCode = "no answer",

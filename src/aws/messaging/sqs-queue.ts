@@ -150,7 +150,6 @@ export function queueName(nameOrUrl: string): string {
   return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }
 
-/** Name of the dead-letter queue of a queue that keelson creates. */
 export function deadQueueName(name: string): string {
   return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
 }

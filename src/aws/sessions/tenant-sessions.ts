@@ -14,28 +14,25 @@ import {
   type SessionTag,
   sessionSeconds,
 } from "../../parts/wall/session-credentials.ts";
-import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
+import { attemptsWithin, type ClientOptions, clientOptions } from "../clients/client-options.ts";
 import { type SigningCredentials, signedHeaders } from "../light/signature.ts";
 
-interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
-  readonly database: Database;
+interface TenantSessionsOptions
+  extends Pick<AssumedRoleOptions, "endpoint" | "region" | "database"> {
   readonly variables: Variables;
   /** Whether the tables belong to a deployment, unlike an emulator's. */
   readonly isChecked: boolean;
 }
 
 /**
- * Opens the sessions of tenants. Returns `undefined` without an isolation role, where the process's
- * own credentials reach the tenants' rows.
- * @throws Error if production has no isolation role. In Lambda, opening a session throws it instead,
- * because a function that reads no tenants' rows needs no role.
+ * Returns `undefined` without an isolation role: the process's own credentials reach tenants' rows.
+ * @throws Error if production has no isolation role. In Lambda, opening a session throws it
+ * instead, because a function that reads no tenants' rows needs no role.
  */
 export function openTenantSessions(
-  runtime: Runtime,
-  options: TenantSessionsOptions,
+  { server, environment, clock, log }: Runtime,
+  { variables, isChecked, ...place }: TenantSessionsOptions,
 ): AssumedRole | undefined {
-  const { variables, isChecked, ...place } = options;
-  const { server, environment, clock, log } = runtime;
   try {
     const isRequired = isChecked && environment === "production";
     const role = isolationRole(server.options, variables, isRequired);
@@ -60,7 +57,7 @@ export interface AssumedRole extends Isolation {
 /** Timeout of each of the SDK's three attempts. */
 const attemptMs = 2_000;
 
-/** Opens the sessions of an isolation role. The first session loads the STS SDK. */
+/** The first session loads the STS SDK. */
 export function openAssumedRole({
   role,
   database,
@@ -74,11 +71,7 @@ export function openAssumedRole({
       ...clientOptions(place),
       region: place.region ?? database.config.region,
       credentials: database.config.credentials,
-      requestHandler: {
-        connectionTimeout: attemptMs,
-        requestTimeout: attemptMs,
-        throwOnRequestTimeout: true,
-      },
+      requestHandler: attemptsWithin(attemptMs),
     });
     return { client, AssumeRoleCommand };
   });

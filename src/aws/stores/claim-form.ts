@@ -9,26 +9,18 @@ export type Item = Record<string, AttributeValue>;
  * Attributes under Powertools' names for records: `status`, `expiration` in seconds,
  * `in_progress_expiration` in milliseconds, `data`, `validation`.
  */
-export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
-  const { status, owner, expiresAt, fingerprint, generation } = claim;
+export function claimAttributes(claim: ClaimRecord) {
+  const { status, owner, expiresAt: expiration, fingerprint: validation, generation } = claim;
   const { data, parts } = claim.status === "COMPLETED" ? (claim.result ?? {}) : {};
-  return {
-    status,
-    owner,
-    expiration: expiresAt,
-    ...(claim.status === "INPROGRESS" ? { in_progress_expiration: claim.leaseUntilMs } : {}),
-    ...(fingerprint === undefined ? {} : { validation: fingerprint }),
-    ...(generation === undefined ? {} : { generation }),
-    ...(data === undefined ? {} : { data }),
-    ...(parts === undefined ? {} : { parts }),
-  };
+  const in_progress_expiration = claim.status === "INPROGRESS" ? claim.leaseUntilMs : undefined;
+  const stated = { status, owner, expiration, in_progress_expiration };
+  return { ...stated, validation, generation, data, parts };
 }
 
 export interface ClaimForm {
   key(key: ClaimKey): Readonly<Record<string, string>>;
   write(claim: ClaimRecord): Item;
   read(item: Item): ClaimRecord;
-  /** Condition under which `owner` may complete its claim. */
   completable(owner: string): {
     readonly ConditionExpression: string;
     readonly ExpressionAttributeNames: Record<string, string>;
@@ -50,16 +42,17 @@ export const ownForm: ClaimForm = {
   }),
 };
 
-/** A claim has no other values than strings, numbers and bytes. */
+/** Leaves out `undefined`. A claim has no other values than strings, numbers and bytes. */
 export function marshalled(
-  attributes: Readonly<Record<string, string | number | Uint8Array>>,
+  attributes: Readonly<Record<string, string | number | Uint8Array | undefined>>,
 ): Item {
-  return Object.fromEntries(
-    Object.entries(attributes).map(([name, value]): [string, AttributeValue] => {
-      if (typeof value === "string") return [name, { S: value }];
-      return [name, typeof value === "number" ? { N: String(value) } : { B: value }];
-    }),
-  );
+  const item: Item = {};
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "string") item[name] = { S: value };
+    else if (typeof value === "number") item[name] = { N: String(value) };
+    else if (value !== undefined) item[name] = { B: value };
+  }
+  return item;
 }
 
 /** Missing or invalid attributes of another writer's item read as a claim that expired long ago. */
@@ -94,7 +87,6 @@ export function heldBy(owner: string) {
   };
 }
 
-/** Condition under which a claim of a generation may be put. */
 export function isFree(generation: string | undefined): string {
   const isOurs =
     generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";

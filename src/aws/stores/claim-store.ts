@@ -17,7 +17,6 @@ import {
 } from "./claim-form.ts";
 import { held, isNamed, tableOf } from "./table.ts";
 
-/** Parts read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
 
 export interface DynamoClaimStore extends ClaimStore {
@@ -67,7 +66,7 @@ export function dynamoClaimStore(
           ConditionExpression: isFree(claim.generation),
           ExpressionAttributeNames: { "#status": "status" },
           ExpressionAttributeValues: marshalled({
-            ...(claim.generation === undefined ? {} : { ":generation": claim.generation }),
+            ":generation": claim.generation,
             ":completed": "COMPLETED",
             ":inProgress": "INPROGRESS",
             ":nowSeconds": Math.floor(nowMs / 1000),
@@ -88,12 +87,13 @@ export function dynamoClaimStore(
     complete: async (key, claim) =>
       (await held(put(key, form.write(claim), form.completable(claim.owner)))) === true,
     adopt: async (key, claim, from) => {
-      const [isOwned, values] =
-        from === "" ? ["attribute_not_exists(#owner)", {}] : ["#owner = :from", { ":from": from }];
+      const isFreed = from === "";
+      const isOwned = isFreed ? "attribute_not_exists(#owner)" : "#owner = :from";
+      const values = { ":inProgress": "INPROGRESS", ":from": isFreed ? undefined : from };
       const condition = {
         ConditionExpression: `${isOwned} AND #status = :inProgress`,
         ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({ ":inProgress": "INPROGRESS", ...values }),
+        ExpressionAttributeValues: marshalled(values),
       };
       return (await held(put(key, form.write(claim), condition))) === true;
     },

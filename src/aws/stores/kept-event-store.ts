@@ -91,8 +91,8 @@ export function keptDays(database: Database, tableName: string) {
 
   return {
     /**
-     * Records the day of an event before the event's commit: within commits, all writes of a tenant
-     * would conflict over this row. If the commit fails, the empty day costs a reader one call.
+     * Runs before the event's commit: within commits, all writes of a tenant would conflict over
+     * this row. If the commit fails, the empty day costs a reader one call.
      */
     note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);
@@ -102,29 +102,24 @@ export function keptDays(database: Database, tableName: string) {
       if ((noted.get(known) ?? 0) > nowMs) return;
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
-      const whose = { pk, ...(tenantId === undefined ? {} : { tenantId }) };
       // Written before the day, because a process that finds the day assumes that this row exists.
       if (found(firstSort) === undefined) {
-        const keptUntil = expiry(nowMs, days);
-        const until = keptUntil === undefined ? {} : { keptUntil };
-        const isNew = { ConditionExpression: "attribute_not_exists(pk)" };
-        await put({ ...whose, sk: firstSort, type, ...until }, isNew);
+        const row = { pk, sk: firstSort, tenantId, type, keptUntil: expiry(nowMs, days) };
+        await put(row, { ConditionExpression: "attribute_not_exists(pk)" });
       }
       const expiration = expiry((Math.floor(nowMs / dayMs) + 1) * dayMs, days);
       if (!lasts(found(day), expiration)) {
-        // The conditions keep an existing row that lasts as long.
-        await (expiration === undefined
-          ? put(
-              { ...whose, sk: day },
-              { ConditionExpression: "attribute_not_exists(pk) OR attribute_exists(expiration)" },
-            )
-          : put(
-              { ...whose, sk: day, expiration },
-              {
-                ConditionExpression: "attribute_not_exists(pk) OR expiration < :expiration",
-                ExpressionAttributeValues: marshalled({ ":expiration": expiration }),
-              },
-            ));
+        const isShorter =
+          expiration === undefined ? "attribute_exists(expiration)" : "expiration < :expiration";
+        const values = { ExpressionAttributeValues: marshalled({ ":expiration": expiration }) };
+        // Keeps an existing row that lasts as long.
+        await put(
+          { pk, sk: day, tenantId, expiration },
+          {
+            ConditionExpression: `attribute_not_exists(pk) OR ${isShorter}`,
+            ...(expiration !== undefined && values), // DynamoDB refuses an empty list of values
+          },
+        );
       }
       if (noted.size >= mostNoted) noted.clear();
       noted.set(known, nowMs + notedMs);

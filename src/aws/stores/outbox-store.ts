@@ -51,7 +51,6 @@ function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
   return { shard, sort, eventId: id, type: "unknown", text: "", unreadable: item };
 }
 
-/** Jobs that are due later have partitions of their own. */
 export function dynamoDueJobs(database: Database, tableName: string): DueStore {
   const table = tableOf(database, tableName);
   return {

@@ -42,9 +42,9 @@ export function dynamoProjections(
       return defined({ all, own });
     },
     activate: (name, tenantId, { version, revision, over }, before) => {
-      const facts = { version, revision, ...defined({ over, tenantId }) };
+      const key = { pk: partitionOf(name, tenantId), sk: activeSort };
       return table.put(
-        { pk: partitionOf(name, tenantId), sk: activeSort, ...facts },
+        { ...key, tenantId, version, revision, over },
         before === undefined
           ? { ConditionExpression: "attribute_not_exists(pk)" }
           : {
@@ -69,7 +69,7 @@ export function dynamoProjections(
     },
     saveRebuild: async (name, tenantId, state) => {
       const key = { pk: partitionOf(name, tenantId), sk: rebuildSort };
-      await table.put({ ...key, ...defined({ tenantId }), state: JSON.stringify(state) });
+      await table.put({ ...key, tenantId, state: JSON.stringify(state) });
     },
     endRebuild: async (name, tenantId) => {
       await table.remove({ pk: partitionOf(name, tenantId), sk: rebuildSort });

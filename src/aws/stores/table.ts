@@ -74,7 +74,7 @@ export async function held<Answer>(write: Promise<Answer>): Promise<Answer | und
   }
 }
 
-/** If the transaction is cancelled, resolves to the error and a code for each item. */
+/** If cancelled, resolves to the error and a code for each item. */
 export async function transact(
   database: Database,
   TransactItems: NonNullable<TransactWriteCommandInput["TransactItems"]>,

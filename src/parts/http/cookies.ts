@@ -80,7 +80,6 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
 }
 
-/** Writes a `set-cookie` value. @throws TypeError for an invalid cookie. */
 export function serializeCookie(
   name: string,
   cookie: unknown,

@@ -77,7 +77,6 @@ export function corsProblems(options: unknown): CorsProblem[] {
   return problems;
 }
 
-/** Headers of every response to a cross-origin request. */
 export function corsHeaders(
   { origins, credentials = false, exposedHeaders }: CorsOptions,
   headers: Readonly<Record<string, string>>,

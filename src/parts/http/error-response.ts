@@ -32,7 +32,6 @@ export function errorResponse(
   return { response: { status, headers, cookies: [], body: head ? undefined : text }, log };
 }
 
-/** Whether `accept` contains problem+json with a weight above zero. */
 function wantsProblem(accept = ""): boolean {
   return accept
     .toLowerCase()
@@ -46,7 +45,6 @@ function wantsProblem(accept = ""): boolean {
     });
 }
 
-/** Error guide, with a section for each of keelson's codes. */
 const errorPage = "https://unpkg.com/keelson/docs/errors.md";
 
 /** An application's error has the type `about:blank` and the phrase of its status (RFC 9457). */

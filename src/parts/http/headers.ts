@@ -12,7 +12,7 @@ export function emptyHeaders(): HeaderMap {
   return new Empty();
 }
 
-/** Adds a header, whose name is in lower case. Joins repeated headers as RFC 9110 specifies. */
+/** Joins repeated headers as RFC 9110 specifies. `name` is in lower case. */
 export function addHeader(headers: HeaderMap, name: string, value: string): void {
   const present = headers[name];
   if (present === undefined) headers[name] = value;
@@ -20,14 +20,13 @@ export function addHeader(headers: HeaderMap, name: string, value: string): void
 }
 
 /**
- * Copies headers with one value each, and converts their names to lower case. If all names are in
- * lower case, as in events of HTTP APIs and load balancers, V8 copies the whole object in a third
- * of the time (`wrapped-no-log` in `bench/results.json`).
+ * Converts names to lower case. If all are, as in events of HTTP APIs and load balancers, V8 copies
+ * the whole object in a third of the time (`wrapped-no-log` in `bench/results.json`).
  */
 export function copyHeaders(given: Readonly<Record<string, unknown>>): HeaderMap {
   if (isReady(given)) return { ...given } as HeaderMap; // safe: `isReady` has checked that all values are strings
   const headers = emptyHeaders();
-  // `for...in` is faster than `Object.entries` here, because V8 knows the position of each value.
+  // `for...in` is faster than `Object.entries`, because V8 knows the position of each value.
   for (const name in given) {
     const value = given[name];
     if (typeof value === "string") headers[lowerCase(name)] = value;
@@ -42,80 +41,37 @@ function isReady(given: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Maps frequent names, in both spellings that clients, browsers, API Gateway, CloudFront and load
- * balancers use, to lower case. A lookup takes half the time of a conversion.
+ * Frequent names, in both spellings that clients, API Gateway, CloudFront and load balancers use. A
+ * lookup takes half the time of a conversion.
  */
 const known = new Map(
-  [
-    "Accept",
-    "Accept-Encoding",
-    "Accept-Language",
-    "Authorization",
-    "Cache-Control",
-    "CloudFront-Forwarded-Proto",
-    "CloudFront-Is-Desktop-Viewer",
-    "CloudFront-Is-Mobile-Viewer",
-    "CloudFront-Is-SmartTV-Viewer",
-    "CloudFront-Is-Tablet-Viewer",
-    "CloudFront-Viewer-ASN",
-    "CloudFront-Viewer-Country",
-    "Connection",
-    "Content-Length",
-    "Content-Type",
-    "Cookie",
-    "Host",
-    "Idempotency-Key",
-    "If-Match",
-    "If-None-Match",
-    "Origin",
-    "Pragma",
-    "Priority",
-    "Referer",
-    "Sec-Ch-Ua",
-    "Sec-Ch-Ua-Mobile",
-    "Sec-Ch-Ua-Platform",
-    "Sec-Fetch-Dest",
-    "Sec-Fetch-Mode",
-    "Sec-Fetch-Site",
-    "Sec-Fetch-User",
-    "Traceparent",
-    "Tracestate",
-    "Upgrade-Insecure-Requests",
-    "User-Agent",
-    "Via",
-    "X-Amz-Cf-Id",
-    "X-Amzn-Trace-Id",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Port",
-    "X-Forwarded-Proto",
-    "X-Request-Id",
-  ].flatMap((name) => {
-    const lower = name.toLowerCase();
-    return [
-      [name, lower],
-      [lower, lower],
-    ] as const;
-  }),
+  `Accept Accept-Encoding Accept-Language Authorization Cache-Control CloudFront-Forwarded-Proto
+  CloudFront-Is-Desktop-Viewer CloudFront-Is-Mobile-Viewer CloudFront-Is-SmartTV-Viewer
+  CloudFront-Is-Tablet-Viewer CloudFront-Viewer-ASN CloudFront-Viewer-Country Connection
+  Content-Length Content-Type Cookie Host Idempotency-Key If-Match If-None-Match Origin Pragma
+  Priority Referer Sec-Ch-Ua Sec-Ch-Ua-Mobile Sec-Ch-Ua-Platform Sec-Fetch-Dest Sec-Fetch-Mode
+  Sec-Fetch-Site Sec-Fetch-User Traceparent Tracestate Upgrade-Insecure-Requests User-Agent Via
+  X-Amz-Cf-Id X-Amzn-Trace-Id X-Forwarded-For X-Forwarded-Host X-Forwarded-Port X-Forwarded-Proto
+  X-Request-Id`
+    .split(/\s+/)
+    .flatMap((name) => [name, name.toLowerCase()])
+    .map((name) => [name, name.toLowerCase()]),
 );
 
 function lowerCase(name: string): string {
   return known.get(name) ?? name.toLowerCase();
 }
 
-// A function, because the prototype of a class cannot be replaced. The cast is safe: the created
-// object has no members.
+// A function, because the prototype of a class cannot be replaced. Safe: it creates no members.
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));
 
-/** Returns the error with which a request is rejected for its headers, or `undefined`. */
 export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | undefined;
 
 /**
- * Rejects ambiguous headers: several hosts, an invalid host (RFC 9112, 3.2) or several credentials.
- * Hosts join repeated headers, so the joined value shows the repetition. A missing `host` is left
- * to the receiver of the request. The last valid host is remembered, because nearly all requests of
- * a server have the same one.
+ * Returns the error for ambiguous headers: several hosts, an invalid one (RFC 9112, 3.2) or several
+ * credentials. Repeated headers arrive joined. A missing `host` is left to the receiver of the
+ * request. Remembers the last valid host, because nearly all requests of a server have the same.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;
@@ -137,8 +93,7 @@ export function createHeaderCheck(): HeaderCheck {
   };
 }
 
-// Host and port of RFC 3986, without the comma and the delimiters of a URL, which could separate a
-// second host.
+// Host and port of RFC 3986, without comma and URL delimiters, which could start a second host.
 const name = /^(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+(?::\d*)?$/i;
 const usual = /^[a-z0-9.-]+$/;
 const address = /^\[[\da-f.]*:[\da-f:.]*(?:%[\w.~%-]+)?\](?::\d*)?$/i;
@@ -158,7 +113,6 @@ function isOneCredential(value: string): boolean {
   return items(value.replace(scheme, "")).every((item) => item === "" || parameter.test(item));
 }
 
-/** Splits a list at the commas outside of quotes. */
 function items(list: string): string[] {
   const found: string[] = [];
   let start = 0;

@@ -14,12 +14,9 @@ export interface ReceivedBody {
 }
 
 /**
- * Adds the members of query and body to `input`, an object without a prototype, and returns it. The
- * body of a GET or HEAD request is ignored. Text, bytes, and JSON that is not an object become the
- * member `body`.
- *
- * @throws ValidationError for members that come from two sources; FrameworkError for a query or
- * body that cannot be parsed.
+ * Adds the members of query and body to `input`, an object without a prototype. Ignores the body of
+ * GET and HEAD. Text, bytes, and JSON that is not an object become the member `body`.
+ * @throws ValidationError for a member of two sources; FrameworkError for what cannot be parsed.
  */
 export function readInput(
   { query, method, headers }: Pick<HttpRequest, "query" | "method" | "headers">,
@@ -52,14 +49,11 @@ export function readInput(
 }
 
 /** A compressed body would be parsed as if it were plain. */
-function refuseEncoded(header: string | undefined, bytes: Uint8Array): void {
-  const encoding = header?.trim().toLowerCase() ?? "";
-  if (bytes.byteLength > 0 && encoding !== "" && encoding !== "identity") {
-    throw new FrameworkError(
-      "unsupported_media_type",
-      "The body has a Content-Encoding; send it as it is",
-    );
-  }
+function refuseEncoded(header = "", bytes: Uint8Array): void {
+  const encoding = header.trim().toLowerCase();
+  if (bytes.byteLength === 0 || encoding === "" || encoding === "identity") return;
+  const message = "The body has a Content-Encoding; send it as it is";
+  throw new FrameworkError("unsupported_media_type", message);
 }
 
 /** For each input whose JSON is not an object: the JSON, and whether the schema has read it. */
@@ -89,8 +83,8 @@ function refuseUnread(input: object, value: unknown): void {
 }
 
 /**
- * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole
- * input, or `body` if the schema does not read JSON that is not an object.
+ * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole, or
+ * `body` if the schema does not read JSON that is not an object.
  */
 export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
   if (schema === undefined) return input;
@@ -108,12 +102,10 @@ function accepted(outcome: StandardSchemaV1.Result<unknown>, input: unknown): un
     return outcome.value;
   }
   throw new ValidationError(
-    outcome.issues.slice(0, maxFields).map(({ path = [], message }) => ({
-      field:
-        shown(path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")) ||
-        "input",
-      error: String(message).slice(0, 500),
-    })),
+    outcome.issues.slice(0, maxFields).map(({ path = [], message }) => {
+      const dotted = path.map((part) => String(typeof part === "object" ? part.key : part));
+      return { field: shown(dotted.join(".")) || "input", error: String(message).slice(0, 500) };
+    }),
   );
 }
 
@@ -121,7 +113,6 @@ function shown(name: string): string {
   return name.slice(0, 200);
 }
 
-/** Named fields, or one value that becomes `input.body`. */
 type ParsedBody =
   | { readonly fields: Record<string, unknown> }
   | { readonly body: unknown }
@@ -130,12 +121,11 @@ type ParsedBody =
 const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
 
 /**
- * Parses a body of the kind that its route accepts. Returns `undefined` for an empty one.
+ * Returns `undefined` for an empty body.
  *
  * @param isChecked - whether a schema will validate the value. It creates new objects, so the
  * parsed ones may keep their prototypes, whose removal takes as long as parsing.
- * @throws FrameworkError `unsupported_media_type` for another content type; `malformed_request` for
- * a body that cannot be parsed, or exceeds `bounds`.
+ * @throws FrameworkError `unsupported_media_type`, or `malformed_request` also beyond `bounds`.
  */
 export function parseBody(
   kind: BodyKind,
@@ -146,8 +136,9 @@ export function parseBody(
   if (bytes.byteLength === 0) return undefined;
   if (kind === "bytes") return { body: bytes };
   const { type, charset } = mediaType(contentType);
-  if (!accepts[kind](type) || !(charset === undefined || /^utf-?8$/.test(charset)))
-    throw new FrameworkError("unsupported_media_type", `The route takes ${names[kind]} in UTF-8`);
+  const [name, accepted] = types[kind];
+  if (!accepted.test(type) || !(charset === undefined || /^utf-?8$/.test(charset)))
+    throw new FrameworkError("unsupported_media_type", `The route takes ${name} in UTF-8`);
   const text = utf8(bytes);
   if (kind === "text") return { body: text };
   if (kind === "form") return { fields: parseForm(text, "body") };
@@ -157,20 +148,14 @@ export function parseBody(
     : { body: value };
 }
 
-const names: Readonly<Record<Exclude<BodyKind, "bytes">, string>> = {
-  json: "application/json",
-  form: "application/x-www-form-urlencoded",
-  text: "text/*",
-};
+const types = {
+  json: ["application/json", /^application\/(?:json|[^;]+\+json)$/],
+  form: ["application/x-www-form-urlencoded", /^application\/x-www-form-urlencoded$/],
+  text: ["text/*", /^text\//],
+} as const;
 
-const accepts: Readonly<Record<Exclude<BodyKind, "bytes">, (type: string) => boolean>> = {
-  json: (type) => type === "application/json" || /^application\/[^;]+\+json$/.test(type),
-  form: (type) => type === "application/x-www-form-urlencoded",
-  text: (type) => type.startsWith("text/"),
-};
-
-function mediaType(contentType: string | undefined): { type: string; charset: string | undefined } {
-  const [type = "", ...parameters] = (contentType ?? "").toLowerCase().split(";");
+function mediaType(contentType = "") {
+  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
   const charset = parameters
     .map((parameter) => /^\s*charset="?([^"\s]*)"?\s*$/.exec(parameter)?.[1])
     .find((found) => found !== undefined);
@@ -216,16 +201,15 @@ function dropPrototypes(value: unknown): void {
     return;
   }
   Object.setPrototypeOf(value, null);
-  // Without a prototype, there are only own members. The cast is safe: any member may be read.
+  // Without a prototype, there are only own members. Safe: any member may be read.
   for (const name in value) dropPrototypes((value as Record<string, unknown>)[name]);
 }
 
 const maxPairs = 1_000;
 
 /**
- * Parses a query or form into an object without a prototype. A repeated name gets an array of its
- * values. @throws FrameworkError `malformed_request` for wrong percent-encoding, or over 1,000
- * pairs.
+ * Returns an object without a prototype, with an array for a repeated name. @throws FrameworkError
+ * `malformed_request` for wrong percent-encoding, or over 1,000 pairs.
  */
 export function parseForm(
   text: string,

@@ -8,7 +8,6 @@ export interface HttpRequest {
   readonly method: string;
   /** Percent-encoded: `/files/a%20b`. As received, or encoded again if a gateway decoded it. */
   readonly path: string;
-  /** Query as received, without `?`; `""` if there is no query. */
   readonly query: string;
   /** Headers, with names in lower case. Repeated headers are joined as RFC 9110 specifies. */
   readonly headers: Readonly<Record<string, string>>;
@@ -23,25 +22,20 @@ export interface HttpRequest {
   readonly deadlineMs?: number | undefined;
   /** @throws FrameworkError `response_too_large` for a response that the transport refuses. */
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
-  /** Claims that an API Gateway authorizer verified. Only the Lambda host sets them. */
   readonly gatewayClaims: GatewayClaims | undefined;
   /** Set by the pipeline, so that the host can report a request that it cuts off. */
   requestId?: string;
   /** Answer of the pipeline, because the host cannot accept the request. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body, once, and synchronously if it has arrived. @throws FrameworkError
+   * Reads the body, once, and synchronously if it has arrived. @throws FrameworkError
    * `payload_too_large` above `limitBytes`, without reading the rest.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
-  /**
-   * Returns the form that a middleware has parsed from the body, whose bytes are then gone.
-   * @throws FrameworkError `payload_too_large` above `limitBytes`.
-   */
+  /** Form that a middleware has parsed from the body, whose bytes are then gone. */
   readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
 }
 
-/** Creates a handler's view of the request. Parses the cookies at the first access. */
 export function requestView(
   { method, path, headers, ip }: HttpRequest,
   rawBody: Uint8Array,

@@ -46,7 +46,7 @@ export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply
   return Object.freeze({ ...options, body, [replyBrand]: true as const });
 }
 
-/** Whether a body is a Node stream, including one that is only writable. */
+/** Includes streams that are only writable. */
 export function isNodeStream(body: object): body is Readable {
   return (
     "pipe" in body &&
@@ -83,7 +83,6 @@ function assertReplyOptions(options: unknown, known: readonly string[]): void {
   for (const [name, cookie] of cookiesOf(given["cookies"])) assertCookie(name, cookie);
 }
 
-/** @throws TypeError unless `status` is a whole number from 200 to 599. */
 export function assertStatus(status: unknown): asserts status is number {
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply: status ${quoted(status)} is not a whole number from 200 to 599`);
@@ -112,7 +111,6 @@ export function checkedHeaders(given: unknown): Record<string, string> {
   return headers;
 }
 
-/** @throws TypeError for a character such as a line break. */
 export function assertHeaderValue(name: string, value: string): void {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
     throw new TypeError(
@@ -120,7 +118,6 @@ export function assertHeaderValue(name: string, value: string): void {
     );
 }
 
-/** @throws TypeError unless the cookies are an object. */
 export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
   return given === undefined
     ? []

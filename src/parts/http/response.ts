@@ -25,9 +25,8 @@ const noCookies: readonly string[] = Object.freeze([]);
 const bodiless = [204, 205, 304];
 
 /**
- * Converts the result of a handler: a value to JSON with the declared status, 200 by default, and
- * `undefined` to 204. A reply or a web `Response` sets status, headers and body itself.
- * @throws TypeError for a result that cannot become a response, with the reason and a fix.
+ * A value becomes JSON with the declared status, 200 by default, and `undefined` 204. A reply or a
+ * web `Response` sets status, headers and body itself. @throws TypeError with the reason and a fix.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
   if (isReply(result)) return replied(result, facts);
@@ -115,6 +114,7 @@ function webStreamOf(source: Streamed): ReadableStream<unknown> {
   }
   guard(source);
   const iterator = source[Symbol.asyncIterator]();
+  const end = async () => iterator.return?.();
   return new ReadableStream<unknown>(
     {
       async pull(controller) {
@@ -123,24 +123,16 @@ function webStreamOf(source: Streamed): ReadableStream<unknown> {
         else controller.enqueue(value);
       },
       // Does not await `return`: a generator that is itself waiting would block the cancellation.
+      // The response has ended, so no caller is left for its error.
       cancel() {
         if (isNodeStream(source)) source.destroy();
-        else void ended(iterator);
+        else end().catch(() => undefined);
       },
     },
     { highWaterMark: 0 },
   );
 }
 
-async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
-  try {
-    await iterator.return?.();
-  } catch {
-    // The response has ended, so no caller is left for this error.
-  }
-}
-
-/** Releases the source of a stream that will not be read. */
 function discard(body: unknown): undefined {
   // Canceling fails if the stream is locked or its source broken, which the response survives.
   if (isStreamed(body)) cancelled(body).catch(() => undefined);
@@ -150,7 +142,6 @@ async function cancelled(body: Streamed): Promise<void> {
   await webStreamOf(body).cancel();
 }
 
-/** @throws TypeError with the reason for a value that JSON does not have. */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
@@ -168,7 +159,7 @@ export function jsonText(body: unknown): string {
   return text;
 }
 
-/** One line of `JSON.stringify`'s message. For a BigInt, it lacks the member's name. */
+/** V8's message has several lines for a circular structure, and no member's name for a BigInt. */
 function reasonOf(error: unknown, body: unknown): string {
   if (!(error instanceof Error)) return "it throws";
   const reason = error.message.replaceAll(/\s+/g, " ");
@@ -176,7 +167,6 @@ function reasonOf(error: unknown, body: unknown): string {
   return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
 }
 
-/** Member name of the first BigInt, `undefined` if an error comes first. */
 function bigIntName(body: unknown): string | undefined {
   let found: string | undefined;
   try {
@@ -199,9 +189,8 @@ export function isReply(value: unknown): value is Reply<unknown> {
 }
 
 /**
- * Whether a result is a web `Response`, of Node or of a library. Checks members, because the first
- * access to the class `Response` loads all of `fetch`, which slows a cold start. Data from a client
- * or a database row cannot have the function `getSetCookie`.
+ * Checks members, because a library may have its own class, and the first access to Node's loads
+ * all of `fetch`, which slows a cold start. Data cannot have the function `getSetCookie`.
  */
 export function isWebResponse(result: unknown): result is Response {
   return (

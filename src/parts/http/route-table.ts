@@ -4,9 +4,7 @@ export type RouteMatch<Target> =
   | {
       readonly kind: "found";
       readonly target: Target;
-      /** Decoded path parameters, in a new prototype-free object. */
       readonly params: Record<string, string>;
-      /** Whether the method is HEAD, which is served like GET without a body. */
       readonly head: boolean;
     }
   | { readonly kind: "options" | "method-not-allowed"; readonly allow: string }

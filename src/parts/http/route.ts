@@ -17,7 +17,6 @@ export interface RouteProblem {
 const form = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)$/;
 const reserved = ["config", "log", "settings", "health", "metrics", "openapi.json"];
 
-/** Parses a route: `GET /files/:id`. Returns the problem of an invalid route, never throws. */
 export function parseRoute(text: string): ParsedRoute | RouteProblem {
   const refuse = (what: string, fix: string) => ({ problem: `route ${quoted(text)} ${what}`, fix });
   const [, method, pattern] = (typeof text === "string" && form.exec(text)) || [];

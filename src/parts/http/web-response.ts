@@ -3,12 +3,11 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply.ts";
 import { whileWanted } from "./stream.ts";
 
-/** Web `Response` of a handler, as plain values. The body of a query may still be a stream. */
+/** Web `Response` of a handler, as plain values. Only a query's body can be a stream. */
 export class ReadResponse {
   readonly status: number;
   /** Headers without `set-cookie`, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Values of `set-cookie`, as the handler wrote them. */
   readonly cookies: readonly string[];
   /** A string if the body is JSON or text in UTF-8. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
@@ -31,7 +30,7 @@ export class ReadResponse {
   }
 }
 
-/** `Response` that cannot be sent. Its handler has done its work, so the error is the answer. */
+/** Its handler has done its work, so the error is the answer. */
 export class UnreadableResponse {
   readonly error: unknown;
 
@@ -81,7 +80,7 @@ export async function readResponse(
 
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-/** Largest body that is read completely, in bytes. */
+/** Limit of what is read completely. */
 const maxWholeBytes = 10_485_760;
 /** JSON MIME type of the WHATWG, such as `application/problem+json`: the first of joined types. */
 const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;
@@ -140,7 +139,6 @@ function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
-/** A handler may stream any value. */
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   throw new TypeError(

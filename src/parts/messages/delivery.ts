@@ -13,7 +13,6 @@ export interface Delivery {
   readonly key: string;
 }
 
-/** @throws PermanentError with the name of an invalid member. */
 export function readDelivery(payload: Fields): Delivery {
   const { channel, message, key } = payload;
   if (typeof channel !== "string" || !isChannelName(channel))

@@ -4,8 +4,14 @@ import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { createClaims } from "../once/claims.ts";
 import { deliveryJob } from "./delivery.ts";
-import { type DueJobsOptions, sendCommitted, sweepDueJobs } from "./due-jobs.ts";
-import { dueId, duePlace, dueRow } from "./later.ts";
+import {
+  type DueJobsOptions,
+  dueId,
+  duePlace,
+  dueRow,
+  sendCommitted,
+  sweepDueJobs,
+} from "./due-jobs.ts";
 import type { OutboxRow } from "./outbox-store.ts";
 
 interface Fakes {

@@ -48,9 +48,10 @@ export function eventPayload(type: string, given: unknown): Fields {
 }
 
 /**
- * Writes an event, with the request ID as the payload's `requestId` (specification 6.3). A payload
- * that the bus could not deliver to a queue becomes a string in `payloadText`, because the bus does
- * not parse the JSON inside a string. @throws RangeError if the event is too large.
+ * The request ID becomes the payload's `requestId` (specification 6.3). A payload that the bus
+ * could not deliver to a queue becomes a string in `payloadText`, inside which the bus parses no
+ * JSON.
+ * @throws RangeError if the event is too large.
  */
 export function envelopeText(
   event: SharedEvent<Fields>,
@@ -94,7 +95,6 @@ export interface Envelope {
   readonly source: string | undefined;
 }
 
-/** @throws the errors of {@link openEnvelope}. */
 export function readEnvelope(text: string): SharedEvent {
   return openEnvelope(objectOf(text, "the message")).event;
 }
@@ -152,7 +152,6 @@ export function recordOf(value: unknown, what: string): Fields {
   return value as Fields; // safe: checked above; members are unknown
 }
 
-/** @throws PermanentError with the name of an invalid member. */
 export function causeOf(message: Fields): Cause {
   const { tenantId, userId, originator } = message;
   // Tokens follow the same rule.
@@ -171,7 +170,6 @@ export function causeOf(message: Fields): Cause {
   };
 }
 
-/** Reads an ID in the format that keelson generates and accepts in requests. */
 export function idOf(message: Fields, member: string): string {
   const value = message[member];
   if (typeof value === "string" && /^[A-Za-z0-9._:=+/@-]{1,128}$/.test(value)) return value;
@@ -224,9 +222,9 @@ export function queueText(json: string): string {
 }
 
 /**
- * Whether EventBridge could turn this JSON into a message that SQS refuses. The bus parses an
- * event's JSON and writes it again, so characters escaped for SQS may become plain. Also returns
- * `true` for a string that contains the escape of a lone surrogate literally, which is harmless.
+ * Whether SQS could refuse this JSON after EventBridge has parsed it and written it again, which
+ * may make escaped characters plain. Also `true` for the escape of a lone surrogate in a string's
+ * own text, which is harmless.
  */
 export function mayBeUnescaped(json: string): boolean {
   return /[\uFFFE\uFFFF]|\\ud[89a-f]/.test(json);

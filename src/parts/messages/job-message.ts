@@ -34,7 +34,6 @@ export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): s
   return text;
 }
 
-/** {@link wirePayload} of a job. */
 export function jobPayload(name: string, payload: unknown): Fields {
   return wirePayload(payload, `ctx.enqueue: the payload of ${name}`);
 }
@@ -43,7 +42,6 @@ export function readJob(text: string): JobMessage {
   return openJob(objectOf(text, "the message"));
 }
 
-/** @throws PermanentError with the name of an invalid member. */
 export function openJob(message: Fields): JobMessage {
   const { name } = message;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {

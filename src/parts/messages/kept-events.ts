@@ -31,7 +31,6 @@ export interface KeptRow {
   readonly expiresAt: number | undefined;
 }
 
-/** Events of one tenant, or of none, and of one type. */
 export interface KeptStream {
   readonly tenantId?: string | undefined;
   readonly type: string;
@@ -43,7 +42,6 @@ export interface Page<Item> {
   readonly last: string | undefined;
 }
 
-/** Each call reads one page. */
 export interface KeptEventReader {
   /** Days with events, such as `2026-11-22`, in a range that includes both ends. */
   days(stream: KeptStream, from: string, until: string): Promise<Page<string>>;
@@ -60,14 +58,12 @@ export interface KeptEventReader {
 export interface KeptEventStore extends KeptEventReader {
   /** Records the day of an event, and returns the item for the publishing transaction. */
   keep(event: KeptContent, keptDays: number, trace?: TraceHeaders): Promise<TransactionItem>;
-  /** A reader that uses the database of a request. */
   through(database: Database): KeptEventReader;
 }
 
 export interface KeptRange {
   /** Position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
-  /** End of the range, exclusive, in epoch milliseconds. */
   readonly untilMs: number;
   /** Rows that have expired are skipped, because DynamoDB deletes them days later. */
   readonly nowMs: number;
@@ -76,13 +72,10 @@ export interface KeptRange {
 
 /** Latest time that a position can contain, in epoch milliseconds. */
 export const endOfTime = Date.UTC(9999, 11, 31);
-/** Rows per read. A DynamoDB page has 1 MB, which holds only four of the largest events. */
+/** Rows per read. A page of DynamoDB, 1 MB, holds only four of the largest events. */
 const pageSize = 100;
 
-/**
- * Reads rows in order, page by page. Reads only days that are listed as having events.
- * @throws the signal's abort reason, before the next row.
- */
+/** In order, only of days that have events. @throws the signal's abort reason, before the next. */
 export async function* keptRows(
   reader: KeptEventReader,
   stream: KeptStream,
@@ -129,7 +122,6 @@ export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Time of a position, in epoch milliseconds. */
 export function timeOf(sort: string): number {
   return Number(sort.slice(0, timeDigits));
 }

@@ -17,22 +17,7 @@ import {
   readProof,
 } from "./proof.ts";
 
-/** Signs the messages that a server sends, and checks the messages it receives. */
-export interface MessageGuard {
-  /** `undefined` if signing is off or there is no key ring. */
-  signEvent(event: SharedEvent): Promise<Proof | undefined>;
-  signJob(job: JobMessage): Promise<Proof | undefined>;
-  /** Logs a warning, once per queue, if it is unknown whether the queue holds events or jobs. */
-  meet(queue: MessageQueue): void;
-  /**
-   * Checks a received message.
-   *
-   * @throws PermanentError for a message in the wrong queue, or without a valid proof if proofs are
-   * required; FrameworkError `config_unavailable` if the proof's key is unknown and the key ring
-   * cannot be read.
-   */
-  admit(read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void>;
-}
+export type MessageGuard = ReturnType<typeof createMessageGuard>;
 
 export interface MessageGuardOptions {
   readonly proof: MessageProof | undefined;
@@ -49,12 +34,13 @@ export function createMessageGuard({
   secrets,
   clock,
   log,
-}: MessageGuardOptions): MessageGuard {
+}: MessageGuardOptions) {
   const isOff = asked === "off" || (asked === undefined && !secrets.mayHaveRing());
   const keys = createProofKeys(clock);
   const warn = createDoubtLog(clock, log);
   const met = new Set<string>();
 
+  /** `undefined` if signing is off or there is no key ring. */
   const sign = async (message: ProvenMessage): Promise<Proof | undefined> => {
     if (isOff) return undefined;
     const { ring } = await secrets.recent();
@@ -63,7 +49,8 @@ export function createMessageGuard({
       : proofOf(message, ring.active, keys.signing(ring) as KeyObject); // safe: a ring has its active key
   };
 
-  const meet = ({ name, holds }: MessageQueue) => {
+  /** Warns, once per queue, if it is unknown whether the queue holds events or jobs. */
+  const meet = ({ name, holds }: MessageQueue): void => {
     if (holds !== undefined || met.has(name)) return;
     met.add(name);
     const fix =
@@ -76,10 +63,14 @@ export function createMessageGuard({
   };
 
   return {
-    signEvent: (event) => sign(provenEvent(event, own)),
-    signJob: (job) => sign(provenJob(job, own)),
+    signEvent: (event: SharedEvent) => sign(provenEvent(event, own)),
+    signJob: (job: JobMessage) => sign(provenJob(job, own)),
     meet,
-    admit: async (read, queue, messageId) => {
+    /**
+     * @throws PermanentError for a message in the wrong queue, or without a required proof;
+     * FrameworkError `config_unavailable` if the proof's key is unknown and the ring unreadable.
+     */
+    admit: async (read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void> => {
       meet(queue);
       const isJob = "job" in read;
       if (queue.holds !== undefined && isJob !== (queue.holds === "jobs")) {
@@ -97,7 +88,7 @@ export function createMessageGuard({
       const doubt = doubtOf(message, read.proof, recent, keys);
       if (doubt === undefined) return;
       if (mode === "sign") return warn(doubt, message, queue, messageId);
-      // A retry may succeed, because the key may have been added recently.
+      // A retry may succeed: the key may have been added recently.
       if (doubt.isStale)
         throw new FrameworkError(
           "config_unavailable",
@@ -169,7 +160,7 @@ function doubtOf(
     : { line, reason: "its proof is not of this message" };
 }
 
-/** Shortest interval between log lines about the same kind of proof problem, in milliseconds. */
+/** Shortest interval between log lines of one kind, in milliseconds. */
 const lineMs = 60_000;
 
 /** Creates the log of messages that `require` would refuse. */

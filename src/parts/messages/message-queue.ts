@@ -10,7 +10,6 @@ export interface QueueMessage {
   readonly receipt: string;
   /** Only a queue that {@link isOrdered} keeps its order; elsewhere, groups serve fairness. */
   readonly group: string | undefined;
-  /** Number of receives, including this one. */
   readonly receives: number;
   /** Time of sending by the queue's clock, in epoch milliseconds, if the queue reports it. */
   readonly sentMs: number | undefined;
@@ -24,10 +23,8 @@ export function isOrdered(nameOrArn: string): boolean {
   return nameOrArn.endsWith(".fifo");
 }
 
-/** Message queue with at-least-once delivery. */
 export interface MessageQueue {
   readonly name: string;
-  /** Whether an instrumentation of the queue's client creates spans. */
   readonly isTraced?: boolean;
   /** Other messages are refused. If it is unknown (`undefined`), both kinds are accepted. */
   readonly holds: "events" | "jobs" | undefined;
@@ -37,7 +34,6 @@ export interface MessageQueue {
     body: string,
     options: { readonly group: string; readonly deduplicationId: string },
   ): Promise<string>;
-  /** Whether this error means that the queue will never accept the message. */
   isFinal(error: unknown): boolean;
   /** Receives up to ten messages. Others do not see them for 30 s, or until they are returned. */
   receive(): Promise<readonly QueueMessage[]>;

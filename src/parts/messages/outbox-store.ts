@@ -2,7 +2,6 @@ import { claimKey } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
 
-/** Event, job or delivery that waits for dispatch. */
 export interface OutboxRow {
   /** Partition: `shard#<n>` for events, `due#<n>` for jobs and deliveries. */
   readonly shard: string;
@@ -11,7 +10,6 @@ export interface OutboxRow {
   readonly eventId: string;
   readonly type: string;
   readonly tenantId?: string | undefined;
-  /** Envelope of the event, or the job with its hashes. */
   readonly text: string;
   /** Stored attributes of a row that cannot be read, and so cannot be dispatched. */
   readonly unreadable?: Readonly<Record<string, unknown>>;
@@ -22,7 +20,6 @@ export interface OutboxStore {
   remove(row: OutboxRow): Promise<void>;
   /** Moves a row out of its shard, so that it is not sent. Returns whether it still existed. */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
-  /** Reads the first row of each shard before `beforeSort`. */
   firsts(
     shards: readonly string[],
     beforeSort: string,
@@ -49,12 +46,11 @@ export function timeText(ms: number): string {
 /** By shard, the row after which a sweep stopped in an outage. The next sweep starts there. */
 export type SweepStops = Map<string, string>;
 
-/** Numbers of events and due jobs. */
 export interface Swept {
   readonly dispatched: number;
-  /** Minimum number of rows that remain and will be retried. */
+  /** Minimum number of rows that remain. */
   readonly left: number;
-  /** Number of rows, set aside for an operator, that the bus or the queue will never accept. */
+  /** Rows, set aside for an operator, that the bus or the queue will never accept. */
   readonly setAside: number;
 }
 
@@ -74,9 +70,7 @@ export interface Sweeping {
   readonly claims: Claims;
   readonly stops: SweepStops;
   readonly signal: AbortSignal | undefined;
-  /** Receives all rows that are read. */
   seen(rows: readonly OutboxRow[]): void;
-  /** Sends rows of a shard that the sweep has claimed. */
   work(rows: readonly OutboxRow[]): Promise<WorkedPage>;
 }
 
@@ -100,7 +94,7 @@ export async function sweepShards(
   for (const [number, first] of firsts.entries()) {
     if (sweeping.signal?.aborted) break;
     if (first.status === "rejected") throw first.reason;
-    // Most shards are empty, so they cost only the concurrent read above and no claim.
+    // Most shards are empty, and so cost no claim.
     if (first.value.length === 0) continue;
     sweeping.seen(first.value);
     total = sum(total, await sweepShard(sweeping, names[number] as string, before)); // safe: one result for each name
@@ -109,9 +103,8 @@ export async function sweepShards(
 }
 
 /**
- * Sends the rows of a shard before `before`, page by page, unless another sweep has claimed the
- * shard. A page on which no row was accepted or refused ends the sweep, so that an outage does not
- * cost a read of all rows. The next sweep starts after that page, which so blocks no other rows.
+ * A page on which no row was accepted or refused ends the sweep, so that an outage does not cost a
+ * read of all rows. The next sweep starts after that page, which so blocks no other rows.
  */
 async function sweepShard(
   { store, claims, stops, signal, seen, work }: Sweeping,

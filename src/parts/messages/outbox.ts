@@ -23,15 +23,11 @@ export interface Refusal {
 }
 
 export interface EventBus {
-  /**
-   * Puts events on the bus, with retries. A refused event does not block the others.
-   * @returns why each event was not accepted; `undefined` for those that were.
-   */
+  /** Retries, and returns why each event was not accepted; `undefined` for those that were. */
   put(
     events: readonly Pick<OutboxRow, "type" | "text">[],
   ): Promise<readonly (Refusal | undefined)[]>;
   readonly name: string;
-  /** Whether an instrumentation of the bus's client creates spans. */
   readonly isTraced?: boolean;
 }
 
@@ -43,7 +39,6 @@ export interface OutboxOptions {
   readonly log: Logger;
   readonly metrics?: Metrics | undefined;
   readonly stops?: SweepStops;
-  /** Sends the due jobs. Absent if there are no jobs. */
   readonly sweepDue?:
     | ((signal: AbortSignal | undefined, seen: Sweeping["seen"]) => Promise<Swept>)
     | undefined;
@@ -56,9 +51,8 @@ export interface Outbox {
   /** Does the same for rows of a shard that the caller has claimed, as a sweep does. */
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
-   * Dispatches the rows older than `graceMs` of every shard that no other sweep has claimed, and
-   * sets aside those that the bus will never accept. Then sends the due jobs, and records metrics
-   * unless it was aborted. @throws any error of the store.
+   * Dispatches the rows of every shard that no other sweep has claimed, and sets aside those that
+   * the bus will never accept. Then sends the due jobs. @throws any error of the store.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
@@ -118,20 +112,19 @@ export function createOutbox(options: OutboxOptions): Outbox {
   };
 }
 
-/** Rows that the bus will never accept are set aside if `setsAside`; otherwise they remain. */
 async function put(
   options: OutboxOptions,
   rows: readonly OutboxRow[],
   setsAside: boolean,
 ): Promise<WorkedPage> {
   const { store, log } = options;
-  const refusals = await putAll(options, rows);
+  const refusals = await refusalsOf(options, rows);
   const taken: OutboxRow[] = [];
   const left: string[] = [];
   const refused: [OutboxRow, string][] = [];
   let firstReason: string | undefined;
-  for (const [index, row] of rows.entries()) {
-    const refusal = refusals[index];
+  for (const row of rows) {
+    const refusal = refusals.get(row);
     if (refusal === undefined) taken.push(row);
     else if (setsAside && refusal.isFinal) refused.push([row, refusal.reason]);
     else {
@@ -146,10 +139,7 @@ async function put(
   return { swept, hasAnswers: left.length < rows.length };
 }
 
-async function putAll(
-  { bus }: OutboxOptions,
-  rows: readonly OutboxRow[],
-): Promise<readonly (Refusal | undefined)[]> {
+async function refusalsOf({ bus }: OutboxOptions, rows: readonly OutboxRow[]) {
   const readable = rows.filter(({ unreadable }) => unreadable === undefined);
   const refusals = new Map<OutboxRow, Refusal | undefined>(rows.map((row) => [row, noEvent]));
   try {
@@ -158,7 +148,7 @@ async function putAll(
   } catch (error) {
     for (const row of readable) refusals.set(row, { reason: String(error), isFinal: false });
   }
-  return rows.map((row) => refusals.get(row));
+  return refusals;
 }
 
 async function setAside(

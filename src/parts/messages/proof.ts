@@ -15,7 +15,6 @@ export function proofMode(proof: MessageProof | undefined, hasRing: boolean): Me
 /** Content covered by a proof: every field that a consumer relies on. */
 export interface ProvenMessage extends Cause {
   readonly kind: "event" | "job";
-  /** Source of the server that created the message. */
   readonly source: string;
   /** Type of an event, or name of a job. */
   readonly name: string;
@@ -38,7 +37,6 @@ export function isProven(message: ProvenMessage, { mac }: Proof, signingKey: Key
   return timingSafeEqual(Buffer.from(mac, "base64url"), expected);
 }
 
-/** Returns `undefined` for a malformed proof. */
 export function readProof(value: unknown): Proof | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { key, mac } = value as Fields; // safe: any member of an object may be read

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/registry.ts";
-import { indexFault } from "../../aws/tables/table-indexes.ts";
+import { indexFault } from "../../aws/tables/tables.ts";
 import { type FunctionMark, markOf } from "../../hosts/lambda-http/bind.ts";
 import { messageIds, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";

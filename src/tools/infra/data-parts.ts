@@ -1,9 +1,5 @@
 import { outboxTable } from "../../app/handlers/table.ts";
-import {
-  attributeDefinitions,
-  indexDescription,
-  keySchema,
-} from "../../aws/tables/table-indexes.ts";
+import { attributeDefinitions, indexDescription, keySchema } from "../../aws/tables/tables.ts";
 import { queueTimeoutSeconds } from "./functions.ts";
 import type { NeededBus, NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";

@@ -9,7 +9,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { allTables, type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { eventRule, maxReceives, messagingNames } from "../../aws/messaging/messaging.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging/sqs-queue.ts";
-import type { RequiredTable } from "../../aws/tables/table-indexes.ts";
+import type { RequiredTable } from "../../aws/tables/tables.ts";
 import type { Variables } from "../../base/process/environment.ts";
 
 export interface NeededTable extends RequiredTable {

@@ -13,7 +13,7 @@ import {
   type Keyed,
   keySchema,
   shownKeys,
-} from "../../../aws/tables/table-indexes.ts";
+} from "../../../aws/tables/tables.ts";
 import type { NeededTable } from "../../infra/needs.ts";
 import {
   after,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { messageClaim } from "../../../app/run/process-message.ts";
-import { dueId, dueRow } from "../../../parts/messages/later.ts";
+import { dueId, dueRow } from "../../../parts/messages/due-jobs.ts";
 import { type OutboxRow, timeText } from "../../../parts/messages/outbox-store.ts";
 import { type ClaimRecord, keyText } from "../../../parts/once/claim.ts";
 import type { ListedStep } from "../../../parts/once/step-store.ts";

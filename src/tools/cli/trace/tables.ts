@@ -1,8 +1,8 @@
 import { messageClaim } from "../../../app/run/process-message.ts";
 import type { AsideStore } from "../../../aws/stores/aside-store.ts";
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
+import { duePlace, waitingJob } from "../../../parts/messages/due-jobs.ts";
 import { objectOf } from "../../../parts/messages/envelope.ts";
-import { duePlace, waitingJob } from "../../../parts/messages/later.ts";
 import {
   type OutboxRow,
   type OutboxStore,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { dueId, dueMsOf, duePlace, dueRow, waitingJob } from "./due-jobs.ts";
 import { idOf } from "./envelope.ts";
-import { dueId, dueMsOf, duePlace, dueRow, waitingJob } from "./later.ts";
 
 const nowMs = Date.parse("2026-11-22T12:00:00Z");
 const year = 365 * 86_400;

@@ -1,7 +1,7 @@
 import type { GlobalSecondaryIndexDescription, KeySchemaElement } from "@aws-sdk/client-dynamodb";
 import { expect, test } from "vitest";
 import type { IndexDeclaration } from "../../app/handlers/table.ts";
-import { indexFault } from "./table-indexes.ts";
+import { indexFault } from "./tables.ts";
 
 const table = { partitionKey: "pk", sortKey: "sk" };
 const byOwner: IndexDeclaration = {
