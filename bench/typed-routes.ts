@@ -184,7 +184,7 @@ function parametersOf(schema: z.ZodType, place: "path" | "query"): object[] {
 /** Thirty calls through `openapi-fetch`. */
 export function openapiClient(): string {
   return `import createClient from "openapi-fetch";
-import type { paths } from "../test/fixtures/files-api.d.ts";
+import type { paths } from "./api.d.ts";
 const client = createClient<paths>({ baseUrl: "http://localhost" });
 ${called
   .map(
