@@ -27,7 +27,7 @@ export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
 
-function isHttp(id: string): boolean {
+function isHttp(id: string) {
   return /(?:^|[\\/])(?:src|dist)[\\/]hosts[\\/]lambda-http[\\/]http-events\.[jt]s$/.test(id);
 }
 
@@ -206,7 +206,7 @@ function importedBy(
 }
 
 /** The hash changes with the files' contents, because file names contain hashes. */
-function outOf(name: string, files: readonly ChunkFile[]): string {
+function outOf(name: string, files: readonly ChunkFile[]) {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);
   const { out } = files[0] as ChunkFile; // safe cast: a group has files

@@ -143,14 +143,14 @@ interface Between {
   readonly group: ChunkGroup;
 }
 
-function reexport(path: string, names: Names): string {
+function reexport(path: string, names: Names) {
   const text = names
     .map(([name, given]) => `${JSON.stringify(name)} as ${JSON.stringify(given)}`)
     .join(", ");
   return `import ${JSON.stringify(path)};\nexport { ${text} } from ${JSON.stringify(path)};\n`;
 }
 
-function importPath(from: string, to: string): string {
+function importPath(from: string, to: string) {
   const path = relative(dirname(from), to).replaceAll("\\", "/");
   return path.startsWith(".") ? path : `./${path}`;
 }

@@ -101,7 +101,7 @@ async function retried<Result>(
   }
 }
 
-function isForAnotherTry(answer: unknown): boolean {
+function isForAnotherTry(answer: unknown) {
   // Safe cast: `status` stays `unknown`.
   const { status } = (answer ?? {}) as { readonly status?: unknown };
   return status === 409 || (typeof status === "number" && status >= 500);

@@ -230,7 +230,7 @@ function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, str
 }
 
 /** A path that cannot be decoded stays unchanged, as in API Gateway. */
-function stagedPath(request: LambdaRequest, stage: string): string {
+function stagedPath(request: LambdaRequest, stage: string) {
   const { path } = sentRequest(request);
   const prefix = stage === "$default" ? "" : `/${stage}`;
   try {

@@ -182,6 +182,10 @@ async function startOn(
     current = await next;
     return current;
   };
+  const inProcess = async <Result>(work: (process: TestProcess) => Promise<Result>) => {
+    const process = await running();
+    return untilCrash(process, work(process));
+  };
   const rows = await openTestRows(stack, clock, async () => (await running()).runtime);
 
   const app: TestApp = {
@@ -202,22 +206,14 @@ async function startOn(
       });
     },
     token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
-    call: async (name, input, options = {}) => {
-      const process = await running();
-      return untilCrash(process, callHandler(process.runtime, name, input, options));
-    },
+    call: (name, input, options = {}) =>
+      inProcess(({ runtime }) => callHandler(runtime, name, input, options)),
     ctx: async (caller, options = {}) => testContext(await running(), caller, options),
     rows,
     logs,
     ...recorded,
-    deliver: async (message) => {
-      const process = await running();
-      return untilCrash(process, deliverAgain(process, message));
-    },
-    settled: async () => {
-      const process = await running();
-      return untilCrash(process, settle(process, { ...stack, clock, sinceMs, maxSteps }));
-    },
+    deliver: (message) => inProcess((process) => deliverAgain(process, message)),
+    settled: () => inProcess((process) => settle(process, { ...stack, clock, sinceMs, maxSteps })),
     calls,
     clock,
     faults,

@@ -166,7 +166,7 @@ function recordMessaging(
 }
 
 /** Sends the test clock's offset, which the embedded stack follows. */
-function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
+function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock) {
   middlewareStack.add(
     (next) => (parameters) => {
       // Safe cast: at this step of the stack, every request is an HTTP request.
@@ -178,7 +178,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
+function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded) {
   // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {

@@ -10,12 +10,12 @@ import {
   type CommandContext,
   defineCommand,
   flag,
-  help,
   messageOf,
   moduleArgument,
   moduleOf,
   oneLine,
-  optionLines,
+  options,
+  refuse,
   textOr,
   UsageError,
   type ValuesOf,
@@ -43,8 +43,7 @@ committed; \`check\` says what has changed since, and whom it breaks: clients, c
 
 ${moduleArgument}
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`,
   flags,
@@ -52,10 +51,9 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
   run: async (values, [given, module], context) => {
     const action = actionOf(actions, given, "; use write or check");
     const { json, markdown, stored } = values;
-    if (json && markdown)
-      throw new UsageError("--json and --markdown are given; use one of the two");
+    if (json && markdown) refuse("--json and --markdown are given; use one of the two");
     if (action === "write" && (json || markdown || stored))
-      throw new UsageError("--json, --markdown and --stored are of check");
+      refuse("--json, --markdown and --stored are of check");
     const path = moduleOf(module, `contract ${action}`);
     try {
       return await actions[action](path, values, context);
@@ -69,11 +67,7 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
 
 const actions = { write, check };
 
-async function write(
-  module: string,
-  { file }: Values,
-  { print, complain }: CommandContext,
-): Promise<number> {
+async function write(module: string, { file }: Values, { print, complain }: CommandContext) {
   const { contract, unsaid } = await declared(await loadServer(module), module);
   await writeText(file, contractText(contract));
   nameUnsaid(unsaid, complain);
@@ -89,7 +83,7 @@ async function check(
   module: string,
   { file, json, markdown, stored }: Values,
   context: CommandContext,
-): Promise<number> {
+) {
   const before = await readLock(file, module);
   const server = await loadServer(module);
   const { contract, unsaid } = await declared(server, module);
@@ -112,7 +106,7 @@ function changesSince(before: Contract, contract: Contract, file: string): reado
     return contractChanges(before, contract);
   } catch (error) {
     const why = `a part of it is not what keelson writes (${messageOf(error)}); write it anew`;
-    throw new UsageError(`the lock ${JSON.stringify(file)} is not taken: ${why}`);
+    refuse(`the lock ${JSON.stringify(file)} is not taken: ${why}`);
   }
 }
 
@@ -120,7 +114,7 @@ function declared(server: ServerInternals, module: string): ReturnType<typeof co
   return contractOf(server, dirname(resolve(module)));
 }
 
-function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
+function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]) {
   for (const { where, why } of unsaid)
     complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
@@ -128,7 +122,7 @@ function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["c
 async function readLock(file: string, module: string): Promise<Contract> {
   const name = JSON.stringify(file);
   const text = await readFile(file, "utf8").catch(({ code, message }: NodeJS.ErrnoException) => {
-    throw new UsageError(
+    refuse(
       code === "ENOENT"
         ? `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`
         : `the lock ${name} cannot be read: ${message}`,
@@ -137,7 +131,7 @@ async function readLock(file: string, module: string): Promise<Contract> {
   try {
     return readContract(text);
   } catch (error) {
-    throw new UsageError(`the lock ${name} is not taken: ${messageOf(error)}`);
+    refuse(`the lock ${name} is not taken: ${messageOf(error)}`);
   }
 }
 

@@ -6,16 +6,7 @@ import {
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { NeededBus } from "../../infra/needs.ts";
-import {
-  after,
-  asked,
-  type Check,
-  fine,
-  type Outcome,
-  unchecked,
-  unlessMissing,
-  wrong,
-} from "./outcome.ts";
+import { after, asked, type Check, fine, unchecked, unlessMissing, wrong } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 import { type AskedQueue, type FoundQueue, setAttributes } from "./queues.ts";
 
@@ -50,7 +41,7 @@ export function busChecks(
   ];
 }
 
-async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue): Promise<Outcome> {
+async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue) {
   const rules = await rulesOf(place, bus.name);
   const targets = await Promise.all(rules.map(({ name }) => targetsOf(place, bus.name, name)));
   const routing = rules.filter((_, index) => targets[index]?.includes(queue.arn));
@@ -103,17 +94,17 @@ async function targetsOf({ send }: Bus, EventBusName: string, Rule: string) {
   return Targets.map(({ Arn }) => Arn);
 }
 
-function routes(pattern: EventRule["pattern"], source: string, type: string): boolean {
+function routes(pattern: EventRule["pattern"], source: string, type: string) {
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
 /** Assumes that every complex matcher of a pattern (a prefix, a wildcard) matches `text`. */
-function takes(member: unknown, text: string): boolean {
+function takes(member: unknown, text: string) {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
 /** Without permission for EventBridge to send to the queue, events are lost silently. */
-function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
+function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue) {
   const set = (attribute: string, value: string) =>
     setAttributes(place, url, JSON.stringify({ [attribute]: value }));
   const { KmsMasterKeyId: key, Policy: policy } = attributes;
@@ -140,7 +131,7 @@ interface Statement {
 }
 
 /** Ignores the statements' conditions. */
-function allowsEventBridge(policy: string): boolean {
+function allowsEventBridge(policy: string) {
   // Safe cast: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as { Statement?: Statement | Statement[] };
   return [Statement].flat().some(({ Effect, Principal = {}, Action = [] }) => {

@@ -8,7 +8,7 @@ import {
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
 import type { Needs } from "../../infra/needs.ts";
-import { type Check, createKeyRing, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
+import { type Check, createKeyRing, doubtful, fine, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
 /** No outcome contains a parameter's value. */
@@ -63,7 +63,7 @@ function parameterFix(
   name: string,
   rule: string,
   parameters: readonly ConfigParameter[],
-): string {
+) {
   if (["parameter-unknown", "parameter-twice"].includes(rule))
     return place.aws("delete-parameter", { name });
   const type = typeOf(parameters.find((parameter) => parameter.name === name));
@@ -74,7 +74,7 @@ function parameterFix(
  * Warns of parameters under a former name of their key: both releases of a rolling deployment read
  * that name, but once no key declares it, it looks like a mistake.
  */
-function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
+function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>) {
   const messages = former.map(({ name, today, isRead }) =>
     isRead
       ? `${name} is read under a former name of its key, which today is ${today}`
@@ -88,7 +88,7 @@ function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters
   return doubtful(`${messages.join("; ")}; rename once the release before is gone`, ...fixes);
 }
 
-function typeOf(parameter: Pick<ConfigParameter, "secure"> | undefined): string {
+function typeOf(parameter: Pick<ConfigParameter, "secure"> | undefined) {
   return parameter?.secure ? "SecureString" : "String";
 }
 
@@ -97,7 +97,7 @@ function keyRingOutcome(
   name: string,
   { rule, message }: BootProblem,
   environment: DeclaredServer["environment"],
-): Outcome {
+) {
   const create = createKeyRing(name);
   if (rule === "key-ring-missing") {
     const missing = "there is no such parameter";

@@ -106,12 +106,12 @@ export function withClient<Client extends object>(place: Place, client: Client):
   };
 }
 
-function words([name, value]: readonly [string, AwsOptions[string]]): readonly string[] {
+function words([name, value]: readonly [string, AwsOptions[string]]) {
   if (value === undefined) return [];
   return [`--${name}`, ...(value === true ? [] : [value].flat())];
 }
 
-function shownAddress(endpoint: string): string {
+function shownAddress(endpoint: string) {
   const url = new URL(endpoint);
   return `${url.protocol}//${url.host}${url.pathname === "/" ? "" : url.pathname}`;
 }

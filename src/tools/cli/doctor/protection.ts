@@ -13,7 +13,6 @@ import {
   doubtful,
   failureName,
   fine,
-  type Outcome,
   unchecked,
   wrong,
 } from "./outcome.ts";
@@ -25,7 +24,7 @@ export function messageChecks(server: DeclaredServer): Check[] {
     : [];
 }
 
-function proofOutcome({ options, environment }: DeclaredServer): Outcome {
+function proofOutcome({ options, environment }: DeclaredServer) {
   // Outside production, keelson derives a key ring from the development secret.
   const hasRing = options.keyRing !== undefined || environment !== "production";
   const mode = proofMode(options.messages?.proof, hasRing);
@@ -49,7 +48,7 @@ async function isolationOutcome(
   { options, environment }: DeclaredServer,
   env: Variables,
   place: Place,
-): Promise<Outcome> {
+) {
   let role: string | undefined;
   try {
     role = isolationRole(options, env, environment === "production" && !place.isEmulator);

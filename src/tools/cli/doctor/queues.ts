@@ -8,7 +8,6 @@ import {
   doubtful,
   type Found,
   fine,
-  type Outcome,
   unlessMissing,
   wrong,
 } from "./outcome.ts";
@@ -64,7 +63,7 @@ export function setAttributes(place: Place, url: string, attributes: string): st
   return place.aws("set-queue-attributes", { "queue-url": url, attributes });
 }
 
-function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined): Outcome {
+function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined) {
   const { name, isOrdered, variable, visibilitySeconds } = wanted;
   const own = queueName(name);
   const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds}`;
@@ -90,7 +89,7 @@ async function deadLetterOutcome(
   place: Queues,
   { deadName, maxReceives }: NeededQueue,
   found: FoundQueue,
-): Promise<Outcome> {
+) {
   const { deadLetterTargetArn: arn, maxReceiveCount: count } = redriveOf(found);
   const set = (deadLetterTargetArn: string) => {
     const policy = JSON.stringify({ deadLetterTargetArn, maxReceiveCount: maxReceives });

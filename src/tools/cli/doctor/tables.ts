@@ -61,7 +61,7 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
   ];
 }
 
-function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome {
+function tableOutcome(at: TableAt, found: TableDescription | undefined) {
   const { table, aws } = at;
   if (found === undefined) return wrong("it does not exist", createCommand(at));
   const { AttributeDefinitions: definitions, KeySchema: schema = [] } = found;
@@ -82,7 +82,7 @@ function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome
   return fine(`active, with the keys ${wanted}`);
 }
 
-function createCommand({ table, aws }: TableAt, tableName = table.tableName): string {
+function createCommand({ table, aws }: TableAt, tableName = table.tableName) {
   const { indexes, isLasting, stream } = table;
   return aws("create-table", {
     "table-name": tableName,
@@ -96,12 +96,12 @@ function createCommand({ table, aws }: TableAt, tableName = table.tableName): st
   });
 }
 
-function definitionsOf(...keyed: readonly Keyed[]): string[] {
+function definitionsOf(...keyed: readonly Keyed[]) {
   return attributeDefinitions(...keyed).map(shorthand);
 }
 
 /** The AWS CLI's shorthand syntax: `Key=value,Key=value`. */
-function shorthand(members: object): string {
+function shorthand(members: object) {
   return Object.entries(members)
     .map(([name, value]) => `${name}=${value}`)
     .join(",");
@@ -111,7 +111,7 @@ function indexOutcome(
   { table, aws }: TableAt,
   index: IndexDeclaration,
   described: TableDescription,
-): Outcome {
+) {
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
   const { kind, message } = fault;
@@ -133,7 +133,7 @@ function indexOutcome(
 async function timeToLiveOutcome(
   { table: { tableName: TableName }, send, aws }: TableAt,
   attribute: string,
-): Promise<Outcome> {
+) {
   const command = new DescribeTimeToLiveCommand({ TableName });
   const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
     await send(command, TableName);
@@ -155,7 +155,7 @@ async function timeToLiveOutcome(
   );
 }
 
-async function recoveryOutcome({ table, send, aws }: TableAt): Promise<Outcome> {
+async function recoveryOutcome({ table, send, aws }: TableAt) {
   const { tableName: TableName } = table;
   const command = new DescribeContinuousBackupsCommand({ TableName });
   const { ContinuousBackupsDescription: found } = await send(command, TableName);
@@ -172,7 +172,7 @@ async function recoveryOutcome({ table, send, aws }: TableAt): Promise<Outcome> 
 function protectionOutcome(
   { isEmulator, aws }: TableAt,
   { DeletionProtectionEnabled: isOn }: TableDescription,
-): Outcome {
+) {
   if (isOn === true) return fine("on");
   if (isOn === undefined && isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
@@ -184,7 +184,7 @@ function protectionOutcome(
 function streamOutcome(
   { isEmulator, aws }: TableAt,
   { StreamSpecification: stream }: TableDescription,
-): Outcome {
+) {
   const set = (specification: string) =>
     aws("update-table", { "stream-specification": specification });
   const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");

@@ -101,7 +101,7 @@ function originOf(
   return origin;
 }
 
-function addRun(subject: Subject, handler: string, line: TraceLine): void {
+function addRun(subject: Subject, handler: string, line: TraceLine) {
   const { eventId, event, channel, msg } = line;
   const isDelivery = handler === deliveryJob;
   addFacts(subject, line, isDelivery);
@@ -114,7 +114,7 @@ function addFacts(
   subject: Subject,
   { eventId, tenantId, causedBy, origRequestId: requestId, trace_id: traceId }: TraceLine,
   isDelivery: boolean,
-): void {
+) {
   subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
   subject.tenantId ??= tenantId;
   if (causedBy !== undefined && requestId !== undefined)
@@ -130,7 +130,7 @@ const productions = new Map(
   } as const),
 );
 
-function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine): void {
+function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine) {
   const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;
   if (msg === "job.unscheduled" && unscheduledId !== undefined) {
     const subject = subjectOf(unscheduledId);
@@ -148,7 +148,7 @@ function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: Tra
   subject.producers.push({ by, ms, tenantId });
 }
 
-function addToWay(subjectOf: (id: string) => Subject, line: TraceLine): void {
+function addToWay(subjectOf: (id: string) => Subject, line: TraceLine) {
   const { eventId, jobId, left = [], event, type, job, msg } = line;
   for (const id of left) {
     const subject = subjectOf(id);

@@ -111,7 +111,7 @@ function merged(given: TraceIndex["origins"]) {
   return { origins, aliases };
 }
 
-function addRow(subjects: Map<string, Subject>, row: RowFact): void {
+function addRow(subjects: Map<string, Subject>, row: RowFact) {
   const { kind, id, name, atMs, tenantId, causedBy, origRequestId, traceId } = row;
   const subject = subjectOf(subjects, id);
   subject.kind ??= kind;
@@ -123,7 +123,7 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-function isCause(by: Producer, causedBy: string | undefined): boolean {
+function isCause(by: Producer, causedBy: string | undefined) {
   if (causedBy === undefined) return true;
   // Safe cast: `originKey` made this text from a list.
   return "subject" in by

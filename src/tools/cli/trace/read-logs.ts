@@ -103,7 +103,7 @@ function idsOf(line: TraceLine): readonly (string | undefined)[] {
   return [trace_id, ...requestsOf(line), causedBy, ...messagesOf(line), ...left];
 }
 
-function requestsOf({ requestId, origRequestId }: TraceLine): readonly string[] {
+function requestsOf({ requestId, origRequestId }: TraceLine) {
   return [requestId, origRequestId].filter((id) => id !== undefined);
 }
 
@@ -112,7 +112,7 @@ const messageFields = [
   ...(["scheduledId", "unscheduledId", "deliveryId"] as const),
 ];
 
-function messagesOf(line: TraceLine): readonly string[] {
+function messagesOf(line: TraceLine) {
   return messageFields.flatMap((name) => line[name] ?? []);
 }
 

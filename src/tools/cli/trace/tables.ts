@@ -23,7 +23,7 @@ export interface TraceStores {
   readonly steps: Pick<StepStore, "find">;
 }
 
-const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 });
+const limits = { reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 };
 /** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
@@ -93,10 +93,7 @@ function claimFact(record: ClaimRecord): ClaimFact {
 
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
 
-async function eachOf<Item>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
+async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>) {
   const left = items.slice(0, limits.reads).reverse();
   const next = async (): Promise<void> => {
     for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
@@ -110,7 +107,7 @@ async function readShard(
   fromMs: number,
   nowMs: number,
   take: (row: OutboxRow) => void,
-): Promise<boolean> {
+) {
   const until = timeText(nowMs + skewMs);
   let after: string | undefined = fromMs > 0 ? timeText(fromMs) : undefined;
   for (let page = 0; page < limits.pages; page += 1) {

@@ -2,7 +2,7 @@ import { visible } from "../../../base/log/redaction.ts";
 import type { TraceDocument } from "./document.ts";
 import type { TraceAttempt, TraceNode } from "./node.ts";
 
-const limits = Object.freeze({ children: 20, lines: 400, label: 60, text: 160 });
+const limits = { children: 20, lines: 400, label: 60, text: 160 };
 
 type Row = Readonly<Record<"label" | "state" | "since" | "duration" | "rest", string>>;
 
@@ -20,7 +20,7 @@ export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): r
   return [...lines, ...notes.map(visible)];
 }
 
-function treeLines(root: TraceNode): string[] {
+function treeLines(root: TraceNode) {
   const { id, tenantId, traceId, at, kind } = root;
   const head = [
     `${kind} ${id ?? ""}`.trim(),
@@ -43,7 +43,7 @@ function treeLines(root: TraceNode): string[] {
   return [head.map((part) => shown(part, 200)).join(", "), "", ...told.map(lineOf), ...more];
 }
 
-function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
+function addRows(rows: Row[], node: TraceNode, first: string, others: string) {
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
   // The reason is printed once, at the attempt.
@@ -62,7 +62,7 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
   if (hidden > 0) rows.push({ ...blank, label: `${next()[0]}… and ${hidden} more` });
 }
 
-const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
+const blank: Row = { label: "", state: "", since: "", duration: "", rest: "" };
 
 /** Omits a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
@@ -80,7 +80,7 @@ function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   return children.filter((child) => told.has(child));
 }
 
-function rowOf(node: TraceNode, branch: string): Row {
+function rowOf(node: TraceNode, branch: string) {
   const { kind, name, id, state, until, reason, again, indirect, confirmed } = node;
   const isNamed = kind === "consumer" || (kind === "request" && name !== "");
   const title = isNamed ? name : `${kind} ${name}`;
@@ -99,7 +99,7 @@ function rowOf(node: TraceNode, branch: string): Row {
   };
 }
 
-function attemptRow(given: TraceAttempt, branch: string): Row {
+function attemptRow(given: TraceAttempt, branch: string) {
   const { attempt, reason = "" } = given;
   const label = `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered(given)}`;
   return { label, ...cells(given), rest: shown(reason, limits.text) };
@@ -107,7 +107,7 @@ function attemptRow(given: TraceAttempt, branch: string): Row {
 
 type Told = Pick<TraceNode, "status" | "sinceMs" | "durationMs"> & { readonly state: string };
 
-function answered({ status }: Told): string {
+function answered({ status }: Told) {
   return status === undefined ? "" : ` → ${status}`;
 }
 
@@ -136,7 +136,7 @@ const untilWords: Readonly<Record<string, string>> = {
   interrupted: "lease ended at",
 };
 
-function time(ms: number): string {
+function time(ms: number) {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 100_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
   if (ms < 6_000_000) return `${Math.round(ms / 60_000)} min`;
@@ -145,11 +145,11 @@ function time(ms: number): string {
 }
 
 /** A time can be negative if the clocks of processes differ. */
-function signed(ms: number): string {
+function signed(ms: number) {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }
 
-function shown(text: string, length: number): string {
+function shown(text: string, length: number) {
   const escaped = visible(text);
   return escaped.length <= length ? escaped : `${escaped.slice(0, length - 1)}…`;
 }
