@@ -105,10 +105,7 @@ export interface ChunkGroup {
 
 export type Names = readonly (readonly [name: string, given: string])[];
 
-export interface Grouped {
-  readonly files: readonly ChunkFile[];
-  readonly groups: readonly ChunkGroup[];
-}
+export type Grouped = ReturnType<typeof groupChunks>;
 
 /** Marks files that are not entries, because esbuild reports lazy modules as entry points too. */
 const mark = "keelson~";
@@ -122,7 +119,7 @@ export function groupChunks(
   outputs: Metafile["outputs"],
   folder: string,
   textOf: (path: string) => string,
-): Grouped {
+) {
   const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
   const factsAt = ([path, output]: readonly [string, Metafile["outputs"][string]]): Facts => {
     const { entryPoint, imports, exports } = output;

@@ -1,16 +1,7 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import type { NeededQueue } from "../../infra/needs.ts";
-import {
-  after,
-  asked,
-  type Check,
-  doubtful,
-  type Found,
-  fine,
-  unlessMissing,
-  wrong,
-} from "./outcome.ts";
+import { after, asked, type Check, doubtful, fine, unlessMissing, wrong } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 
 export interface FoundQueue {
@@ -19,16 +10,14 @@ export interface FoundQueue {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-export interface AskedQueue extends Found<FoundQueue> {
-  readonly wanted: NeededQueue;
-}
+export type AskedQueue = ReturnType<typeof askedQueue>;
 
 type Queues = PlaceOf<SQSClient>;
 
 /** A duplicate can use up two receives, and all receives must happen before the claims expire. */
 const [fewestReceives, mostReceives] = [3, 6];
 
-export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {
+export function askedQueue(place: Queues, wanted: NeededQueue) {
   const { name } = wanted;
   const find = asked(() => findQueue(place, name));
   return { name: `queue ${queueName(name)}`, wanted, find };

@@ -10,7 +10,6 @@ import {
   attributeDefinitions,
   indexDescription,
   indexFault,
-  type Keyed,
   keySchema,
   shownKeys,
 } from "../../../aws/tables/table-indexes.ts";
@@ -87,17 +86,13 @@ function createCommand({ table, aws }: TableAt, tableName = table.tableName) {
   return aws("create-table", {
     "table-name": tableName,
     "billing-mode": "PAY_PER_REQUEST",
-    "attribute-definitions": definitionsOf(table, ...indexes),
+    "attribute-definitions": attributeDefinitions(table, ...indexes).map(shorthand),
     "key-schema": keySchema(table).map(shorthand),
     "global-secondary-indexes":
       indexes.length === 0 ? undefined : JSON.stringify(indexes.map(indexDescription)),
     "deletion-protection-enabled": isLasting || undefined,
     "stream-specification": stream && `StreamEnabled=true,StreamViewType=${stream}`,
   });
-}
-
-function definitionsOf(...keyed: readonly Keyed[]) {
-  return attributeDefinitions(...keyed).map(shorthand);
 }
 
 /** The AWS CLI's shorthand syntax: `Key=value,Key=value`. */
@@ -117,7 +112,7 @@ function indexOutcome(
   const { kind, message } = fault;
   if (kind === "missing") {
     const update = aws("update-table", {
-      "attribute-definitions": definitionsOf(table, index),
+      "attribute-definitions": attributeDefinitions(table, index).map(shorthand),
       "global-secondary-index-updates": JSON.stringify([{ Create: indexDescription(index) }]),
     });
     return wrong(message, update);

@@ -33,12 +33,9 @@ export type Producer =
 
 export type OriginId = Pick<Origin, "requestId" | "traceId" | "tenantId">;
 
-export interface TraceIndex {
-  readonly origins: ReadonlyMap<string, Origin>;
-  readonly subjects: ReadonlyMap<string, Subject>;
-}
+export type TraceIndex = ReturnType<typeof indexLines>;
 
-export function indexLines(given: readonly TraceLine[]): TraceIndex {
+export function indexLines(given: readonly TraceLine[]) {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const named = (id: string) => subjectOf(subjects, id);
   const { ways = [], others = [] } = Object.groupBy(inOrder(given), ({ msg }) =>

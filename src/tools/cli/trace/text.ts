@@ -22,12 +22,12 @@ export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): r
 
 function treeLines(root: TraceNode) {
   const { id, tenantId, traceId, at, kind } = root;
-  const head = [
+  const head = present([
     `${kind} ${id ?? ""}`.trim(),
-    ...(tenantId === undefined ? [] : [`of ${tenantId}`]),
-    ...(at === undefined ? [] : [`at ${at}`]),
-    ...(traceId === undefined ? [] : [`trace ${traceId}`]),
-  ];
+    tenantId && `of ${tenantId}`,
+    at && `at ${at}`,
+    traceId && `trace ${traceId}`,
+  ]);
   const rows: Row[] = [];
   addRows(rows, { ...root, id: undefined }, "", "");
   const told = rows.slice(0, limits.lines);
@@ -41,6 +41,10 @@ function treeLines(root: TraceNode) {
   };
   const more = rows.length > told.length ? ["… and more; --json has them"] : [];
   return [head.map((part) => shown(part, 200)).join(", "), "", ...told.map(lineOf), ...more];
+}
+
+function present(texts: readonly (string | undefined)[]) {
+  return texts.filter((text) => text !== undefined);
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string) {
@@ -84,14 +88,14 @@ function rowOf(node: TraceNode, branch: string) {
   const { kind, name, id, state, until, reason, again, indirect, confirmed } = node;
   const isNamed = kind === "consumer" || (kind === "request" && name !== "");
   const title = isNamed ? name : `${kind} ${name}`;
-  const rest = [
-    ...(id === undefined || kind === "consumer" ? [] : [id]),
-    ...(again ? ["(also below another, with what follows)"] : []),
-    ...(indirect ? ["(what lies between is not seen)"] : []),
-    ...(until === undefined ? [] : [`${untilWords[state] ?? "until"} ${until}`]),
-    ...(confirmed ? ["(by the tables)"] : []),
-    ...(reason === undefined ? [] : [shown(reason, limits.text)]),
-  ];
+  const rest = present([
+    kind === "consumer" ? undefined : id,
+    again && "(also below another, with what follows)",
+    indirect && "(what lies between is not seen)",
+    until && `${untilWords[state] ?? "until"} ${until}`,
+    confirmed && "(by the tables)",
+    reason && shown(reason, limits.text),
+  ]);
   return {
     label: `${branch}${shown(`${title}${answered(node)}`.trim(), limits.label)}`,
     ...cells(node),
