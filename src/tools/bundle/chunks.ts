@@ -123,11 +123,10 @@ export function groupChunks(
   const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
   const factsAt = ([path, output]: readonly [string, Metafile["outputs"][string]]): Facts => {
     const { entryPoint, imports, exports } = output;
-    const isMade = (found: (typeof imports)[number]) =>
-      found.external !== true && outputs[found.path] !== undefined;
+    const made = imports.filter(({ external, path }) => !external && outputs[path] !== undefined);
     const idsOf = (isLazy: boolean) =>
-      imports.flatMap((found) =>
-        isMade(found) && (found.kind === "dynamic-import") === isLazy ? [idOf(found.path)] : [],
+      made.flatMap(({ kind, path }) =>
+        (kind === "dynamic-import") === isLazy ? [idOf(path)] : [],
       );
     const name = basename(path);
     const out = resolve(folder, dirname(path), name.replace(mark, ""));

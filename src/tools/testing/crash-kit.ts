@@ -84,10 +84,7 @@ async function runWith<Result>(
   }
 }
 
-async function retried<Result>(
-  app: TestApp,
-  act: (app: TestApp) => Promise<Result>,
-): Promise<Result> {
+async function retried<Result>(app: TestApp, act: CrashScenario<Result>["act"]) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       const result = await act(app);
