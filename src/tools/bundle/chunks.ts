@@ -78,10 +78,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-function reach(
-  from: readonly string[],
-  next: (id: string) => readonly string[],
-): ReadonlySet<string> {
+function reach(from: readonly string[], next: (id: string) => readonly string[]) {
   const reached = new Set(from);
   for (const id of reached) for (const imported of next(id)) reached.add(imported);
   return reached;
@@ -185,10 +182,7 @@ function grouped(
 }
 
 /** Returns imported names as `<path> <name>`. The pattern needs unminified whitespace. */
-function importedBy(
-  files: readonly ChunkFile[],
-  textOf: (path: string) => string,
-): ReadonlySet<string> {
+function importedBy(files: readonly ChunkFile[], textOf: (path: string) => string) {
   return new Set(
     files.flatMap(({ path }) =>
       [...textOf(path).matchAll(/^import \{([^}]*)\} from "(\.[^"]*)";$/gm)].flatMap(

@@ -144,9 +144,9 @@ function importPath(from: string, to: string) {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-function textsOf(files: readonly OutputFile[]): (path: string) => string {
+function textsOf(files: readonly OutputFile[]) {
   const byPath = new Map(files.map((file) => [file.path, file]));
-  return (path) => {
+  return (path: string) => {
     const { text } = byPath.get(path) as OutputFile; // safe cast: the first pass created it
     const map = byPath.get(`${path}.map`);
     if (map === undefined) return text;

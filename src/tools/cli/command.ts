@@ -1,5 +1,5 @@
 import { authProblems } from "../../base/identity/auth-options.ts";
-import { signToken, type TokenOptions } from "../../base/identity/token.ts";
+import { signToken } from "../../base/identity/token.ts";
 import { visible } from "../../base/log/redaction.ts";
 import { defined } from "../../base/types/defined.ts";
 import {
@@ -147,10 +147,7 @@ async function readSecret({ env, developmentSecret }: CommandContext) {
   throw new TypeError(`KEELSON_AUTH_SECRET is refused: ${wrong.message}; ${wrong.fix}`);
 }
 
-function tokenOptions(
-  values: ValuesOf<typeof flags>,
-  [command, unexpected]: readonly string[],
-): Omit<TokenOptions, "secret"> {
+function tokenOptions(values: ValuesOf<typeof flags>, [command, unexpected]: readonly string[]) {
   if (required(command, `no command is given; use ${commands}`) !== "token")
     refuse(`there is no command ${JSON.stringify(command)}; use ${commands}`);
   if (unexpected !== undefined)

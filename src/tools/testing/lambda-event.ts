@@ -171,7 +171,7 @@ function queueOf(message: Message | undefined) {
   return jobIdOf(message) === undefined ? "keelson-events" : "keelson-jobs.fifo";
 }
 
-function jobIdOf(message: Message | undefined): string | undefined {
+function jobIdOf(message: Message | undefined) {
   return typeof message === "object" && "jobId" in message ? message.jobId : undefined;
 }
 

@@ -1,4 +1,4 @@
-import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
+import type { APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
 import { defined } from "../../base/types/defined.ts";
 
 /** Request from which {@link lambdaEvent} creates an event. */
@@ -36,13 +36,13 @@ export const httpEvents = {
 };
 
 /** In this event, the path excludes the stage and stays encoded as the client sent it. */
-function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+function restApiEvent(request: LambdaGatewayRequest) {
   const { stage = "test", claims } = request;
   return version1(request, sentRequest(request).path, stage, claims && { claims });
 }
 
 /** In this event, the path is decoded and prefixed with the stage. */
-function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+function httpApiV1Event(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const authorizer = claims && { claims, scopes: null };
   const event = version1(request, stagedPath(request, stage), stage, authorizer);
@@ -50,7 +50,7 @@ function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
 }
 
 /** In this event, the path is decoded and prefixed with the stage. */
-function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
+function httpApiEvent(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const domainName = "test.execute-api.us-east-1.amazonaws.com";
   const authorizer = claims && { authorizer: { jwt: { claims, scopes: null } } };
@@ -58,19 +58,19 @@ function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
 }
 
 /** In this event, the path stays encoded as the client sent it. */
-function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
+function functionUrlEvent(request: LambdaRequest) {
   const domainName = "test.lambda-url.us-east-1.on.aws";
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });
 }
 
 /** In this event, values stay encoded, and a repeated name keeps only its last value. */
-function loadBalancerEvent(request: LambdaRequest): ALBEvent {
+function loadBalancerEvent(request: LambdaRequest) {
   const { headers, query, ...rest } = balanced(request);
   const queryStringParameters = Object.fromEntries(query);
   return { ...rest, headers: Object.fromEntries(headers), queryStringParameters };
 }
 
-function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
+function loadBalancerMultiValueEvent(request: LambdaRequest) {
   const { headers, query, ...rest } = balanced(request);
   const lists = {
     multiValueHeaders: listsOf(headers),
@@ -213,7 +213,7 @@ function sentRequest({
   };
 }
 
-function textOf(body: unknown): string | undefined {
+function textOf(body: unknown) {
   if (ArrayBuffer.isView(body))
     return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
   return body === undefined ? undefined : String(body);

@@ -4,7 +4,6 @@ import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { type Contract, contractOf, contractText, readContract } from "../../contract/contract.ts";
 import { contractChanges } from "../../contract/contract-changes.ts";
-import type { Change } from "../../contract/schema-changes.ts";
 import {
   actionOf,
   type CommandContext,
@@ -101,7 +100,7 @@ async function check(
 }
 
 /** @throws UsageError if the lock has the wrong shape, for example after a manual edit. */
-function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
+function changesSince(before: Contract, contract: Contract, file: string) {
   try {
     return contractChanges(before, contract);
   } catch (error) {
@@ -110,7 +109,7 @@ function changesSince(before: Contract, contract: Contract, file: string): reado
   }
 }
 
-function declared(server: ServerInternals, module: string): ReturnType<typeof contractOf> {
+function declared(server: ServerInternals, module: string) {
   return contractOf(server, dirname(resolve(module)));
 }
 
@@ -119,7 +118,7 @@ function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["c
     complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
 
-async function readLock(file: string, module: string): Promise<Contract> {
+async function readLock(file: string, module: string) {
   const name = JSON.stringify(file);
   const text = await readFile(file, "utf8").catch(({ code, message }: NodeJS.ErrnoException) => {
     refuse(

@@ -3,7 +3,7 @@ import { join, parse } from "node:path";
 import { isRecord } from "../../../base/errors/option-table.ts";
 import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
-import { combined, type Extension, extensionOf } from "../../infra/extension.ts";
+import { combined, extensionOf } from "../../infra/extension.ts";
 import type { Shape } from "../../infra/functions.ts";
 import { sizeReport } from "../../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
@@ -128,7 +128,7 @@ async function readTemplate(option: "diff" | "check", file: string): Promise<Com
   return read;
 }
 
-async function readExtension(file: string): Promise<Extension> {
+async function readExtension(file: string) {
   const read = await readJson("with", file);
   try {
     return extensionOf(read);

@@ -37,10 +37,7 @@ interface TraceParts {
 const limits = { roots: 20, nodes: 20_000, depth: 60, attempts: 50 };
 
 /** Never throws, even on malformed lines. */
-export function buildTrace(parts: TraceParts): {
-  readonly roots: readonly TraceNode[];
-  readonly leftOut: number;
-} {
+export function buildTrace(parts: TraceParts) {
   const links = linkTrace(indexLines(parts.lines), parts.facts.rows.values());
   const roots = links.rootsOf(parts.id);
   const building = new Building(parts, links);

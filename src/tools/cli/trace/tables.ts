@@ -154,7 +154,7 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
   return { ...rowFact(kind, row), aside: String(asideReason) };
 }
 
-function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
+function messageFacts(text: string) {
   try {
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
     // Safe cast: the member stays `unknown`.
@@ -169,7 +169,7 @@ function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" 
   }
 }
 
-function textOf(value: unknown): string | undefined {
+function textOf(value: unknown) {
   return typeof value === "string" ? value : undefined;
 }
 

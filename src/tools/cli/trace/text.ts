@@ -69,13 +69,13 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string) {
 const blank: Row = { label: "", state: "", since: "", duration: "", rest: "" };
 
 /** Omits a single first attempt that did not fail. */
-function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
+function told(attempts: readonly TraceAttempt[]) {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
 /** Keeps the order. Beyond the limit, leaves out finished children first. */
-function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
+function chosen(children: readonly TraceNode[]) {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
   const open = children.filter((child) => !isQuiet(child)).slice(0, limits.children);
