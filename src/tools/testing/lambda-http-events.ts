@@ -35,13 +35,13 @@ export const httpEvents = {
   loadBalancerMultiValue: loadBalancerMultiValueEvent,
 };
 
-/** In this event, the path excludes the stage and stays encoded as the client sent it. */
+/** The path excludes the stage and stays encoded as the client sent it. */
 function restApiEvent(request: LambdaGatewayRequest) {
   const { stage = "test", claims } = request;
   return version1(request, sentRequest(request).path, stage, claims && { claims });
 }
 
-/** In this event, the path is decoded and prefixed with the stage. */
+/** The path is decoded and prefixed with the stage. */
 function httpApiV1Event(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const authorizer = claims && { claims, scopes: null };
@@ -49,7 +49,7 @@ function httpApiV1Event(request: LambdaGatewayRequest) {
   return Object.assign(event, { version: "1.0" });
 }
 
-/** In this event, the path is decoded and prefixed with the stage. */
+/** The path is decoded and prefixed with the stage. */
 function httpApiEvent(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const domainName = "test.execute-api.us-east-1.amazonaws.com";
@@ -57,13 +57,13 @@ function httpApiEvent(request: LambdaGatewayRequest) {
   return version2(request, stagedPath(request, stage), { stage, domainName, ...authorizer });
 }
 
-/** In this event, the path stays encoded as the client sent it. */
+/** The path stays encoded as the client sent it. */
 function functionUrlEvent(request: LambdaRequest) {
   const domainName = "test.lambda-url.us-east-1.on.aws";
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });
 }
 
-/** In this event, values stay encoded, and a repeated name keeps only its last value. */
+/** Values stay encoded, and a repeated name keeps only its last value. */
 function loadBalancerEvent(request: LambdaRequest) {
   const { headers, query, ...rest } = balanced(request);
   const queryStringParameters = Object.fromEntries(query);

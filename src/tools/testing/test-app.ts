@@ -138,7 +138,7 @@ export interface WatchedAppOptions extends TestAppOptions {
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
-): Promise<{ app: TestApp; sequence: readonly string[] }> {
+) {
   const stack = await startTestStack(server);
   try {
     await putParameters(stack, { String: parameters, SecureString: secureParameters });
@@ -153,7 +153,7 @@ async function startOn(
   stack: TestStack,
   server: Server,
   { environment, webhooks, maxSteps }: WatchedAppOptions,
-): Promise<{ app: TestApp; sequence: readonly string[] }> {
+) {
   const { clock, timers } = createTestClock();
   const sinceMs = clock.now();
   const logs: Record<string, unknown>[] = [];

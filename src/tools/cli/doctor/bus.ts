@@ -6,7 +6,16 @@ import {
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { NeededBus } from "../../infra/needs.ts";
-import { after, asked, type Check, fine, unchecked, unlessMissing, wrong } from "./outcome.ts";
+import {
+  after,
+  asked,
+  type Check,
+  check,
+  fine,
+  unchecked,
+  unlessMissing,
+  wrong,
+} from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 import { type AskedQueue, type FoundQueue, setAttributes } from "./queues.ts";
 
@@ -20,24 +29,18 @@ export function busChecks(
   const describe = new DescribeEventBusCommand({ Name: needed.name });
   const find = asked(() => unlessMissing(() => place.send(describe, needed.name)));
   const bus = { name: `bus ${needed.name}`, find };
-  const check: Check = {
-    name: bus.name,
-    run: async () =>
-      (await bus.find())
-        ? fine("it is there")
-        : wrong("it does not exist", place.aws("create-event-bus", { name: needed.name })),
-  };
-  if (queue === undefined) return [check];
+  const isThere = check(bus.name, async () =>
+    (await find())
+      ? fine("it is there")
+      : wrong("it does not exist", place.aws("create-event-bus", { name: needed.name })),
+  );
+  if (queue === undefined) return [isThere];
   return [
-    check,
-    {
-      name: `${bus.name}: rules`,
-      run: () => after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
-    },
-    {
-      name: `${queue.name}: policy`,
-      run: () => after(queue, (found) => policyOutcome(queues, found)),
-    },
+    isThere,
+    check(`${bus.name}: rules`, () =>
+      after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
+    ),
+    check(`${queue.name}: policy`, () => after(queue, (found) => policyOutcome(queues, found))),
   ];
 }
 
@@ -66,14 +69,10 @@ async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue) {
   );
 }
 
-interface EventRule {
-  readonly name: string;
-  readonly isDisabled: boolean;
-  readonly pattern: Readonly<Record<string, unknown>>;
-}
+type Pattern = Readonly<Record<string, unknown>>;
 
-async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]> {
-  const rules: EventRule[] = [];
+async function rulesOf({ send }: Bus, EventBusName: string) {
+  const rules: { name: string; isDisabled: boolean; pattern: Pattern }[] = [];
   let NextToken: string | undefined;
   do {
     const command = new ListRulesCommand({ EventBusName, NextToken });
@@ -81,7 +80,7 @@ async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]
     for (const { Name, State, EventPattern } of page.Rules ?? []) {
       if (EventPattern === undefined) continue;
       // Safe cast: EventBridge only accepts objects.
-      const pattern = JSON.parse(EventPattern) as EventRule["pattern"];
+      const pattern = JSON.parse(EventPattern) as Pattern;
       rules.push({ name: String(Name), isDisabled: State === "DISABLED", pattern });
     }
     NextToken = page.NextToken;
@@ -94,7 +93,7 @@ async function targetsOf({ send }: Bus, EventBusName: string, Rule: string) {
   return Targets.map(({ Arn }) => Arn);
 }
 
-function routes(pattern: EventRule["pattern"], source: string, type: string) {
+function routes(pattern: Pattern, source: string, type: string) {
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 

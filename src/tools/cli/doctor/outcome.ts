@@ -10,6 +10,8 @@ export interface Check {
   run(): Promise<Outcome>;
 }
 
+export const check = (name: string, run: Check["run"]): Check => ({ name, run });
+
 const outcome =
   (status: Outcome["status"]) =>
   (message: string, ...fix: readonly string[]): Outcome => ({ status, message, fix });

@@ -9,6 +9,7 @@ import type { Variables } from "../../../base/process/environment.ts";
 import { proofMode } from "../../../parts/messages/proof.ts";
 import {
   type Check,
+  check,
   createKeyRing,
   doubtful,
   failureName,
@@ -20,7 +21,7 @@ import { type Place, withClient } from "./place.ts";
 
 export function messageChecks(server: DeclaredServer): Check[] {
   return usesMessages(server.registry)
-    ? [{ name: "proof of messages", run: async () => proofOutcome(server) }]
+    ? [check("proof of messages", async () => proofOutcome(server))]
     : [];
 }
 
@@ -41,7 +42,7 @@ function proofOutcome({ options, environment }: DeclaredServer) {
 }
 
 export function isolationChecks(server: DeclaredServer, env: Variables, place: Place): Check[] {
-  return [{ name: "isolation", run: () => isolationOutcome(server, env, place) }];
+  return [check("isolation", () => isolationOutcome(server, env, place))];
 }
 
 async function isolationOutcome(

@@ -1,7 +1,16 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
 import type { NeededQueue } from "../../infra/needs.ts";
-import { after, asked, type Check, doubtful, fine, unlessMissing, wrong } from "./outcome.ts";
+import {
+  after,
+  asked,
+  type Check,
+  check,
+  doubtful,
+  fine,
+  unlessMissing,
+  wrong,
+} from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
 
 export interface FoundQueue {
@@ -26,11 +35,10 @@ export function askedQueue(place: Queues, wanted: NeededQueue) {
 export function queueChecks(place: Queues, queue: AskedQueue): Check[] {
   const { name, wanted } = queue;
   return [
-    { name, run: async () => queueOutcome(place, wanted, await queue.find()) },
-    {
-      name: `${name}: dead letters`,
-      run: () => after(queue, (found) => deadLetterOutcome(place, wanted, found)),
-    },
+    check(name, async () => queueOutcome(place, wanted, await queue.find())),
+    check(`${name}: dead letters`, () =>
+      after(queue, (found) => deadLetterOutcome(place, wanted, found)),
+    ),
   ];
 }
 

@@ -18,6 +18,7 @@ import {
   after,
   asked,
   type Check,
+  check,
   doubtful,
   fine,
   type Outcome,
@@ -45,9 +46,9 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
     unlessMissing(async () => (await place.send(describe, tableName)).Table),
   );
   const then = (what: string, look: Look, isNeeded = true): Check[] =>
-    isNeeded ? [{ name: `${name}: ${what}`, run: () => after({ name, find }, look) }] : [];
+    isNeeded ? [check(`${name}: ${what}`, () => after({ name, find }, look))] : [];
   return [
-    { name, run: async () => tableOutcome(at, await find()) },
+    check(name, async () => tableOutcome(at, await find())),
     ...table.indexes.flatMap((index) =>
       then(`index ${index.name}`, (found) => indexOutcome(at, index, found)),
     ),

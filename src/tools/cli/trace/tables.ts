@@ -86,9 +86,8 @@ export async function askTables(
 }
 
 function claimFact(record: ClaimRecord): ClaimFact {
-  return record.status === "INPROGRESS"
-    ? { isDone: false, leaseUntilMs: record.leaseUntilMs }
-    : { isDone: true };
+  if (record.status !== "INPROGRESS") return { isDone: true };
+  return { isDone: false, leaseUntilMs: record.leaseUntilMs };
 }
 
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);

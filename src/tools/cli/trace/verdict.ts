@@ -45,11 +45,9 @@ export function verdictOf(
 }
 
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
-  const left = [...roots].reverse();
-  for (let node = left.pop(); node !== undefined; node = left.pop()) {
+  for (const node of roots) {
     yield node;
-    for (let at = node.children.length - 1; at >= 0; at -= 1)
-      left.push(node.children[at] as TraceNode); // safe cast: the index is in range
+    yield* nodesOf(node.children);
   }
 }
 
