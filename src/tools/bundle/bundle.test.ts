@@ -31,6 +31,7 @@ const sources = {
   "package.json": '{ "type": "module", "sideEffects": false }',
   "one.ts": `
 import { createHash } from "node:crypto";
+import { named } from "./errors.ts";
 export const handler = async (step: string) => {
   if (step === "start") return named(createHash("sha256").update("a").digest("hex").slice(0, 4));
   const { answer } = await import("./src/hosts/lambda-http/http-events.ts");
@@ -41,6 +42,7 @@ export const handler = async (step: string) => {
 };
 `,
   "two.ts": `
+import { named } from "./errors.ts";
 globalThis.startedTwo = true;
 export const handler = async () => \`\${named("two")} \${(await (await import("./src/hosts/lambda-http/http-events.ts")).answer())}\`;
 `,
@@ -51,10 +53,12 @@ import { sep } from "node:path/posix";
 export const shared = (text: string) => named(\`shared\${sep}\${text}\`);
 `,
   "src/hosts/lambda-http/http-events.ts": `
+import { shared } from "../../../shared.ts";
 export const answer = async () => \`\${shared("answer")} \${(await import("../../aws/clients/dynamodb-sdk.ts")).client()}\`;
 `,
   "src/aws/clients/dynamodb-sdk.ts": 'export { client } from "./sdk.ts";\n',
   "src/aws/clients/sdk.ts": `
+import { shared } from "../../../shared.ts";
 import { legacy } from "./legacy.cjs";
 export const client = () => \`\${shared("client")} \${legacy()}\`;
 `,
@@ -73,7 +77,7 @@ export const handler = async () => \`\${outside} \${required} \${small} \${(awai
   "node_modules/small/module.js": 'export const small = "module";\n',
   "node_modules/small/main.js": 'export const small = "main";\n',
   "write.ts": `
-import { shared } from "../../embedded/service/data-directory.ts";
+import { shared } from "./shared.ts";
 export const write = async (text: string) => {
   const { gunzip, gzip } = await import("node:zlib");
   const { default: http } = await import("http");
