@@ -58,7 +58,7 @@ export function receiptOf(parts: ReceiptParts): TenantReceipt {
   };
 }
 
-const participles = { export: "exported", erase: "erased", count: "found" } as const;
+export const participles = { export: "exported", erase: "erased", count: "found" } as const;
 
 export function receiptLines(receipt: TenantReceipt): readonly string[] {
   const { action, tenant, tables, rows, passes, isDone, notCovered } = receipt;

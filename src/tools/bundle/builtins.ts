@@ -13,7 +13,7 @@ export function builtinSource(path: string, kind: BuiltinKind): string {
     : `${all}${members(path)}export default all;`;
 }
 
-function members(path: string): string {
+function members(path: string) {
   const names = Object.keys(Object(process.getBuiltinModule(path))).filter(
     (name) => name !== "default",
   );

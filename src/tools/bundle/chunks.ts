@@ -27,7 +27,7 @@ export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
 
-function isHttp(id: string): boolean {
+function isHttp(id: string) {
   return /(?:^|[\\/])(?:src|dist)[\\/]hosts[\\/]lambda-http[\\/]http-events\.[jt]s$/.test(id);
 }
 
@@ -78,10 +78,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-function reach(
-  from: readonly string[],
-  next: (id: string) => readonly string[],
-): ReadonlySet<string> {
+function reach(from: readonly string[], next: (id: string) => readonly string[]) {
   const reached = new Set(from);
   for (const id of reached) for (const imported of next(id)) reached.add(imported);
   return reached;
@@ -105,10 +102,7 @@ export interface ChunkGroup {
 
 export type Names = readonly (readonly [name: string, given: string])[];
 
-export interface Grouped {
-  readonly files: readonly ChunkFile[];
-  readonly groups: readonly ChunkGroup[];
-}
+export type Grouped = ReturnType<typeof groupChunks>;
 
 /** Marks files that are not entries, because esbuild reports lazy modules as entry points too. */
 const mark = "keelson~";
@@ -122,15 +116,14 @@ export function groupChunks(
   outputs: Metafile["outputs"],
   folder: string,
   textOf: (path: string) => string,
-): Grouped {
+) {
   const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
   const factsAt = ([path, output]: readonly [string, Metafile["outputs"][string]]): Facts => {
     const { entryPoint, imports, exports } = output;
-    const isMade = (found: (typeof imports)[number]) =>
-      found.external !== true && outputs[found.path] !== undefined;
+    const made = imports.filter(({ external, path }) => !external && outputs[path] !== undefined);
     const idsOf = (isLazy: boolean) =>
-      imports.flatMap((found) =>
-        isMade(found) && (found.kind === "dynamic-import") === isLazy ? [idOf(found.path)] : [],
+      made.flatMap(({ kind, path }) =>
+        (kind === "dynamic-import") === isLazy ? [idOf(path)] : [],
       );
     const name = basename(path);
     const out = resolve(folder, dirname(path), name.replace(mark, ""));
@@ -189,10 +182,7 @@ function grouped(
 }
 
 /** Returns imported names as `<path> <name>`. The pattern needs unminified whitespace. */
-function importedBy(
-  files: readonly ChunkFile[],
-  textOf: (path: string) => string,
-): ReadonlySet<string> {
+function importedBy(files: readonly ChunkFile[], textOf: (path: string) => string) {
   return new Set(
     files.flatMap(({ path }) =>
       [...textOf(path).matchAll(/^import \{([^}]*)\} from "(\.[^"]*)";$/gm)].flatMap(
@@ -206,7 +196,7 @@ function importedBy(
 }
 
 /** The hash changes with the files' contents, because file names contain hashes. */
-function outOf(name: string, files: readonly ChunkFile[]): string {
+function outOf(name: string, files: readonly ChunkFile[]) {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8);
   const { out } = files[0] as ChunkFile; // safe cast: a group has files

@@ -79,7 +79,7 @@ function setDefaults(options: BuildOptions): BuildOptions {
  * Leaves `import()` of a built-in to the second pass, because the first would export only
  * `default`.
  */
-function addBuiltins(build: PluginBuild): void {
+function addBuiltins(build: PluginBuild) {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {
     if (!isBuiltin(path)) return undefined;
     if (kind === "dynamic-import") return { path, external: true };
@@ -92,7 +92,7 @@ function addBuiltins(build: PluginBuild): void {
     }));
 }
 
-async function writeFiles(files: readonly OutputFile[]): Promise<void> {
+async function writeFiles(files: readonly OutputFile[]) {
   for (const { path, contents } of files) {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, contents);

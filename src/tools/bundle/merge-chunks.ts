@@ -33,13 +33,16 @@ export async function mergeChunks(
   made: Bundled,
   options: BuildOptions,
 ): Promise<Bundled> {
+  const { absWorkingDir: folder = process.cwd(), outdir = "", ...given } = build.initialOptions;
   const {
-    absWorkingDir: folder = process.cwd(),
-    outdir = "",
+    charset,
+    logLevel,
+    platform,
+    sourcesContent,
+    supported,
+    target,
     outExtension = {},
-    ...given
-  } = build.initialOptions;
-  const { charset, logLevel, platform, sourcesContent, supported, target } = given;
+  } = given;
   const extension = outExtension[".js"] as string; // safe cast: `esbuildPlugin` sets it
   const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
   const scripts = Object.fromEntries(Object.entries(made.metafile.outputs).filter(isScript));
@@ -57,15 +60,13 @@ export async function mergeChunks(
       ...groups.map(({ out }) => ({ in: `group:${out}`, out: named(out) })),
       ...single.map(({ path, out }) => ({ in: path, out: named(out) })),
     ],
-    plugins: [merging({ files, groups, textOf })],
+    plugins: [merging({ files, groups }, textOf)],
   });
   const assets = made.outputFiles.filter(
     ({ path }) => !path.endsWith(extension) && !path.endsWith(`${extension}.map`),
   );
-  return {
-    metafile: metafileOf(metafile, made.metafile),
-    outputFiles: [...outputFiles, ...assets],
-  };
+  outputFiles.push(...assets);
+  return { metafile: metafileOf(metafile, made.metafile), outputFiles };
 }
 
 /** Drops options that are `undefined`, because esbuild rejects them. */
@@ -73,10 +74,6 @@ function set(
   options: { readonly [Name in keyof BuildOptions]: BuildOptions[Name] | undefined },
 ): BuildOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-}
-
-interface Chunks extends Grouped {
-  readonly textOf: (path: string) => string;
 }
 
 /**
@@ -88,7 +85,7 @@ interface Chunks extends Grouped {
  * | a file of a group, by `import()` | is the group's file | is the group's file, same names |
  * | another file | stays a separate file | stays a separate file |
  */
-function merging({ files, groups, textOf }: Chunks): Plugin {
+function merging({ files, groups }: Grouped, textOf: (path: string) => string): Plugin {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const groupOf = new Map(
     groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)),
@@ -109,7 +106,8 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
     if (isOwn && kind !== "dynamic-import") return { path: file.path };
     const target = importPath(outOf(importer), outOf(file.path));
     if (group === undefined || kind === "dynamic-import") return { path: target, external: true };
-    const pluginData: Between = { target, file, group };
+    const names = group.namesOf(file).map(([name, given]) => [given, name] as const);
+    const pluginData = reexport(target, names);
     return { path: `${target} ${file.path}`, namespace: "names", pluginData };
   };
   return {
@@ -128,36 +126,27 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
       build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
         contents: builtinSource(path, "whole"),
       }));
-      build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
-        const { target, file, group } = pluginData as Between; // safe cast: `find` sets it
-        const names = group.namesOf(file).map(([name, given]) => [given, name] as const);
-        return { contents: reexport(target, names) };
-      });
+      build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => ({
+        contents: String(pluginData), // as `find` sets it
+      }));
     },
   };
 }
 
-interface Between {
-  readonly target: string;
-  readonly file: ChunkFile;
-  readonly group: ChunkGroup;
+function reexport(path: string, names: Names) {
+  const texts = names.map((pair) => pair.map((name) => JSON.stringify(name)).join(" as "));
+  const from = JSON.stringify(path);
+  return `import ${from};\nexport { ${texts.join(", ")} } from ${from};\n`;
 }
 
-function reexport(path: string, names: Names): string {
-  const text = names
-    .map(([name, given]) => `${JSON.stringify(name)} as ${JSON.stringify(given)}`)
-    .join(", ");
-  return `import ${JSON.stringify(path)};\nexport { ${text} } from ${JSON.stringify(path)};\n`;
-}
-
-function importPath(from: string, to: string): string {
+function importPath(from: string, to: string) {
   const path = relative(dirname(from), to).replaceAll("\\", "/");
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-function textsOf(files: readonly OutputFile[]): (path: string) => string {
+function textsOf(files: readonly OutputFile[]) {
   const byPath = new Map(files.map((file) => [file.path, file]));
-  return (path) => {
+  return (path: string) => {
     const { text } = byPath.get(path) as OutputFile; // safe cast: the first pass created it
     const map = byPath.get(`${path}.map`);
     if (map === undefined) return text;

@@ -41,7 +41,7 @@ export interface RolldownPlugin {
  */
 export function rolldownPlugin(): RolldownPlugin {
   let chunks: Chunks | undefined;
-  const plugin: Plugin & VitePart = {
+  const plugin: Plugin & { enforce: "pre"; config: typeof viteDefaults } = {
     name: "keelson",
     enforce: "pre", // before Vite marks Node's modules as external
     config: viteDefaults,
@@ -83,11 +83,6 @@ export function rolldownPlugin(): RolldownPlugin {
   return plugin;
 }
 
-interface VitePart {
-  readonly enforce: "pre";
-  readonly config: (config: ViteConfig) => ViteConfig;
-}
-
 interface ViteConfig {
   readonly build?: {
     readonly target?: unknown;
@@ -100,12 +95,11 @@ interface ViteConfig {
 /** Sets defaults before Vite passes its own to Rolldown. */
 function viteDefaults({ build = {}, ssr = {} }: ViteConfig): ViteConfig {
   const { target = "node22", minify = true, rolldownOptions: { output = {} } = {} } = build;
+  const rolldown = !Array.isArray(output) && {
+    rolldownOptions: { output: { ...files, ...output } },
+  };
   return {
-    build: {
-      target,
-      minify,
-      ...(Array.isArray(output) ? {} : { rolldownOptions: { output: { ...files, ...output } } }),
-    },
+    build: { target, minify, ...rolldown },
     ssr: { noExternal: ssr.noExternal ?? true },
   };
 }
@@ -132,11 +126,10 @@ const files = {
 
 function outputDefaults(options: OutputOptions, chunks: () => Chunks | undefined): OutputOptions {
   const { codeSplitting } = options;
-  if (codeSplitting === false) {
+  if (codeSplitting === false)
     throw new Error(
       "keelson/bundle: codeSplitting is false, so a start would read all that is lazy; leave it out",
     );
-  }
   const given = typeof codeSplitting === "object" ? codeSplitting : {};
   const isLazy = (name: string) => (id: string) => chunks()?.lazy(id) === name;
   const isFirst = isLazy("first");

@@ -31,7 +31,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
 // would block the process, and a CI pipeline, forever.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
-function endStarted(): void {
+function endStarted() {
   process.stderr.write(
     "keelson: the module has started something that goes on; name one that only builds the server\n",
     () => process.exit(),
@@ -39,7 +39,7 @@ function endStarted(): void {
 }
 
 /** Shows `text` cut to one line, because a wrapped line cannot be cleared. */
-function progress(text: string): void {
+function progress(text: string) {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }
 
@@ -51,7 +51,7 @@ function stopping(): AbortSignal {
   return controller.signal;
 }
 
-async function ask(question: string): Promise<string> {
+async function ask(question: string) {
   const { createInterface } = await import("node:readline/promises");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   let isAnswered = false;

@@ -1,19 +1,18 @@
 import { authProblems } from "../../base/identity/auth-options.ts";
-import { signToken, type TokenOptions } from "../../base/identity/token.ts";
+import { signToken } from "../../base/identity/token.ts";
 import { visible } from "../../base/log/redaction.ts";
 import { defined } from "../../base/types/defined.ts";
 import {
   type CommandContext,
   defineCommand,
-  help,
   listed,
   messageOf,
-  optionLines,
+  options,
   type RunCommand,
+  refuse,
   required,
   text,
   textOr,
-  UsageError,
   type ValuesOf,
 } from "./setup/define-command.ts";
 
@@ -83,8 +82,7 @@ const token = defineCommand({
 
 Prints a token for the Authorization header and nothing else.
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
@@ -129,12 +127,12 @@ export function forTerminal(given: CommandContext): CommandContext {
   };
 }
 
-function printable(text: string): string {
+function printable(text: string) {
   return text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, visible);
 }
 
 /** An empty variable counts as unset: environment files set unused variables to "". */
-async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
+async function readSecret({ env, developmentSecret }: CommandContext) {
   const configured = env["KEELSON_AUTH_SECRET"];
   if (!configured) {
     try {
@@ -149,14 +147,11 @@ async function readSecret({ env, developmentSecret }: CommandContext): Promise<s
   throw new TypeError(`KEELSON_AUTH_SECRET is refused: ${wrong.message}; ${wrong.fix}`);
 }
 
-function tokenOptions(
-  values: ValuesOf<typeof flags>,
-  [command, unexpected]: readonly string[],
-): Omit<TokenOptions, "secret"> {
+function tokenOptions(values: ValuesOf<typeof flags>, [command, unexpected]: readonly string[]) {
   if (required(command, `no command is given; use ${commands}`) !== "token")
-    throw new UsageError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
+    refuse(`there is no command ${JSON.stringify(command)}; use ${commands}`);
   if (unexpected !== undefined)
-    throw new UsageError(
+    refuse(
       `unexpected argument ${JSON.stringify(unexpected)}; separate roles by commas, without spaces`,
     );
   const { roles, issuer, audience, "expires-in-seconds": seconds } = values;
@@ -164,7 +159,7 @@ function tokenOptions(
     required(values[name] || undefined, `--${name} is missing; use --${name} <id>`);
   const ids = { tenantId: idOf("tenant"), userId: idOf("user") };
   if (!/^[1-9]\d{0,8}$/.test(seconds))
-    throw new UsageError(
+    refuse(
       `--expires-in-seconds ${JSON.stringify(seconds)} is not a whole number from 1; use --expires-in-seconds 3600`,
     );
   return {

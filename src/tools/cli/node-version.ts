@@ -1,11 +1,8 @@
 /** First Node version that imports TypeScript without a flag, as in `engines`. */
-const oldest = "22.18";
+const oldest = [22, 18] as const;
 
 export function nodeTooOld(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [oldestMajor = 0, oldestMinor = 0] = oldest.split(".").map(Number);
-  const isOld = major === oldestMajor ? minor < oldestMinor : major < oldestMajor;
-  return isOld
-    ? `this command needs Node ${oldest} or newer, and this is Node ${version}`
-    : undefined;
+  if (major > oldest[0] || (major === oldest[0] && minor >= oldest[1])) return undefined;
+  return `this command needs Node ${oldest.join(".")} or newer, and this is Node ${version}`;
 }

@@ -84,10 +84,7 @@ async function runWith<Result>(
   }
 }
 
-async function retried<Result>(
-  app: TestApp,
-  act: (app: TestApp) => Promise<Result>,
-): Promise<Result> {
+async function retried<Result>(app: TestApp, act: CrashScenario<Result>["act"]) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       const result = await act(app);
@@ -101,7 +98,7 @@ async function retried<Result>(
   }
 }
 
-function isForAnotherTry(answer: unknown): boolean {
+function isForAnotherTry(answer: unknown) {
   // Safe cast: `status` stays `unknown`.
   const { status } = (answer ?? {}) as { readonly status?: unknown };
   return status === 409 || (typeof status === "number" && status >= 500);

@@ -132,6 +132,6 @@ export function createCallWatch(crash: () => void) {
   return { calls, sequence, watch, faults };
 }
 
-function operationOf(context: Readonly<Record<string, unknown>>): string {
+function operationOf(context: Readonly<Record<string, unknown>>) {
   return String(context["commandName"]).replace(/Command$/, "");
 }

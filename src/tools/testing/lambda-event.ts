@@ -167,16 +167,16 @@ function scheduleEvent(): ScheduledEvent {
 
 type Message = LambdaMessages["messages"][number];
 
-function queueOf(message: Message | undefined): string {
+function queueOf(message: Message | undefined) {
   return jobIdOf(message) === undefined ? "keelson-events" : "keelson-jobs.fifo";
 }
 
-function jobIdOf(message: Message | undefined): string | undefined {
+function jobIdOf(message: Message | undefined) {
   return typeof message === "object" && "jobId" in message ? message.jobId : undefined;
 }
 
 /** Wraps an event in the EventBridge envelope, because the bus's rule sends the whole envelope. */
-function bodyOf(message: Message, sentMs: number): string {
+function bodyOf(message: Message, sentMs: number) {
   if (typeof message === "string") return message;
   if ("jobId" in message) return JSON.stringify(message);
   return JSON.stringify({ ...envelopeOf(message.type, "keelson", sentMs), detail: message });

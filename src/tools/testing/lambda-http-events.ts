@@ -1,4 +1,4 @@
-import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
+import type { APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
 import { defined } from "../../base/types/defined.ts";
 
 /** Request from which {@link lambdaEvent} creates an event. */
@@ -35,42 +35,42 @@ export const httpEvents = {
   loadBalancerMultiValue: loadBalancerMultiValueEvent,
 };
 
-/** In this event, the path excludes the stage and stays encoded as the client sent it. */
-function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+/** The path excludes the stage and stays encoded as the client sent it. */
+function restApiEvent(request: LambdaGatewayRequest) {
   const { stage = "test", claims } = request;
   return version1(request, sentRequest(request).path, stage, claims && { claims });
 }
 
-/** In this event, the path is decoded and prefixed with the stage. */
-function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+/** The path is decoded and prefixed with the stage. */
+function httpApiV1Event(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const authorizer = claims && { claims, scopes: null };
   const event = version1(request, stagedPath(request, stage), stage, authorizer);
   return Object.assign(event, { version: "1.0" });
 }
 
-/** In this event, the path is decoded and prefixed with the stage. */
-function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
+/** The path is decoded and prefixed with the stage. */
+function httpApiEvent(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const domainName = "test.execute-api.us-east-1.amazonaws.com";
   const authorizer = claims && { authorizer: { jwt: { claims, scopes: null } } };
   return version2(request, stagedPath(request, stage), { stage, domainName, ...authorizer });
 }
 
-/** In this event, the path stays encoded as the client sent it. */
-function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
+/** The path stays encoded as the client sent it. */
+function functionUrlEvent(request: LambdaRequest) {
   const domainName = "test.lambda-url.us-east-1.on.aws";
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });
 }
 
-/** In this event, values stay encoded, and a repeated name keeps only its last value. */
-function loadBalancerEvent(request: LambdaRequest): ALBEvent {
+/** Values stay encoded, and a repeated name keeps only its last value. */
+function loadBalancerEvent(request: LambdaRequest) {
   const { headers, query, ...rest } = balanced(request);
   const queryStringParameters = Object.fromEntries(query);
   return { ...rest, headers: Object.fromEntries(headers), queryStringParameters };
 }
 
-function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
+function loadBalancerMultiValueEvent(request: LambdaRequest) {
   const { headers, query, ...rest } = balanced(request);
   const lists = {
     multiValueHeaders: listsOf(headers),
@@ -213,7 +213,7 @@ function sentRequest({
   };
 }
 
-function textOf(body: unknown): string | undefined {
+function textOf(body: unknown) {
   if (ArrayBuffer.isView(body))
     return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
   return body === undefined ? undefined : String(body);
@@ -230,7 +230,7 @@ function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, str
 }
 
 /** A path that cannot be decoded stays unchanged, as in API Gateway. */
-function stagedPath(request: LambdaRequest, stage: string): string {
+function stagedPath(request: LambdaRequest, stage: string) {
   const { path } = sentRequest(request);
   const prefix = stage === "$default" ? "" : `/${stage}`;
   try {

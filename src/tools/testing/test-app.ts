@@ -138,7 +138,7 @@ export interface WatchedAppOptions extends TestAppOptions {
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
-): Promise<{ app: TestApp; sequence: readonly string[] }> {
+) {
   const stack = await startTestStack(server);
   try {
     await putParameters(stack, { String: parameters, SecureString: secureParameters });
@@ -153,7 +153,7 @@ async function startOn(
   stack: TestStack,
   server: Server,
   { environment, webhooks, maxSteps }: WatchedAppOptions,
-): Promise<{ app: TestApp; sequence: readonly string[] }> {
+) {
   const { clock, timers } = createTestClock();
   const sinceMs = clock.now();
   const logs: Record<string, unknown>[] = [];
@@ -182,6 +182,10 @@ async function startOn(
     current = await next;
     return current;
   };
+  const inProcess = async <Result>(work: (process: TestProcess) => Promise<Result>) => {
+    const process = await running();
+    return untilCrash(process, work(process));
+  };
   const rows = await openTestRows(stack, clock, async () => (await running()).runtime);
 
   const app: TestApp = {
@@ -202,22 +206,14 @@ async function startOn(
       });
     },
     token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
-    call: async (name, input, options = {}) => {
-      const process = await running();
-      return untilCrash(process, callHandler(process.runtime, name, input, options));
-    },
+    call: (name, input, options = {}) =>
+      inProcess(({ runtime }) => callHandler(runtime, name, input, options)),
     ctx: async (caller, options = {}) => testContext(await running(), caller, options),
     rows,
     logs,
     ...recorded,
-    deliver: async (message) => {
-      const process = await running();
-      return untilCrash(process, deliverAgain(process, message));
-    },
-    settled: async () => {
-      const process = await running();
-      return untilCrash(process, settle(process, { ...stack, clock, sinceMs, maxSteps }));
-    },
+    deliver: (message) => inProcess((process) => deliverAgain(process, message)),
+    settled: () => inProcess((process) => settle(process, { ...stack, clock, sinceMs, maxSteps })),
     calls,
     clock,
     faults,

@@ -21,16 +21,7 @@ import { type CallWatch, CrashError } from "./faults.ts";
 import type { TestTimers } from "./test-clock.ts";
 
 /** A runtime with its in-memory state, and its HTTP server. */
-export interface TestProcess {
-  readonly runtime: Runtime;
-  readonly adapters: Adapters;
-  readonly port: number;
-  /** Aborts with a CrashError when the process crashes. */
-  readonly signal: AbortSignal;
-  /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
-  crash(): void;
-  close(): Promise<void>;
-}
+export type TestProcess = Awaited<ReturnType<typeof startTestProcess>>;
 
 interface TestProcessOptions
   extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
@@ -42,13 +33,10 @@ interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-export async function startTestProcess(
-  server: Server,
-  options: TestProcessOptions,
-): Promise<TestProcess> {
+export async function startTestProcess(server: Server, options: TestProcessOptions) {
   const { variables, logs, watch: watchUntil, recorded, timers, ...rest } = options;
   const life = new AbortController();
-  const runtime = createRuntime(server, {
+  const runtime: Runtime = createRuntime(server, {
     ...rest,
     measuring: await openContainerMetrics(serverInternals(server)),
     schedule: { ...processSchedule, repeat: timers.repeat },
@@ -83,7 +71,9 @@ export async function startTestProcess(
     runtime,
     adapters,
     port,
+    /** Aborts with a CrashError when the process crashes. */
     signal: life.signal,
+    /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
     crash: () => {
       life.abort(new CrashError());
       void stop();
@@ -166,7 +156,7 @@ function recordMessaging(
 }
 
 /** Sends the test clock's offset, which the embedded stack follows. */
-function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
+function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock) {
   middlewareStack.add(
     (next) => (parameters) => {
       // Safe cast: at this step of the stack, every request is an HTTP request.
@@ -178,7 +168,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
+function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded) {
   // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {

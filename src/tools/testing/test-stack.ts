@@ -48,7 +48,7 @@ export async function startTestStack(server: Server): Promise<TestStack> {
   return { endpoint, env, waitMs: 500, mostMs: 100_000, close };
 }
 
-async function deleteTables(place: ClientOptions, tables: readonly string[]): Promise<void> {
+async function deleteTables(place: ClientOptions, tables: readonly string[]) {
   const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb");
   const database = await openDatabase(place);
   // Ignores failures: a table may never have been created, or may be deleted already.
@@ -113,11 +113,7 @@ export async function openTestRows(
   };
 }
 
-function partitionOf(
-  scope: ConfigScope,
-  tenantId: string | undefined,
-  userId: string | undefined,
-): string {
+function partitionOf(scope: ConfigScope, tenantId: string | undefined, userId: string | undefined) {
   if (scope === "system") return systemPartition();
   if (tenantId === undefined)
     throw new TypeError(`app.rows.put: a row of scope ${scope} needs a tenantId`);

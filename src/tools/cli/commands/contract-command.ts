@@ -4,18 +4,17 @@ import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { type Contract, contractOf, contractText, readContract } from "../../contract/contract.ts";
 import { contractChanges } from "../../contract/contract-changes.ts";
-import type { Change } from "../../contract/schema-changes.ts";
 import {
   actionOf,
   type CommandContext,
   defineCommand,
   flag,
-  help,
   messageOf,
   moduleArgument,
   moduleOf,
   oneLine,
-  optionLines,
+  options,
+  refuse,
   textOr,
   UsageError,
   type ValuesOf,
@@ -43,8 +42,7 @@ committed; \`check\` says what has changed since, and whom it breaks: clients, c
 
 ${moduleArgument}
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`,
   flags,
@@ -52,10 +50,9 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
   run: async (values, [given, module], context) => {
     const action = actionOf(actions, given, "; use write or check");
     const { json, markdown, stored } = values;
-    if (json && markdown)
-      throw new UsageError("--json and --markdown are given; use one of the two");
+    if (json && markdown) refuse("--json and --markdown are given; use one of the two");
     if (action === "write" && (json || markdown || stored))
-      throw new UsageError("--json, --markdown and --stored are of check");
+      refuse("--json, --markdown and --stored are of check");
     const path = moduleOf(module, `contract ${action}`);
     try {
       return await actions[action](path, values, context);
@@ -69,11 +66,7 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
 
 const actions = { write, check };
 
-async function write(
-  module: string,
-  { file }: Values,
-  { print, complain }: CommandContext,
-): Promise<number> {
+async function write(module: string, { file }: Values, { print, complain }: CommandContext) {
   const { contract, unsaid } = await declared(await loadServer(module), module);
   await writeText(file, contractText(contract));
   nameUnsaid(unsaid, complain);
@@ -89,7 +82,7 @@ async function check(
   module: string,
   { file, json, markdown, stored }: Values,
   context: CommandContext,
-): Promise<number> {
+) {
   const before = await readLock(file, module);
   const server = await loadServer(module);
   const { contract, unsaid } = await declared(server, module);
@@ -107,28 +100,28 @@ async function check(
 }
 
 /** @throws UsageError if the lock has the wrong shape, for example after a manual edit. */
-function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
+function changesSince(before: Contract, contract: Contract, file: string) {
   try {
     return contractChanges(before, contract);
   } catch (error) {
     const why = `a part of it is not what keelson writes (${messageOf(error)}); write it anew`;
-    throw new UsageError(`the lock ${JSON.stringify(file)} is not taken: ${why}`);
+    refuse(`the lock ${JSON.stringify(file)} is not taken: ${why}`);
   }
 }
 
-function declared(server: ServerInternals, module: string): ReturnType<typeof contractOf> {
+function declared(server: ServerInternals, module: string) {
   return contractOf(server, dirname(resolve(module)));
 }
 
-function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
+function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]) {
   for (const { where, why } of unsaid)
     complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
 
-async function readLock(file: string, module: string): Promise<Contract> {
+async function readLock(file: string, module: string) {
   const name = JSON.stringify(file);
   const text = await readFile(file, "utf8").catch(({ code, message }: NodeJS.ErrnoException) => {
-    throw new UsageError(
+    refuse(
       code === "ENOENT"
         ? `there is no lock ${name}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`
         : `the lock ${name} cannot be read: ${message}`,
@@ -137,7 +130,7 @@ async function readLock(file: string, module: string): Promise<Contract> {
   try {
     return readContract(text);
   } catch (error) {
-    throw new UsageError(`the lock ${name} is not taken: ${messageOf(error)}`);
+    refuse(`the lock ${name} is not taken: ${messageOf(error)}`);
   }
 }
 

@@ -83,7 +83,7 @@ function groupsOf(changes: readonly Change[]) {
   });
 }
 
-function storedTexts(report: StoredReport): readonly string[] {
+function storedTexts(report: StoredReport) {
   const { stored, rows, unlisted, unopened } = report;
   const { clamped, fallback, ignored } = report.counts;
   return [
@@ -97,7 +97,7 @@ function storedTexts(report: StoredReport): readonly string[] {
   ].filter((text) => text !== false);
 }
 
-function summaryOf(changes: readonly Change[], isStale: boolean, write: string): string {
+function summaryOf(changes: readonly Change[], isStale: boolean, write: string) {
   const breaking = changes.filter(({ breaks }) => breaks !== undefined).length;
   const change = breaking === 1 ? "1 change breaks" : `${breaking} changes break`;
   if (breaking > 0) return `${change} somebody. To release it all the same: ${write}`;
@@ -106,11 +106,11 @@ function summaryOf(changes: readonly Change[], isStale: boolean, write: string):
     : "Nothing has changed.";
 }
 
-function shown(text: string): string {
+function shown(text: string) {
   const line = oneLine(text);
   return line.length > 160 ? `${line.slice(0, 157)}...` : line;
 }
 
-function code(text: string): string {
+function code(text: string) {
   return `\`${oneLine(text).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

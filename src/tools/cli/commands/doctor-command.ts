@@ -2,12 +2,11 @@ import type { Finding } from "../doctor/diagnose.ts";
 import {
   defineCommand,
   flag,
-  help,
   itsEnvironment,
   moduleArgument,
   moduleOf,
   oneLine,
-  optionLines,
+  options,
   textOr,
   timeoutMsOf,
 } from "../setup/define-command.ts";
@@ -27,8 +26,7 @@ Prints each problem with the commands that fix it. It changes nothing and prints
 
 ${moduleArgument}
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 ${itsEnvironment}
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`,
@@ -47,7 +45,7 @@ Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`,
   },
 });
 
-function asLines(findings: readonly Finding[]): string[] {
+function asLines(findings: readonly Finding[]) {
   const lines = findings.flatMap(({ name, status, message, fix }) => [
     `${status.padEnd(4)}  ${oneLine(name)}: ${oneLine(message)}`,
     ...fix.map((command) => `      $ ${oneLine(command)}`),
@@ -59,7 +57,7 @@ function asLines(findings: readonly Finding[]): string[] {
   ];
 }
 
-function asJson(findings: readonly Finding[]): string {
+function asJson(findings: readonly Finding[]) {
   return JSON.stringify({ summary: count(findings), checks: findings }, undefined, 2);
 }
 

@@ -3,7 +3,7 @@ import { join, parse } from "node:path";
 import { isRecord } from "../../../base/errors/option-table.ts";
 import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
-import { combined, type Extension, extensionOf } from "../../infra/extension.ts";
+import { combined, extensionOf } from "../../infra/extension.ts";
 import type { Shape } from "../../infra/functions.ts";
 import { sizeReport } from "../../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
@@ -11,16 +11,15 @@ import { type Template, templateText } from "../../infra/template.ts";
 import {
   type CommandContext,
   defineCommand,
-  help,
   messageOf,
   moduleArgument,
   moduleOf,
   oneLine,
-  optionLines,
+  options,
+  refuse,
   text,
   textOr,
   texts,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { loadModule, loadServer } from "../setup/load-server.ts";
@@ -57,8 +56,7 @@ on them with API, roles and alarms. The same server gives the same template, wha
 
 ${moduleArgument}
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
 2 wrong usage.`,
@@ -80,7 +78,7 @@ async function write(
   template: Template,
   { part, stage, out }: Pick<ValuesOf<typeof flags>, "part" | "stage" | "out">,
   { print, complain }: CommandContext,
-): Promise<number> {
+) {
   const text = templateText(template);
   const { problems, notes } = sizeReport(template, text);
   if (problems.length > 0)
@@ -95,11 +93,7 @@ async function write(
   return 0;
 }
 
-function compare(
-  before: ComparedTemplate,
-  after: Template,
-  { print, complain }: CommandContext,
-): number {
+function compare(before: ComparedTemplate, after: Template, { print, complain }: CommandContext) {
   const changes = differences(before, after);
   for (const { text, isDangerous } of changes)
     if (isDangerous) complain(`DANGER: ${oneLine(text)}`);
@@ -113,7 +107,7 @@ async function checkTemplate(
   file: string,
   entry: string | undefined,
   { print, complain }: CommandContext,
-): Promise<number> {
+) {
   const template = await readTemplate("check", file);
   const server = await loadServer(module);
   const own = entry === undefined ? undefined : await loadModule(entry);
@@ -128,18 +122,18 @@ async function checkTemplate(
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
   const read = await readJson(option, file);
   if (!isTemplate(read))
-    throw new UsageError(
+    refuse(
       `--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`,
     );
   return read;
 }
 
-async function readExtension(file: string): Promise<Extension> {
+async function readExtension(file: string) {
   const read = await readJson("with", file);
   try {
     return extensionOf(read);
   } catch (error) {
-    throw new UsageError(`--with ${JSON.stringify(file)} is not taken: ${messageOf(error)}`);
+    refuse(`--with ${JSON.stringify(file)} is not taken: ${messageOf(error)}`);
   }
 }
 
@@ -147,9 +141,7 @@ async function readJson(option: string, file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (error) {
-    throw new UsageError(
-      `--${option} ${JSON.stringify(file)} cannot be read as JSON: ${messageOf(error)}`,
-    );
+    refuse(`--${option} ${JSON.stringify(file)} cannot be read as JSON: ${messageOf(error)}`);
   }
 }
 
@@ -171,13 +163,13 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
   const module = moduleOf(given, "infra");
   const { stage, diff, check, entry } = values;
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage))
-    throw new UsageError(
+    refuse(
       `--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`,
     );
   if (diff !== undefined && check !== undefined)
-    throw new UsageError("--diff and --check are given; use one of the two");
+    refuse("--diff and --check are given; use one of the two");
   if (entry !== undefined && check === undefined)
-    throw new UsageError("--entry is given without --check; add --check <file>");
+    refuse("--entry is given without --check; add --check <file>");
   const part = oneOf<ServerPart>("part", values.part, ["data", "functions", "all"]);
   const shape = oneOf<Shape>("shape", values.shape, ["one", "each"]);
   return { ...values, module, part, shape };
@@ -186,7 +178,5 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
   const found = names.find((name) => name === given);
   if (found !== undefined) return found;
-  throw new UsageError(
-    `--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`,
-  );
+  refuse(`--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`);
 }

@@ -5,11 +5,10 @@ import {
   type CommandContext,
   defineCommand,
   flag,
-  help,
   listed,
-  optionLines,
+  options,
+  refuse,
   text,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 
@@ -26,8 +25,7 @@ a script that bundles, a Dockerfile, and a workflow for GitHub.
 
 ${listed({ "[folder]": "where (default: keelson-app)" })}
 
-Options:
-${optionLines({ name, "no-install": install, yes, help })}
+${options({ name, "no-install": install, yes })}
 
 In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
 Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`,
@@ -40,8 +38,8 @@ async function init(
   values: ValuesOf<typeof flags>,
   [argument]: readonly string[],
   { ask, env, print, complain }: CommandContext,
-): Promise<number> {
-  if (argument === "") throw new UsageError("the folder's name is empty");
+) {
+  if (argument === "") refuse("the folder's name is empty");
   const answer = async (question: string, byDefault: string) =>
     (ask === undefined || values.yes ? "" : (await ask(`${question} (${byDefault}): `)).trim()) ||
     byDefault;
@@ -51,7 +49,7 @@ async function init(
   if (obstacle !== undefined) throw new Error(obstacle);
   const name = values.name ?? (await answer("Name of the package", packageNameFor(folder)));
   if (!isPackageName(name))
-    throw new UsageError(`${JSON.stringify(name)} is no name of a package: use a-z, 0-9, - and .`);
+    refuse(`${JSON.stringify(name)} is no name of a package: use a-z, 0-9, - and .`);
   const install = values.install ?? isYes(await answer("Run npm install?", "yes"));
 
   await writeProject(folder, name);
@@ -70,8 +68,8 @@ async function init(
   return install && !hasInstalled ? 1 : 0;
 }
 
-function isYes(answer: string): boolean {
+function isYes(answer: string) {
   if (/^y(?:es)?$/i.test(answer)) return true;
   if (/^no?$/i.test(answer)) return false;
-  throw new UsageError(`${JSON.stringify(answer)} is neither yes nor no`);
+  refuse(`${JSON.stringify(answer)} is neither yes nor no`);
 }

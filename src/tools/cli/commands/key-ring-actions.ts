@@ -146,7 +146,7 @@ async function change(
   );
 }
 
-async function untilKnown(call: KeyRingCall): Promise<void> {
+async function untilKnown(call: KeyRingCall) {
   const { changedMs } = await readRing(call);
   const leftMs = Math.min(knownMs, changedMs + knownMs - call.clock.now());
   if (leftMs <= 0) return;
@@ -155,18 +155,18 @@ async function untilKnown(call: KeyRingCall): Promise<void> {
   await call.wait(leftMs);
 }
 
-function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
+function ownKey(ring: KeyRingText, { key }: KeyRingCall) {
   const name = String(key);
   if (Object.hasOwn(ring.keys, name)) return name;
   throw new Error(`the ring has no key ${name}; it has ${Object.keys(ring.keys).join(", ")}`);
 }
 
-function assertRetired({ active }: KeyRingText, name: string): void {
+function assertRetired({ active }: KeyRingText, name: string) {
   if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
 }
 
 /** @throws Error if a server would reject the ring. */
-function checked(ring: KeyRingText): string {
+function checked(ring: KeyRingText) {
   const text = JSON.stringify(ring);
   parseKeyRingText(text);
   return text;
@@ -175,7 +175,7 @@ function checked(ring: KeyRingText): string {
 async function inEachTable(
   { prefixes, env }: KeyRingCall,
   work: (store: ConfigStore, table: string) => Promise<void>,
-): Promise<void> {
+) {
   await withDatabase(awsPlace(env, "DYNAMODB"), async (database) => {
     const tables = prefixes.map((prefix) => physicalTableName("config", prefix, env));
     for (const table of new Set(tables)) await work(dynamoConfigStore(database, table), table);
@@ -188,6 +188,6 @@ async function countUses(store: ConfigStore, name: string, from?: string): Promi
   return next === undefined ? uses : uses + (await countUses(store, name, next));
 }
 
-function today(nowMs: number): string {
+function today(nowMs: number) {
   return new Date(nowMs).toISOString().slice(0, 10);
 }

@@ -4,13 +4,12 @@ import {
   actionOf,
   defineCommand,
   flag,
-  help,
   listed,
   messageOf,
-  optionLines,
+  options,
+  refuse,
   text,
   texts,
-  UsageError,
 } from "../setup/define-command.ts";
 import { awsPlace, onItsStack } from "../setup/its-server.ts";
 import { keyRingActions } from "./key-ring-actions.ts";
@@ -54,19 +53,18 @@ ${listed({
 activate and rotate wait up to 15 s until running servers know the last change; remove has to
 come at least five minutes after it. Run one action at a time: SSM does not lock parameters.
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`,
   flags,
   run: async (values, [name], context) => {
     const { parameter, key, prefix: prefixes } = values;
     const action = actionOf(keyRingActions, name);
-    if (!parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
-    if (keyed.includes(action) && !key) throw new UsageError("--key is missing; use --key <name>");
+    if (!parameter) refuse("--parameter is missing; use --parameter <name>");
+    if (keyed.includes(action) && !key) refuse("--key is missing; use --key <name>");
     const wrong = prefixes.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
     if (wrong !== undefined)
-      throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
+      refuse(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
     const { "kms-key": kmsKey, "bind-version": bindVersion } = values;
     const given = { parameter, key: key || undefined, kmsKey, prefixes, bindVersion };
     try {

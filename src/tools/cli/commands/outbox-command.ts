@@ -7,27 +7,15 @@ import {
 import {
   actionOf,
   defineCommand,
-  help,
   listed,
-  optionLines,
+  options,
+  refuse,
   text,
   textOr,
-  UsageError,
 } from "../setup/define-command.ts";
 import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 
-const actions = Object.freeze({
-  list: async (_store: AsideStore, { asideAt, asideReason, type, eventId, sk }: AsideItem) =>
-    JSON.stringify({ setAsideAt: asideAt, reason: asideReason, type, eventId, key: sk }),
-  "put-back": async (store: AsideStore, item: AsideItem) => {
-    await store.putBack(item);
-    return `${shown(item)}: put back`;
-  },
-  remove: async (store: AsideStore, item: AsideItem) => {
-    await store.remove(item);
-    return `${shown(item)}: removed`;
-  },
-});
+const actions = { list: "", "put-back": "put back", remove: "removed" };
 
 const flags = {
   event: text("<id>", "only this event"),
@@ -46,14 +34,13 @@ ${listed({
   "remove --event <id>": "removes one for good",
 })}
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`,
   flags,
   run: async ({ event, prefix }, [given], context) => {
     const name = actionOf(actions, given);
-    if (name === "remove" && !event) throw new UsageError("--event is missing; use --event <id>");
+    if (name === "remove" && !event) refuse("--event is missing; use --event <id>");
     await onItsStack(context, undefined, ({ env, print, complain }) =>
       withDatabase(awsPlace(env, "DYNAMODB"), async (database) => {
         const tableName = physicalTableName(outboxTable.name, prefix, env);
@@ -62,7 +49,7 @@ Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environmen
         for await (const item of store.list()) {
           if (event && event !== eventOf(item)) continue;
           count += 1;
-          print(await actions[name](store, item));
+          print(await handled(name, store, item));
         }
         if (count === 0 && event)
           throw new Error(`no event ${JSON.stringify(event)} is set aside in ${tableName}`);
@@ -78,6 +65,10 @@ function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }
 
-function shown(item: AsideItem): string {
-  return `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
+async function handled(name: keyof typeof actions, store: AsideStore, item: AsideItem) {
+  const { asideAt: setAsideAt, asideReason: reason, type, eventId, sk: key } = item;
+  if (name === "list") return JSON.stringify({ setAsideAt, reason, type, eventId, key });
+  await (name === "remove" ? store.remove(item) : store.putBack(item));
+  const event = `${JSON.stringify(type ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
+  return `${event}: ${actions[name]}`;
 }

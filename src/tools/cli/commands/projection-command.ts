@@ -7,17 +7,17 @@ import {
   type CommandContext,
   defineCommand,
   flag,
-  help,
   itsEnvironment,
   listed,
   moduleArgument,
   moduleOf,
   oneLine,
   optionLines,
+  options,
   refuse,
+  refuseArgument,
   required,
   text,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
@@ -41,8 +41,7 @@ ${listed({ "<name>": "the projection: files.usage" })}
 Options of rebuild:
 ${optionLines(flags)}
 
-Options:
-${optionLines({ help })}
+${options({})}
 
 ${itsEnvironment}
 Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`,
@@ -53,12 +52,11 @@ Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counte
     const module = moduleOf(path, `projection ${action}`);
     const { tenant, partial } = values;
     if (action === "status") {
-      refuse(name);
-      if (tenant !== undefined || partial)
-        throw new UsageError("--tenant and --partial are options of rebuild");
+      refuseArgument(name);
+      if (tenant !== undefined || partial) refuse("--tenant and --partial are options of rebuild");
       return onItsServer(module, context, tell);
     }
-    if (tenant === "") throw new UsageError("--tenant is empty; use --tenant <id>");
+    if (tenant === "") refuse("--tenant is empty; use --tenant <id>");
     const wanted = required(name, "no projection is given; name one that the module declares");
     return onItsServer(module, context, (runtime, there) => make(runtime, wanted, values, there));
   },
@@ -71,14 +69,12 @@ async function make(
   name: string,
   { tenant: tenantId, partial: isPartial }: ValuesOf<typeof flags>,
   { print, complain, stopping }: CommandContext,
-): Promise<number> {
+) {
   const { projections } = runtime.server.registry;
   const projection = projections.get(name);
   if (projection === undefined) {
     const known = [...projections.keys()].join(", ") || "none";
-    throw new UsageError(
-      `the module declares no projection ${JSON.stringify(name)}; it declares ${known}`,
-    );
+    refuse(`the module declares no projection ${JSON.stringify(name)}; it declares ${known}`);
   }
   let uncounted = 0;
   const tell = ({ tenantId, type, eventId, reason }: UncountedEvent) => {
@@ -108,11 +104,11 @@ async function make(
   return 1;
 }
 
-function tenantText(tenantId: string | undefined): string {
+function tenantText(tenantId: string | undefined) {
   return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
 }
 
-async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<number> {
+async function tell(runtime: Runtime, { print, clock }: CommandContext) {
   const adapters = await runtime.adapters.open();
   const store = await adapters.projections.open();
   const nowMs = clock.now();

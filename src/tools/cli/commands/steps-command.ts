@@ -10,17 +10,17 @@ import {
   type CommandContext,
   defineCommand,
   flag,
-  help,
   itsEnvironment,
   listed,
   moduleArgument,
   moduleOf,
   oneLine,
   optionLines,
+  options,
   refuse,
+  refuseArgument,
   required,
   text,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
@@ -49,8 +49,7 @@ ${optionLines(ofList)}
 Options of resolve:
 ${optionLines(ofResolve)}
 
-Options:
-${optionLines({ help })}
+${options({})}
 
 ${itsEnvironment} Messages in a dead-letter
 queue are moved back afterwards; clients retry by themselves.`,
@@ -59,7 +58,7 @@ queue are moved back afterwards; clients retry by themselves.`,
   run: async (values, [given, path, id, ...others], context) => {
     const action = actionOf(actions, given);
     const module = moduleOf(path, `steps ${action}`);
-    refuse(action === "list" ? id : others[0]);
+    refuseArgument(action === "list" ? id : others[0]);
     const work = actions[action](values, id);
     await onItsServer(module, context, async (runtime, there) =>
       work(runtime, await runtime.adapters.open(), there),
@@ -73,8 +72,7 @@ const actions = { list: listing, resolve: resolving };
 type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
 
 function listing({ unknown, result, retry }: Values): Work {
-  if (result !== undefined || retry)
-    throw new UsageError("--result and --retry are options of resolve");
+  if (result !== undefined || retry) refuse("--result and --retry are options of resolve");
   return async (_runtime, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
     for await (const step of steps.list()) {
@@ -97,10 +95,9 @@ async function standingOf({ claims }: Adapters, { record, claim }: ListedStep, n
 const owner = "operator";
 
 function resolving({ result, retry, unknown }: Values, given: string | undefined): Work {
-  if (unknown) throw new UsageError("--unknown is an option of list");
+  if (unknown) refuse("--unknown is an option of list");
   const id = required(given, "no step is given; use keelson steps resolve <module> <id>");
-  if ((result === undefined) !== retry)
-    throw new UsageError("say either --result <json> or --retry");
+  if ((result === undefined) !== retry) refuse("say either --result <json> or --retry");
   const text = result === undefined ? undefined : checkedJson(result);
   return async ({ secrets, tableName }, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
@@ -127,10 +124,10 @@ function resolving({ result, retry, unknown }: Values, given: string | undefined
   };
 }
 
-function checkedJson(text: string): string {
+function checkedJson(text: string) {
   try {
     return JSON.stringify(JSON.parse(text));
   } catch {
-    throw new UsageError(`--result is not JSON: ${text.slice(0, 200)}`);
+    refuse(`--result is not JSON: ${text.slice(0, 200)}`);
   }
 }

@@ -5,7 +5,7 @@ import { readKeyRing } from "../../../app/server/boot-parameters.ts";
 import { openParameters } from "../../../aws/clients/ssm.ts";
 import { allConfigRows, dynamoConfigRows } from "../../../aws/stores/config-rows.ts";
 import { type Clock, systemClock } from "../../../base/process/clock.ts";
-import { developmentKeyRing, type KeyRing } from "../../../base/secrets/key-ring.ts";
+import { developmentKeyRing } from "../../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../../base/secrets/secrets.ts";
 import type { AppOverrides } from "../../../parts/config/declare/app-overrides.ts";
 import { parameterOverrides } from "../../../parts/config/declare/parameter-overrides.ts";
@@ -61,10 +61,7 @@ export async function storedRows(options: StoredRowsOptions): Promise<StoredRepo
   }
 }
 
-async function parametersOf(
-  server: DeclaredServer,
-  env: CommandContext["env"],
-): Promise<{ overrides: AppOverrides; keyRing: KeyRing | undefined }> {
+async function parametersOf(server: DeclaredServer, env: CommandContext["env"]) {
   const { config: overrides = {}, ssm, keyRing } = server.options;
   // As in a server: production never uses the development secret.
   const secret =

@@ -1,7 +1,12 @@
 import { existsSync } from "node:fs";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { openExportFile, type StateFile, stateFile } from "../../../app/tenants/files.ts";
-import { receiptLines, receiptOf, type TenantAction } from "../../../app/tenants/receipt.ts";
+import {
+  participles,
+  receiptLines,
+  receiptOf,
+  type TenantAction,
+} from "../../../app/tenants/receipt.ts";
 import { type TenantSources, tenantSources } from "../../../app/tenants/tenant-source.ts";
 import {
   eraseTenant,
@@ -17,15 +22,15 @@ import {
   type CommandContext,
   defineCommand,
   flag,
-  help,
   listed,
   moduleArgument,
   moduleOf,
   oneLine,
   optionLines,
+  options,
+  refuse,
   required,
   text,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
@@ -61,8 +66,7 @@ ${optionLines(ofExport)}
 Options of erase:
 ${optionLines(ofErase)}
 
-Options:
-${optionLines({ ...ofBoth, help })}
+${options(ofBoth)}
 
 Region, credentials, endpoints and names of tables come from the environment: run it with the server's variables.
 Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
@@ -73,11 +77,9 @@ Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
     const { action, yes, force, out, module } = call;
     const asks = action === "erase" && !yes;
     if (asks && context.ask === undefined)
-      throw new UsageError(
-        "nobody can be asked whether to erase; use --yes, or --dry-run to count only",
-      );
+      refuse("nobody can be asked whether to erase; use --yes, or --dry-run to count only");
     if (action === "export" && !force && existsSync(out))
-      throw new UsageError(`${JSON.stringify(out)} is there already; use --force to replace it`);
+      refuse(`${JSON.stringify(out)} is there already; use --force to replace it`);
     const server = await loadServer(module);
     return onItsStack(context, server, (there) =>
       carryOut(call, server, there, asks ? context.ask : undefined),
@@ -92,7 +94,7 @@ async function carryOut(
   server: ServerInternals,
   { env, clock, print, progress, wait }: CommandContext,
   ask: CommandContext["ask"],
-): Promise<number> {
+) {
   const found = tenantSources(server, tenant, env);
   const tables = found.sources.map(({ tableName }) => tableName);
   const place = awsPlace(env, "DYNAMODB", server.options.dynamodb?.endpoint);
@@ -157,7 +159,7 @@ async function assertMeant(
   tables: string,
   endpoint: string | undefined,
   ask: NonNullable<CommandContext["ask"]>,
-): Promise<void> {
+) {
   const where = endpoint === undefined ? "AWS" : oneLine(endpoint);
   const answer = await ask(
     `Every row of ${JSON.stringify(tenant)} in ${tables} at ${where} will be gone. Type the tenant's ID: `,
@@ -165,17 +167,15 @@ async function assertMeant(
   if (answer !== tenant) throw new Error("that is another ID; nothing was erased");
 }
 
-const doings = { export: "exported", erase: "erased", count: "found" } as const;
-
 function progressText(
   action: TenantAction,
   tables: readonly string[],
   { pass, at, counts }: WalkState,
-): string {
+) {
   const table = tables[at];
   const where = table === undefined ? "all tables" : `${table} (${at + 1} of ${tables.length})`;
   const sum = (of: "scanned" | "rows") => counts.reduce((total, count) => total + count[of], 0);
-  return `pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`;
+  return `pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${participles[action]}`;
 }
 
 function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly string[]) {
@@ -184,16 +184,15 @@ function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly stri
   const module = moduleOf(path, `tenant ${name}`, " <id>");
   const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
   if (!isIdentifier(tenant))
-    throw new UsageError(
+    refuse(
       `the tenant is not a text of 1 to ${maxNameLength} characters without control characters`,
     );
   const { out = "", state, "dry-run": isDryRun } = values;
   const others = isExport ? (["yes", "dry-run"] as const) : (["out", "force"] as const);
   const strange = others.find((option) => values[option]);
-  if (strange !== undefined) throw new UsageError(`--${strange} is no option of ${name}`);
-  if (isExport && !out) throw new UsageError("--out is missing; use --out <file>");
-  if (isDryRun && state !== undefined)
-    throw new UsageError("--dry-run changes nothing, so it has no --state");
+  if (strange !== undefined) refuse(`--${strange} is no option of ${name}`);
+  if (isExport && !out) refuse("--out is missing; use --out <file>");
+  if (isDryRun && state !== undefined) refuse("--dry-run changes nothing, so it has no --state");
   const action: TenantAction = isDryRun ? "count" : name;
   return { ...values, action, module, tenant, out, state: state || undefined };
 }

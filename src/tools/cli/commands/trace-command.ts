@@ -5,16 +5,15 @@ import {
   type CommandContext,
   defineCommand,
   flag,
-  help,
   itsEnvironment,
   listed,
   moduleArgument,
   moduleOf,
-  optionLines,
+  options,
+  refuse,
   textOr,
   texts,
   timeoutMsOf,
-  UsageError,
   type ValuesOf,
 } from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
@@ -41,8 +40,7 @@ that is stuck. From logs; tables confirm, by keys alone. It changes nothing.
 ${moduleArgument}
 ${listed({ "<id>": id })}
 
-Options:
-${optionLines({ ...flags, help })}
+${options(flags)}
 
 ${itsEnvironment}
 Exit codes: 0 nothing is stuck, 1 something is, or it failed, 2 wrong usage, or the ID is not found.`,
@@ -55,29 +53,27 @@ async function trace(
   { logs, json, "no-tables": isWithoutTables, "timeout-seconds": seconds }: ValuesOf<typeof flags>,
   [given, asked]: readonly string[],
   context: CommandContext,
-): Promise<number> {
+) {
   const module = moduleOf(given, "trace", " <id>");
   if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
-    throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
+    refuse("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
   const timeoutMs = timeoutMsOf(seconds);
   const files = logs.filter((path) => path !== "-");
   const inputs = logs.length - files.length;
   const missing = files.find((path) => !(existsSync(path) && statSync(path).isFile()));
   if (missing !== undefined)
-    throw new UsageError(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
-  if (inputs > 1) throw new UsageError("--logs - is given twice");
-  if (inputs > 0 && context.input === undefined)
-    throw new UsageError("nothing comes in on standard input");
+    refuse(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
+  if (inputs > 1) refuse("--logs - is given twice");
+  if (inputs > 0 && context.input === undefined) refuse("nothing comes in on standard input");
   const server = await loadServer(module);
   // Loaded lazily: a usage error does not need AWS code.
-  const { developmentDirectory } = await import("../trace/document.ts");
-  const { jsonOf, traceDocument } = await import("../trace/document.ts");
+  const { developmentDirectory, jsonOf, traceDocument } = await import("../trace/document.ts");
   const directory = developmentDirectory(server, context.env);
   const kept = directory === undefined ? [] : developmentLogFiles(directory).filter(existsSync);
   const isLive = logs.length === 0;
   const paths = isLive ? kept : logs;
   if (asked === undefined && paths.length === 0)
-    throw new UsageError("no ID is given, and no logs that have a last request");
+    refuse("no ID is given, and no logs that have a last request");
   const tablesMs = isWithoutTables ? 0 : timeoutMs;
   const stdin = inputs > 0 ? context.input?.() : undefined;
   const document = await traceDocument(

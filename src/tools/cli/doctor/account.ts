@@ -1,6 +1,6 @@
 import { DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../../base/process/clock.ts";
-import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
+import { type Check, check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { PlaceOf } from "./place.ts";
 
 /** Clock differences at which AWS rejects signatures, and leases and tokens expire early or late. */
@@ -13,43 +13,34 @@ export function accountChecks(
 ): Check[] {
   const { client, shown } = place;
   return [
-    {
-      name: "region",
-      run: async () => {
-        try {
-          return fine(`${await client.config.region()}, DynamoDB at ${shown}`);
-        } catch {
-          const fixes = ["export AWS_REGION=eu-west-1", "aws configure set region eu-west-1"];
-          return wrong("no region is set", ...fixes);
-        }
-      },
-    },
-    {
-      name: "credentials",
-      run: async () => {
-        try {
-          await client.config.credentials();
-          return fine("found");
-        } catch (error) {
-          const { name } = error as Error; // safe cast: the SDK only throws errors
-          return wrong(`none are found (${name})`, "aws configure", "aws sso login");
-        }
-      },
-    },
-    {
-      name: "clock",
-      run: async () => {
-        const offMs = await differenceMs(place, clock, tableName);
-        if (offMs === undefined) return unchecked(`${shown} does not say what time it is`);
-        const seconds = Math.round(Math.abs(offMs) / 1_000);
-        if (Math.abs(offMs) <= noticedMs) return fine(`within ${seconds + 1} s of ${shown}`);
-        const says = `the clock is ${seconds} s ${offMs > 0 ? "behind" : "ahead of"} ${shown}`;
-        const fix = "sudo timedatectl set-ntp true";
-        return Math.abs(offMs) > refusedMs
-          ? wrong(`${says}: AWS refuses signatures if the clock is 300 s off`, fix)
-          : doubtful(`${says}: tokens and leases expire at the wrong time`, fix);
-      },
-    },
+    check("region", async () => {
+      try {
+        return fine(`${await client.config.region()}, DynamoDB at ${shown}`);
+      } catch {
+        const fixes = ["export AWS_REGION=eu-west-1", "aws configure set region eu-west-1"];
+        return wrong("no region is set", ...fixes);
+      }
+    }),
+    check("credentials", async () => {
+      try {
+        await client.config.credentials();
+        return fine("found");
+      } catch (error) {
+        const { name } = error as Error; // safe cast: the SDK only throws errors
+        return wrong(`none are found (${name})`, "aws configure", "aws sso login");
+      }
+    }),
+    check("clock", async () => {
+      const offMs = await differenceMs(place, clock, tableName);
+      if (offMs === undefined) return unchecked(`${shown} does not say what time it is`);
+      const seconds = Math.round(Math.abs(offMs) / 1_000);
+      if (Math.abs(offMs) <= noticedMs) return fine(`within ${seconds + 1} s of ${shown}`);
+      const says = `the clock is ${seconds} s ${offMs > 0 ? "behind" : "ahead of"} ${shown}`;
+      const fix = "sudo timedatectl set-ntp true";
+      return Math.abs(offMs) > refusedMs
+        ? wrong(`${says}: AWS refuses signatures if the clock is 300 s off`, fix)
+        : doubtful(`${says}: tokens and leases expire at the wrong time`, fix);
+    }),
   ];
 }
 

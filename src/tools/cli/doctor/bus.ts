@@ -10,8 +10,8 @@ import {
   after,
   asked,
   type Check,
+  check,
   fine,
-  type Outcome,
   unchecked,
   unlessMissing,
   wrong,
@@ -29,28 +29,22 @@ export function busChecks(
   const describe = new DescribeEventBusCommand({ Name: needed.name });
   const find = asked(() => unlessMissing(() => place.send(describe, needed.name)));
   const bus = { name: `bus ${needed.name}`, find };
-  const check: Check = {
-    name: bus.name,
-    run: async () =>
-      (await bus.find())
-        ? fine("it is there")
-        : wrong("it does not exist", place.aws("create-event-bus", { name: needed.name })),
-  };
-  if (queue === undefined) return [check];
+  const isThere = check(bus.name, async () =>
+    (await find())
+      ? fine("it is there")
+      : wrong("it does not exist", place.aws("create-event-bus", { name: needed.name })),
+  );
+  if (queue === undefined) return [isThere];
   return [
-    check,
-    {
-      name: `${bus.name}: rules`,
-      run: () => after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
-    },
-    {
-      name: `${queue.name}: policy`,
-      run: () => after(queue, (found) => policyOutcome(queues, found)),
-    },
+    isThere,
+    check(`${bus.name}: rules`, () =>
+      after(bus, () => after(queue, (found) => rulesOutcome(place, needed, found))),
+    ),
+    check(`${queue.name}: policy`, () => after(queue, (found) => policyOutcome(queues, found))),
   ];
 }
 
-async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue): Promise<Outcome> {
+async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue) {
   const rules = await rulesOf(place, bus.name);
   const targets = await Promise.all(rules.map(({ name }) => targetsOf(place, bus.name, name)));
   const routing = rules.filter((_, index) => targets[index]?.includes(queue.arn));
@@ -75,14 +69,10 @@ async function rulesOutcome(place: Bus, bus: NeededBus, queue: FoundQueue): Prom
   );
 }
 
-interface EventRule {
-  readonly name: string;
-  readonly isDisabled: boolean;
-  readonly pattern: Readonly<Record<string, unknown>>;
-}
+type Pattern = Readonly<Record<string, unknown>>;
 
-async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]> {
-  const rules: EventRule[] = [];
+async function rulesOf({ send }: Bus, EventBusName: string) {
+  const rules: { name: string; isDisabled: boolean; pattern: Pattern }[] = [];
   let NextToken: string | undefined;
   do {
     const command = new ListRulesCommand({ EventBusName, NextToken });
@@ -90,7 +80,7 @@ async function rulesOf({ send }: Bus, EventBusName: string): Promise<EventRule[]
     for (const { Name, State, EventPattern } of page.Rules ?? []) {
       if (EventPattern === undefined) continue;
       // Safe cast: EventBridge only accepts objects.
-      const pattern = JSON.parse(EventPattern) as EventRule["pattern"];
+      const pattern = JSON.parse(EventPattern) as Pattern;
       rules.push({ name: String(Name), isDisabled: State === "DISABLED", pattern });
     }
     NextToken = page.NextToken;
@@ -103,17 +93,17 @@ async function targetsOf({ send }: Bus, EventBusName: string, Rule: string) {
   return Targets.map(({ Arn }) => Arn);
 }
 
-function routes(pattern: EventRule["pattern"], source: string, type: string): boolean {
+function routes(pattern: Pattern, source: string, type: string) {
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
 /** Assumes that every complex matcher of a pattern (a prefix, a wildcard) matches `text`. */
-function takes(member: unknown, text: string): boolean {
+function takes(member: unknown, text: string) {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
 /** Without permission for EventBridge to send to the queue, events are lost silently. */
-function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
+function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue) {
   const set = (attribute: string, value: string) =>
     setAttributes(place, url, JSON.stringify({ [attribute]: value }));
   const { KmsMasterKeyId: key, Policy: policy } = attributes;
@@ -140,7 +130,7 @@ interface Statement {
 }
 
 /** Ignores the statements' conditions. */
-function allowsEventBridge(policy: string): boolean {
+function allowsEventBridge(policy: string) {
   // Safe cast: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as { Statement?: Statement | Statement[] };
   return [Statement].flat().some(({ Effect, Principal = {}, Action = [] }) => {

@@ -10,6 +10,8 @@ export interface Check {
   run(): Promise<Outcome>;
 }
 
+export const check = (name: string, run: Check["run"]): Check => ({ name, run });
+
 const outcome =
   (status: Outcome["status"]) =>
   (message: string, ...fix: readonly string[]): Outcome => ({ status, message, fix });
@@ -134,14 +136,14 @@ function rootOf(error: unknown): Failure {
 const refusedCredentials =
   /^(?:CredentialsProvider.*|ExpiredToken(?:Exception)?|IncompleteSignature|InvalidClientTokenId|InvalidSignatureException|MissingAuthenticationTokenException|SignatureDoesNotMatch|UnrecognizedClientException)$/;
 
-function isUnknown({ name, $metadata }: Failure): boolean {
+function isUnknown({ name, $metadata }: Failure) {
   return (
     /^Unknown(Operation|Action)|^InvalidAction$/.test(name) || $metadata?.httpStatusCode === 501
   );
 }
 
 /** Grants the action, if AWS's message names the caller and the resource. */
-function permission(action: string, message: string): readonly string[] {
+function permission(action: string, message: string) {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];
   if (name === undefined || resource === undefined) return [];
@@ -153,7 +155,7 @@ function permission(action: string, message: string): readonly string[] {
   return [command("aws", "iam", `put-${who}-policy`, `--${who}-name`, name, ...options)];
 }
 
-function textOf(error: unknown): string {
+function textOf(error: unknown) {
   if (!(error instanceof Error)) return String(error);
   const message = error.message.slice(0, 300);
   return error.name === "Error" ? message : `${error.name}: ${message}`;

@@ -8,7 +8,7 @@ import {
   parameterOverrides,
 } from "../../../parts/config/declare/parameter-overrides.ts";
 import type { Needs } from "../../infra/needs.ts";
-import { type Check, createKeyRing, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
+import { type Check, check, createKeyRing, doubtful, fine, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
 /** No outcome contains a parameter's value. */
@@ -20,33 +20,31 @@ export function parameterChecks(
 ): Check[] {
   const { call } = place;
   const checks: Check[] = [];
-  if (overrides !== undefined)
-    checks.push({
-      name: `parameters ${overrides}`,
-      run: async () => {
-        const read = () => reader.read(overrides);
-        const parameters = await call("GetParametersByPath", overrides, read);
-        const { problems } = parameterOverrides(registry, overrides, parameters);
-        if (problems.length > 0) {
-          const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
-          const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
-          return wrong(messages.join("; "), ...fixes);
-        }
-        const former = formerParameters(registry, overrides, parameters);
-        if (former.length > 0) return renamedOutcome(place, former);
-        return fine(`overrides: ${parameters.length}, each valid`);
-      },
-    });
-  if (keyRing !== undefined)
-    checks.push({
-      name: `key ring ${keyRing}`,
-      run: async () => {
-        const read = await call("GetParameter", keyRing, () => readKeyRing(reader, keyRing));
-        return "keyRing" in read
-          ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
-          : keyRingOutcome(place, keyRing, read.problem, environment);
-      },
-    });
+  if (overrides !== undefined) {
+    const look = async () => {
+      const read = () => reader.read(overrides);
+      const parameters = await call("GetParametersByPath", overrides, read);
+      const { problems } = parameterOverrides(registry, overrides, parameters);
+      if (problems.length > 0) {
+        const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
+        const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
+        return wrong(messages.join("; "), ...fixes);
+      }
+      const former = formerParameters(registry, overrides, parameters);
+      if (former.length > 0) return renamedOutcome(place, former);
+      return fine(`overrides: ${parameters.length}, each valid`);
+    };
+    checks.push(check(`parameters ${overrides}`, look));
+  }
+  if (keyRing !== undefined) {
+    const look = async () => {
+      const read = await call("GetParameter", keyRing, () => readKeyRing(reader, keyRing));
+      return "keyRing" in read
+        ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
+        : keyRingOutcome(place, keyRing, read.problem, environment);
+    };
+    checks.push(check(`key ring ${keyRing}`, look));
+  }
   return checks;
 }
 
@@ -55,7 +53,7 @@ export function ringlessChecks({ options, registry, environment }: DeclaredServe
   if (options.keyRing !== undefined || keys.length === 0 || environment !== "production") return [];
   const ids = keys.map(({ id }) => id).join(", ");
   const message = `the server names none, so these keys cannot be set: ${ids}; name it as keyRing.parameter of buildServer`;
-  return [{ name: "key ring", run: async () => doubtful(message, createKeyRing()) }];
+  return [check("key ring", async () => doubtful(message, createKeyRing()))];
 }
 
 function parameterFix(
@@ -63,7 +61,7 @@ function parameterFix(
   name: string,
   rule: string,
   parameters: readonly ConfigParameter[],
-): string {
+) {
   if (["parameter-unknown", "parameter-twice"].includes(rule))
     return place.aws("delete-parameter", { name });
   const type = typeOf(parameters.find((parameter) => parameter.name === name));
@@ -74,7 +72,7 @@ function parameterFix(
  * Warns of parameters under a former name of their key: both releases of a rolling deployment read
  * that name, but once no key declares it, it looks like a mistake.
  */
-function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
+function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>) {
   const messages = former.map(({ name, today, isRead }) =>
     isRead
       ? `${name} is read under a former name of its key, which today is ${today}`
@@ -88,7 +86,7 @@ function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters
   return doubtful(`${messages.join("; ")}; rename once the release before is gone`, ...fixes);
 }
 
-function typeOf(parameter: Pick<ConfigParameter, "secure"> | undefined): string {
+function typeOf(parameter: Pick<ConfigParameter, "secure"> | undefined) {
   return parameter?.secure ? "SecureString" : "String";
 }
 
@@ -97,7 +95,7 @@ function keyRingOutcome(
   name: string,
   { rule, message }: BootProblem,
   environment: DeclaredServer["environment"],
-): Outcome {
+) {
   const create = createKeyRing(name);
   if (rule === "key-ring-missing") {
     const missing = "there is no such parameter";

@@ -6,29 +6,8 @@ import { CallError, command } from "./outcome.ts";
 
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
-export interface Place {
-  readonly service: ServiceName;
-  /** Endpoint without credentials. */
-  readonly shown: string;
-  /** Whether the endpoint is an emulator, which may not support every feature. */
-  readonly isEmulator: boolean;
-  readonly options: ReturnType<typeof clientOptions> & {
-    readonly maxAttempts: number;
-    readonly requestHandler: { readonly connectionTimeout: number };
-  };
-  call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
-  readonly signal: AbortSignal;
-  /**
-   * Formats `aws <service> <action> --<name> <value>` for this endpoint, without undefined options.
-   */
-  aws(action: string, options: AwsOptions): string;
-}
-
-export interface PlaceOf<Client> extends Place {
-  readonly client: Client;
-  /** @throws CallError with the call that failed. */
-  send<Output>(command: Command<Output>, resource: string): Promise<Output>;
-}
+export type Place = ReturnType<typeof placeOf>;
+export type PlaceOf<Client extends object> = ReturnType<typeof withClient<Client>>;
 
 /** The part of an SDK command that determines the type of its response. */
 interface Command<Output> {
@@ -48,15 +27,8 @@ const variableNames = {
 export function placeOf(
   service: ServiceName,
   env: Variables,
-  {
-    signal,
-    timeoutMs,
-    ...given
-  }: Pick<Place, "signal"> & {
-    readonly timeoutMs: number;
-    readonly endpoint?: string | undefined;
-  },
-): Place {
+  given: { signal: AbortSignal; timeoutMs: number; endpoint?: string | undefined },
+) {
   const variable = variableNames[service];
   const endpoint = given.endpoint ?? endpointOf(env, variable);
   // The message omits the URL, which can contain credentials.
@@ -64,34 +36,40 @@ export function placeOf(
     throw new Error(
       `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_${variable} to http://<host>:<port>`,
     );
+  // Has no credentials.
   const shown =
     endpoint === undefined ? `AWS's own endpoint of ${service}` : shownAddress(endpoint);
+  // An emulator may not support every feature.
   const isEmulator = endpoint !== undefined && tableMode(endpoint) === "create";
   return {
-    service,
     shown,
     isEmulator,
     options: {
       ...clientOptions({ endpoint, ...accountOf(env) }),
       maxAttempts: 2,
-      requestHandler: { connectionTimeout: timeoutMs },
+      requestHandler: { connectionTimeout: given.timeoutMs },
     },
-    signal,
-    call: async (operation, resource, send) => {
+    signal: given.signal,
+    /** @throws CallError */
+    call: async <Answer>(operation: string, resource: string, send: () => Promise<Answer>) => {
       try {
         return await send();
       } catch (error) {
         throw new CallError({ service, operation, resource, shown, isEmulator }, error);
       }
     },
-    aws: (action, options) => {
+    /**
+     * Formats `aws <service> <action> --<name> <value>` for this endpoint, without undefined
+     * options.
+     */
+    aws: (action: string, options: AwsOptions) => {
       const all = { ...options, "endpoint-url": endpoint === undefined ? undefined : shown };
       return command("aws", service, ...action.split(" "), ...Object.entries(all).flatMap(words));
     },
   };
 }
 
-export function withClient<Client extends object>(place: Place, client: Client): PlaceOf<Client> {
+export function withClient<Client extends object>(place: Place, client: Client) {
   // Safe cast: an SDK client sends its own commands and resolves to their output.
   const sdk = client as unknown as {
     send<Output>(command: Command<Output>, until: { abortSignal: AbortSignal }): Promise<Output>;
@@ -99,19 +77,20 @@ export function withClient<Client extends object>(place: Place, client: Client):
   return {
     ...place,
     client,
-    send: (command, resource) =>
+    /** @throws CallError */
+    send: <Output>(command: Command<Output>, resource: string) =>
       place.call(command.constructor.name.replace(/Command$/, ""), resource, () =>
         sdk.send(command, { abortSignal: place.signal }),
       ),
   };
 }
 
-function words([name, value]: readonly [string, AwsOptions[string]]): readonly string[] {
+function words([name, value]: readonly [string, AwsOptions[string]]) {
   if (value === undefined) return [];
   return [`--${name}`, ...(value === true ? [] : [value].flat())];
 }
 
-function shownAddress(endpoint: string): string {
+function shownAddress(endpoint: string) {
   const url = new URL(endpoint);
   return `${url.protocol}//${url.host}${url.pathname === "/" ? "" : url.pathname}`;
 }

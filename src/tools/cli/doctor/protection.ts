@@ -9,11 +9,11 @@ import type { Variables } from "../../../base/process/environment.ts";
 import { proofMode } from "../../../parts/messages/proof.ts";
 import {
   type Check,
+  check,
   createKeyRing,
   doubtful,
   failureName,
   fine,
-  type Outcome,
   unchecked,
   wrong,
 } from "./outcome.ts";
@@ -21,11 +21,11 @@ import { type Place, withClient } from "./place.ts";
 
 export function messageChecks(server: DeclaredServer): Check[] {
   return usesMessages(server.registry)
-    ? [{ name: "proof of messages", run: async () => proofOutcome(server) }]
+    ? [check("proof of messages", async () => proofOutcome(server))]
     : [];
 }
 
-function proofOutcome({ options, environment }: DeclaredServer): Outcome {
+function proofOutcome({ options, environment }: DeclaredServer) {
   // Outside production, keelson derives a key ring from the development secret.
   const hasRing = options.keyRing !== undefined || environment !== "production";
   const mode = proofMode(options.messages?.proof, hasRing);
@@ -42,14 +42,14 @@ function proofOutcome({ options, environment }: DeclaredServer): Outcome {
 }
 
 export function isolationChecks(server: DeclaredServer, env: Variables, place: Place): Check[] {
-  return [{ name: "isolation", run: () => isolationOutcome(server, env, place) }];
+  return [check("isolation", () => isolationOutcome(server, env, place))];
 }
 
 async function isolationOutcome(
   { options, environment }: DeclaredServer,
   env: Variables,
   place: Place,
-): Promise<Outcome> {
+) {
   let role: string | undefined;
   try {
     role = isolationRole(options, env, environment === "production" && !place.isEmulator);

@@ -5,10 +5,9 @@ import {
   after,
   asked,
   type Check,
+  check,
   doubtful,
-  type Found,
   fine,
-  type Outcome,
   unlessMissing,
   wrong,
 } from "./outcome.ts";
@@ -20,16 +19,14 @@ export interface FoundQueue {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-export interface AskedQueue extends Found<FoundQueue> {
-  readonly wanted: NeededQueue;
-}
+export type AskedQueue = ReturnType<typeof askedQueue>;
 
 type Queues = PlaceOf<SQSClient>;
 
 /** A duplicate can use up two receives, and all receives must happen before the claims expire. */
 const [fewestReceives, mostReceives] = [3, 6];
 
-export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {
+export function askedQueue(place: Queues, wanted: NeededQueue) {
   const { name } = wanted;
   const find = asked(() => findQueue(place, name));
   return { name: `queue ${queueName(name)}`, wanted, find };
@@ -38,11 +35,10 @@ export function askedQueue(place: Queues, wanted: NeededQueue): AskedQueue {
 export function queueChecks(place: Queues, queue: AskedQueue): Check[] {
   const { name, wanted } = queue;
   return [
-    { name, run: async () => queueOutcome(place, wanted, await queue.find()) },
-    {
-      name: `${name}: dead letters`,
-      run: () => after(queue, (found) => deadLetterOutcome(place, wanted, found)),
-    },
+    check(name, async () => queueOutcome(place, wanted, await queue.find())),
+    check(`${name}: dead letters`, () =>
+      after(queue, (found) => deadLetterOutcome(place, wanted, found)),
+    ),
   ];
 }
 
@@ -64,7 +60,7 @@ export function setAttributes(place: Place, url: string, attributes: string): st
   return place.aws("set-queue-attributes", { "queue-url": url, attributes });
 }
 
-function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined): Outcome {
+function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined) {
   const { name, isOrdered, variable, visibilitySeconds } = wanted;
   const own = queueName(name);
   const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds}`;
@@ -90,7 +86,7 @@ async function deadLetterOutcome(
   place: Queues,
   { deadName, maxReceives }: NeededQueue,
   found: FoundQueue,
-): Promise<Outcome> {
+) {
   const { deadLetterTargetArn: arn, maxReceiveCount: count } = redriveOf(found);
   const set = (deadLetterTargetArn: string) => {
     const policy = JSON.stringify({ deadLetterTargetArn, maxReceiveCount: maxReceives });

@@ -10,7 +10,6 @@ import {
   attributeDefinitions,
   indexDescription,
   indexFault,
-  type Keyed,
   keySchema,
   shownKeys,
 } from "../../../aws/tables/tables.ts";
@@ -19,6 +18,7 @@ import {
   after,
   asked,
   type Check,
+  check,
   doubtful,
   fine,
   type Outcome,
@@ -46,9 +46,9 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
     unlessMissing(async () => (await place.send(describe, tableName)).Table),
   );
   const then = (what: string, look: Look, isNeeded = true): Check[] =>
-    isNeeded ? [{ name: `${name}: ${what}`, run: () => after({ name, find }, look) }] : [];
+    isNeeded ? [check(`${name}: ${what}`, () => after({ name, find }, look))] : [];
   return [
-    { name, run: async () => tableOutcome(at, await find()) },
+    check(name, async () => tableOutcome(at, await find())),
     ...table.indexes.flatMap((index) =>
       then(`index ${index.name}`, (found) => indexOutcome(at, index, found)),
     ),
@@ -61,7 +61,7 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
   ];
 }
 
-function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome {
+function tableOutcome(at: TableAt, found: TableDescription | undefined) {
   const { table, aws } = at;
   if (found === undefined) return wrong("it does not exist", createCommand(at));
   const { AttributeDefinitions: definitions, KeySchema: schema = [] } = found;
@@ -82,12 +82,12 @@ function tableOutcome(at: TableAt, found: TableDescription | undefined): Outcome
   return fine(`active, with the keys ${wanted}`);
 }
 
-function createCommand({ table, aws }: TableAt, tableName = table.tableName): string {
+function createCommand({ table, aws }: TableAt, tableName = table.tableName) {
   const { indexes, isLasting, stream } = table;
   return aws("create-table", {
     "table-name": tableName,
     "billing-mode": "PAY_PER_REQUEST",
-    "attribute-definitions": definitionsOf(table, ...indexes),
+    "attribute-definitions": attributeDefinitions(table, ...indexes).map(shorthand),
     "key-schema": keySchema(table).map(shorthand),
     "global-secondary-indexes":
       indexes.length === 0 ? undefined : JSON.stringify(indexes.map(indexDescription)),
@@ -96,12 +96,8 @@ function createCommand({ table, aws }: TableAt, tableName = table.tableName): st
   });
 }
 
-function definitionsOf(...keyed: readonly Keyed[]): string[] {
-  return attributeDefinitions(...keyed).map(shorthand);
-}
-
 /** The AWS CLI's shorthand syntax: `Key=value,Key=value`. */
-function shorthand(members: object): string {
+function shorthand(members: object) {
   return Object.entries(members)
     .map(([name, value]) => `${name}=${value}`)
     .join(",");
@@ -111,13 +107,13 @@ function indexOutcome(
   { table, aws }: TableAt,
   index: IndexDeclaration,
   described: TableDescription,
-): Outcome {
+) {
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
   const { kind, message } = fault;
   if (kind === "missing") {
     const update = aws("update-table", {
-      "attribute-definitions": definitionsOf(table, index),
+      "attribute-definitions": attributeDefinitions(table, index).map(shorthand),
       "global-secondary-index-updates": JSON.stringify([{ Create: indexDescription(index) }]),
     });
     return wrong(message, update);
@@ -133,7 +129,7 @@ function indexOutcome(
 async function timeToLiveOutcome(
   { table: { tableName: TableName }, send, aws }: TableAt,
   attribute: string,
-): Promise<Outcome> {
+) {
   const command = new DescribeTimeToLiveCommand({ TableName });
   const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
     await send(command, TableName);
@@ -155,7 +151,7 @@ async function timeToLiveOutcome(
   );
 }
 
-async function recoveryOutcome({ table, send, aws }: TableAt): Promise<Outcome> {
+async function recoveryOutcome({ table, send, aws }: TableAt) {
   const { tableName: TableName } = table;
   const command = new DescribeContinuousBackupsCommand({ TableName });
   const { ContinuousBackupsDescription: found } = await send(command, TableName);
@@ -172,7 +168,7 @@ async function recoveryOutcome({ table, send, aws }: TableAt): Promise<Outcome> 
 function protectionOutcome(
   { isEmulator, aws }: TableAt,
   { DeletionProtectionEnabled: isOn }: TableDescription,
-): Outcome {
+) {
   if (isOn === true) return fine("on");
   if (isOn === undefined && isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
@@ -184,7 +180,7 @@ function protectionOutcome(
 function streamOutcome(
   { isEmulator, aws }: TableAt,
   { StreamSpecification: stream }: TableDescription,
-): Outcome {
+) {
   const set = (specification: string) =>
     aws("update-table", { "stream-specification": specification });
   const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");

@@ -24,6 +24,10 @@ export interface CommandContext {
 
 export class UsageError extends Error {}
 
+export function refuse(message: string): never {
+  throw new UsageError(message);
+}
+
 type Flags = NonNullable<ParseArgsConfig["options"]>;
 
 export type ValuesOf<Declared extends Flags> = ReturnType<
@@ -43,11 +47,15 @@ export const texts = (form: string, says: string, byDefault: string[] = []) =>
   ({ ...text(form, says), multiple: true, default: byDefault }) as const;
 export const flag = (says: string) =>
   ({ type: "boolean", default: false, form: "", says }) as const;
-export const help = flag("print this text");
+const help = flag("print this text");
 
-export function optionLines(
-  options: Readonly<Record<string, { readonly form: string; readonly says: string }>>,
-): string {
+type Options = Readonly<Record<string, { readonly form: string; readonly says: string }>>;
+
+export function options(own: Options): string {
+  return `Options:\n${optionLines({ ...own, help })}`;
+}
+
+export function optionLines(options: Options): string {
   const lines = Object.entries(options).map(([name, { form, says }]) => [
     `--${name} ${form}`,
     says,
@@ -89,7 +97,7 @@ export function defineCommand<const Declared extends Flags>(
         context.print(usage);
         return 0;
       }
-      refuse(positionals[maxArguments]);
+      refuseArgument(positionals[maxArguments]);
       // Safe cast: the values were parsed with the declared flags.
       return await command.run(values as ValuesOf<Declared>, positionals, context);
     } catch (error) {
@@ -106,12 +114,12 @@ function parsed({ flags, allowNegative = false }: Command<Flags>, args: readonly
     const options: Flags = { ...flags, help };
     return parseArgs({ args: [...args], allowPositionals: true, allowNegative, options });
   } catch (error) {
-    throw new UsageError(messageOf(error));
+    refuse(messageOf(error));
   }
 }
 
 export function required(argument: string | undefined, message: string): string {
-  if (argument === undefined) throw new UsageError(message);
+  if (argument === undefined) refuse(message);
   return argument;
 }
 
@@ -126,12 +134,11 @@ export function actionOf<Name extends string>(
 ): Name {
   const name = required(given, `no action is given${advice}`);
   if (Object.hasOwn(actions, name)) return name as Name; // safe cast: a key of the actions
-  throw new UsageError(`there is no action ${JSON.stringify(name)}${advice}`);
+  refuse(`there is no action ${JSON.stringify(name)}${advice}`);
 }
 
-export function refuse(unexpected: string | undefined): void {
-  if (unexpected !== undefined)
-    throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+export function refuseArgument(unexpected: string | undefined): void {
+  if (unexpected !== undefined) refuse(`unexpected argument ${JSON.stringify(unexpected)}`);
 }
 
 export function messageOf(error: unknown): string {
@@ -145,9 +152,7 @@ export function oneLine(text: string): string {
 
 export function timeoutMsOf(seconds: string): number {
   if (/^[1-9]\d{0,2}$/.test(seconds)) return Number(seconds) * 1_000;
-  throw new UsageError(
-    `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
-  );
+  refuse(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);
 }
 
 /**

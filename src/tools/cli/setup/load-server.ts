@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Server, type ServerInternals, serverInternals } from "../../../app/server/server.ts";
-import { messageOf, UsageError } from "./define-command.ts";
+import { messageOf, refuse } from "./define-command.ts";
 
 export async function loadServer(module: string): Promise<ServerInternals> {
   return serverInternals(await findServer(module));
@@ -17,9 +17,7 @@ export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
   const found = [loaded["server"], loaded["default"], ...Object.values(loaded)].find(isServer);
   if (found !== undefined) return found;
-  throw new UsageError(
-    `${module} exports no server; export the result of buildServer as \`server\``,
-  );
+  refuse(`${module} exports no server; export the result of buildServer as \`server\``);
 }
 
 function isServer(value: unknown): value is Server {
@@ -34,7 +32,7 @@ function isServer(value: unknown): value is Server {
 /** @throws UsageError if the module does not exist; Error if it cannot be loaded. */
 export async function loadModule(module: string): Promise<Readonly<Record<string, unknown>>> {
   const path = resolve(module);
-  if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
+  if (!existsSync(path)) refuse(`there is no module ${JSON.stringify(module)}`);
   const endEarly = () => {
     process.stderr.write(
       `keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`,

@@ -34,13 +34,10 @@ interface TraceParts {
   readonly nowMs: number;
 }
 
-const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50 });
+const limits = { roots: 20, nodes: 20_000, depth: 60, attempts: 50 };
 
 /** Never throws, even on malformed lines. */
-export function buildTrace(parts: TraceParts): {
-  readonly roots: readonly TraceNode[];
-  readonly leftOut: number;
-} {
+export function buildTrace(parts: TraceParts) {
   const links = linkTrace(indexLines(parts.lines), parts.facts.rows.values());
   const roots = links.rootsOf(parts.id);
   const building = new Building(parts, links);
@@ -55,7 +52,7 @@ class Building {
   readonly #parts: TraceParts;
   readonly #links: TraceLinks;
   readonly #told = new Set<string>();
-  #left: number = limits.nodes;
+  #left = limits.nodes;
   leftOut = 0;
   #startMs = 0;
 
@@ -189,7 +186,7 @@ class Building {
     return nodes.map(({ ms, ...node }) => ({ ...node, ...this.#times(ms) }));
   }
 
-  #attempts(attempts: readonly Attempt[]): Pick<TraceNode, "attempts"> {
+  #attempts(attempts: readonly Attempt[]) {
     if (attempts.length === 0) return {};
     const told = attempts.slice(-limits.attempts).map(({ startMs, endMs: _end, ...rest }) => {
       return { ...rest, at: isoOf(startMs), sinceMs: startMs - this.#startMs };
@@ -197,16 +194,16 @@ class Building {
     return { attempts: told };
   }
 
-  #times(ms: number | undefined): Pick<TraceNode, "at" | "sinceMs"> {
+  #times(ms: number | undefined) {
     return ms === undefined ? {} : { at: isoOf(ms), sinceMs: ms - this.#startMs };
   }
 }
 
-function byTime(one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY): number {
+function byTime(one = Number.POSITIVE_INFINITY, other = Number.POSITIVE_INFINITY) {
   return one - other;
 }
 
-function byText(one: string, other: string): number {
+function byText(one: string, other: string) {
   return one < other ? -1 : 1;
 }
 
@@ -218,13 +215,10 @@ function firstMsOf({ producers, runs, way }: Subject): number | undefined {
 }
 
 function namedOrigin(lines: readonly TraceLine[]): Pick<TraceNode, "kind" | "name"> {
-  const handler = lines.findLast((line) => line.handler !== undefined)?.handler ?? "";
-  if (lines.some(({ firesAt }) => firesAt !== undefined))
-    return { kind: "schedule", name: handler };
+  const handler = lines.findLast((line) => line.handler)?.handler ?? "";
+  if (lines.some(({ firesAt }) => firesAt)) return { kind: "schedule", name: handler };
   if (lines.some(({ msg }) => msg.startsWith("run."))) return { kind: "run", name: handler };
-  const asked = lines.findLast(
-    ({ msg, method }) => msg === "request.completed" && method !== undefined,
-  );
+  const asked = lines.findLast(({ msg, method }) => msg === "request.completed" && method);
   const { method = handler, route } = asked ?? {};
   return { kind: "request", name: route === undefined ? method : `${method} ${route}` };
 }

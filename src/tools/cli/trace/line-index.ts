@@ -33,12 +33,9 @@ export type Producer =
 
 export type OriginId = Pick<Origin, "requestId" | "traceId" | "tenantId">;
 
-export interface TraceIndex {
-  readonly origins: ReadonlyMap<string, Origin>;
-  readonly subjects: ReadonlyMap<string, Subject>;
-}
+export type TraceIndex = ReturnType<typeof indexLines>;
 
-export function indexLines(given: readonly TraceLine[]): TraceIndex {
+export function indexLines(given: readonly TraceLine[]) {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const named = (id: string) => subjectOf(subjects, id);
   const { ways = [], others = [] } = Object.groupBy(inOrder(given), ({ msg }) =>
@@ -101,7 +98,7 @@ function originOf(
   return origin;
 }
 
-function addRun(subject: Subject, handler: string, line: TraceLine): void {
+function addRun(subject: Subject, handler: string, line: TraceLine) {
   const { eventId, event, channel, msg } = line;
   const isDelivery = handler === deliveryJob;
   addFacts(subject, line, isDelivery);
@@ -114,7 +111,7 @@ function addFacts(
   subject: Subject,
   { eventId, tenantId, causedBy, origRequestId: requestId, trace_id: traceId }: TraceLine,
   isDelivery: boolean,
-): void {
+) {
   subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
   subject.tenantId ??= tenantId;
   if (causedBy !== undefined && requestId !== undefined)
@@ -130,7 +127,7 @@ const productions = new Map(
   } as const),
 );
 
-function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine): void {
+function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine) {
   const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;
   if (msg === "job.unscheduled" && unscheduledId !== undefined) {
     const subject = subjectOf(unscheduledId);
@@ -148,7 +145,7 @@ function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: Tra
   subject.producers.push({ by, ms, tenantId });
 }
 
-function addToWay(subjectOf: (id: string) => Subject, line: TraceLine): void {
+function addToWay(subjectOf: (id: string) => Subject, line: TraceLine) {
   const { eventId, jobId, left = [], event, type, job, msg } = line;
   for (const id of left) {
     const subject = subjectOf(id);

@@ -22,10 +22,9 @@ export interface Below {
 /** Root of a tree: an origin, or a subject whose cause is unknown or part of a cycle. */
 export type Root = { readonly origin: Origin } | { readonly subject: Subject };
 
-export const originPlace = (key: string): string => `origin ${key}`;
-export const runPlace = (subject: string, handler: string): string =>
-  `run ${runKey(subject, handler)}`;
-export const subjectPlace = (id: string): string => `subject ${id}`;
+export const originPlace = (key: string) => `origin ${key}`;
+export const runPlace = (subject: string, handler: string) => `run ${runKey(subject, handler)}`;
+export const subjectPlace = (id: string) => `subject ${id}`;
 
 export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>) {
   // Includes origins without lines, which are known only from their effects.
@@ -44,7 +43,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>) {
     origins.set(made.key, made);
     return made;
   };
-  const whereOf = (by: Producer): { readonly place: string; readonly parent: Parent } => {
+  const whereOf = (by: Producer): { place: string; parent: Parent } => {
     if ("subject" in by) return { place: runPlace(by.subject, by.handler), parent: by };
     const origin = aliases.get(by.origin) ?? by.origin;
     return { place: originPlace(origin), parent: { origin } };
@@ -111,7 +110,7 @@ function merged(given: TraceIndex["origins"]) {
   return { origins, aliases };
 }
 
-function addRow(subjects: Map<string, Subject>, row: RowFact): void {
+function addRow(subjects: Map<string, Subject>, row: RowFact) {
   const { kind, id, name, atMs, tenantId, causedBy, origRequestId, traceId } = row;
   const subject = subjectOf(subjects, id);
   subject.kind ??= kind;
@@ -123,7 +122,7 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-function isCause(by: Producer, causedBy: string | undefined): boolean {
+function isCause(by: Producer, causedBy: string | undefined) {
   if (causedBy === undefined) return true;
   // Safe cast: `originKey` made this text from a list.
   return "subject" in by

@@ -73,7 +73,7 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
 }
 
 /** Returns the ID of a text `<type> <ID>`. */
-function idOf(text: unknown): string[] {
+function idOf(text: unknown) {
   return typeof text === "string" && text.length <= longestText
     ? [text.slice(text.lastIndexOf(" ") + 1)]
     : [];
@@ -95,7 +95,7 @@ export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
 }
 
 /** Sorts the line last among lines of the same time. */
-function isEnd({ msg }: TraceLine): number {
+function isEnd({ msg }: TraceLine) {
   return Number(/\.completed$|^queue\./.test(msg));
 }
 

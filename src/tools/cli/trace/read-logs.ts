@@ -77,12 +77,12 @@ async function lastRequest(files: LogFiles): Promise<string | undefined> {
 }
 
 /** Reads only the ends of the files. */
-async function lastMs(files: LogFiles): Promise<number | undefined> {
+async function lastMs(files: LogFiles) {
   const lines = (await files.lastLines()).flatMap((text) => linesOf(recordsOf(text).records));
   return lines.length === 0 ? undefined : Math.max(...lines.map(({ ms }) => ms));
 }
 
-function linesOf(records: readonly LogRecord[]): readonly TraceLine[] {
+function linesOf(records: readonly LogRecord[]) {
   return records.flatMap((record) => traceLine(record) ?? []);
 }
 
@@ -98,12 +98,12 @@ function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
 
 const anyId = new RegExp(idForm, "g");
 
-function idsOf(line: TraceLine): readonly (string | undefined)[] {
+function idsOf(line: TraceLine) {
   const { trace_id, causedBy, left = [] } = line;
   return [trace_id, ...requestsOf(line), causedBy, ...messagesOf(line), ...left];
 }
 
-function requestsOf({ requestId, origRequestId }: TraceLine): readonly string[] {
+function requestsOf({ requestId, origRequestId }: TraceLine) {
   return [requestId, origRequestId].filter((id) => id !== undefined);
 }
 
@@ -112,7 +112,7 @@ const messageFields = [
   ...(["scheduledId", "unscheduledId", "deliveryId"] as const),
 ];
 
-function messagesOf(line: TraceLine): readonly string[] {
+function messagesOf(line: TraceLine) {
   return messageFields.flatMap((name) => line[name] ?? []);
 }
 

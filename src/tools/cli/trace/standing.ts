@@ -84,11 +84,7 @@ export function runState(
 
 type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
 
-export function effectNodes(
-  lines: readonly TraceLine[],
-  isOver: boolean,
-  facts: TableFacts,
-): EffectNode[] {
+export function effectNodes(lines: readonly TraceLine[], isOver: boolean, facts: TableFacts) {
   const nodes: EffectNode[] = [];
   const add = (node: Omit<EffectNode, "children">) => nodes.push({ ...node, children: [] });
   const claimed = lines.find(({ msg }) => claims.has(msg));
@@ -150,14 +146,8 @@ export function summarize(lines: readonly TraceLine[]) {
         const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted;
         const state = isFailed ? "failed" : line.replayed ? "replayed" : "done";
         const cut = line.aborted && { reason: "the client was gone" };
-        attempts.push({
-          attempt,
-          state,
-          status,
-          ...times,
-          ...cut,
-          ...(isFailed && reasonOf(failure)),
-        });
+        const why = isFailed && { ...cut, ...reasonOf(failure) };
+        attempts.push({ attempt, state, status, ...times, ...why });
         [open, failure, next] = nothing;
       }
     } else if (!isLate.test(msg)) {
@@ -198,10 +188,10 @@ export function isDone(state: string | undefined): state is "done" | "replayed" 
   return state === "done" || state === "replayed";
 }
 
-function reasonOf(failure: TraceLine | undefined): Pick<Attempt, "reason"> {
-  if (failure === undefined) return {};
-  const { message, reason, error, status } = failure;
-  const text = message ?? reason;
-  if (text === undefined) return error === undefined ? {} : { reason: error };
-  return { reason: error === undefined || (status ?? 500) >= 500 ? text : `${error}: ${text}` };
+function reasonOf(failure: TraceLine | undefined) {
+  if (failure === undefined) return undefined;
+  const { message, error, status = 500 } = failure;
+  const text = message ?? failure.reason;
+  const reason = text && error && status < 500 ? `${error}: ${text}` : (text ?? error);
+  return reason === undefined ? undefined : { reason };
 }

@@ -23,7 +23,7 @@ export interface TraceStores {
   readonly steps: Pick<StepStore, "find">;
 }
 
-const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 });
+const limits = { reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 };
 /** Maximum clock difference between processes. */
 const skewMs = 5_000;
 
@@ -86,17 +86,13 @@ export async function askTables(
 }
 
 function claimFact(record: ClaimRecord): ClaimFact {
-  return record.status === "INPROGRESS"
-    ? { isDone: false, leaseUntilMs: record.leaseUntilMs }
-    : { isDone: true };
+  if (record.status !== "INPROGRESS") return { isDone: true };
+  return { isDone: false, leaseUntilMs: record.leaseUntilMs };
 }
 
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
 
-async function eachOf<Item>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
+async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>) {
   const left = items.slice(0, limits.reads).reverse();
   const next = async (): Promise<void> => {
     for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
@@ -110,7 +106,7 @@ async function readShard(
   fromMs: number,
   nowMs: number,
   take: (row: OutboxRow) => void,
-): Promise<boolean> {
+) {
   const until = timeText(nowMs + skewMs);
   let after: string | undefined = fromMs > 0 ? timeText(fromMs) : undefined;
   for (let page = 0; page < limits.pages; page += 1) {
@@ -157,7 +153,7 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
   return { ...rowFact(kind, row), aside: String(asideReason) };
 }
 
-function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
+function messageFacts(text: string) {
   try {
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
     // Safe cast: the member stays `unknown`.
@@ -172,7 +168,7 @@ function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" 
   }
 }
 
-function textOf(value: unknown): string | undefined {
+function textOf(value: unknown) {
   return typeof value === "string" ? value : undefined;
 }
 

@@ -2,7 +2,7 @@ import { visible } from "../../../base/log/redaction.ts";
 import type { TraceDocument } from "./document.ts";
 import type { TraceAttempt, TraceNode } from "./node.ts";
 
-const limits = Object.freeze({ children: 20, lines: 400, label: 60, text: 160 });
+const limits = { children: 20, lines: 400, label: 60, text: 160 };
 
 type Row = Readonly<Record<"label" | "state" | "since" | "duration" | "rest", string>>;
 
@@ -20,14 +20,14 @@ export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): r
   return [...lines, ...notes.map(visible)];
 }
 
-function treeLines(root: TraceNode): string[] {
+function treeLines(root: TraceNode) {
   const { id, tenantId, traceId, at, kind } = root;
-  const head = [
+  const head = present([
     `${kind} ${id ?? ""}`.trim(),
-    ...(tenantId === undefined ? [] : [`of ${tenantId}`]),
-    ...(at === undefined ? [] : [`at ${at}`]),
-    ...(traceId === undefined ? [] : [`trace ${traceId}`]),
-  ];
+    tenantId && `of ${tenantId}`,
+    at && `at ${at}`,
+    traceId && `trace ${traceId}`,
+  ]);
   const rows: Row[] = [];
   addRows(rows, { ...root, id: undefined }, "", "");
   const told = rows.slice(0, limits.lines);
@@ -43,7 +43,11 @@ function treeLines(root: TraceNode): string[] {
   return [head.map((part) => shown(part, 200)).join(", "), "", ...told.map(lineOf), ...more];
 }
 
-function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
+function present(texts: readonly (string | undefined)[]) {
+  return texts.filter((text) => text !== undefined);
+}
+
+function addRows(rows: Row[], node: TraceNode, first: string, others: string) {
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
   // The reason is printed once, at the attempt.
@@ -62,16 +66,16 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
   if (hidden > 0) rows.push({ ...blank, label: `${next()[0]}… and ${hidden} more` });
 }
 
-const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
+const blank: Row = { label: "", state: "", since: "", duration: "", rest: "" };
 
 /** Omits a single first attempt that did not fail. */
-function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
+function told(attempts: readonly TraceAttempt[]) {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
 /** Keeps the order. Beyond the limit, leaves out finished children first. */
-function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
+function chosen(children: readonly TraceNode[]) {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
   const open = children.filter((child) => !isQuiet(child)).slice(0, limits.children);
@@ -80,18 +84,18 @@ function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   return children.filter((child) => told.has(child));
 }
 
-function rowOf(node: TraceNode, branch: string): Row {
+function rowOf(node: TraceNode, branch: string) {
   const { kind, name, id, state, until, reason, again, indirect, confirmed } = node;
   const isNamed = kind === "consumer" || (kind === "request" && name !== "");
   const title = isNamed ? name : `${kind} ${name}`;
-  const rest = [
-    ...(id === undefined || kind === "consumer" ? [] : [id]),
-    ...(again ? ["(also below another, with what follows)"] : []),
-    ...(indirect ? ["(what lies between is not seen)"] : []),
-    ...(until === undefined ? [] : [`${untilWords[state] ?? "until"} ${until}`]),
-    ...(confirmed ? ["(by the tables)"] : []),
-    ...(reason === undefined ? [] : [shown(reason, limits.text)]),
-  ];
+  const rest = present([
+    kind === "consumer" ? undefined : id,
+    again && "(also below another, with what follows)",
+    indirect && "(what lies between is not seen)",
+    until && `${untilWords[state] ?? "until"} ${until}`,
+    confirmed && "(by the tables)",
+    reason && shown(reason, limits.text),
+  ]);
   return {
     label: `${branch}${shown(`${title}${answered(node)}`.trim(), limits.label)}`,
     ...cells(node),
@@ -99,7 +103,7 @@ function rowOf(node: TraceNode, branch: string): Row {
   };
 }
 
-function attemptRow(given: TraceAttempt, branch: string): Row {
+function attemptRow(given: TraceAttempt, branch: string) {
   const { attempt, reason = "" } = given;
   const label = `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered(given)}`;
   return { label, ...cells(given), rest: shown(reason, limits.text) };
@@ -107,7 +111,7 @@ function attemptRow(given: TraceAttempt, branch: string): Row {
 
 type Told = Pick<TraceNode, "status" | "sinceMs" | "durationMs"> & { readonly state: string };
 
-function answered({ status }: Told): string {
+function answered({ status }: Told) {
   return status === undefined ? "" : ` → ${status}`;
 }
 
@@ -136,7 +140,7 @@ const untilWords: Readonly<Record<string, string>> = {
   interrupted: "lease ended at",
 };
 
-function time(ms: number): string {
+function time(ms: number) {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 100_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
   if (ms < 6_000_000) return `${Math.round(ms / 60_000)} min`;
@@ -145,11 +149,11 @@ function time(ms: number): string {
 }
 
 /** A time can be negative if the clocks of processes differ. */
-function signed(ms: number): string {
+function signed(ms: number) {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }
 
-function shown(text: string, length: number): string {
+function shown(text: string, length: number) {
   const escaped = visible(text);
   return escaped.length <= length ? escaped : `${escaped.slice(0, length - 1)}…`;
 }

@@ -45,11 +45,9 @@ export function verdictOf(
 }
 
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
-  const left = [...roots].reverse();
-  for (let node = left.pop(); node !== undefined; node = left.pop()) {
+  for (const node of roots) {
     yield node;
-    for (let at = node.children.length - 1; at >= 0; at -= 1)
-      left.push(node.children[at] as TraceNode); // safe cast: the index is in range
+    yield* nodesOf(node.children);
   }
 }
 
@@ -59,13 +57,13 @@ const ranks: readonly TraceState[] = [
   ...(["failed", "interrupted", "retrying", "waiting", "running"] as const),
 ];
 
-function first(one: TraceNode | undefined, other: TraceNode): TraceNode {
+function first(one: TraceNode | undefined, other: TraceNode) {
   return one !== undefined && ranks.indexOf(one.state) <= ranks.indexOf(other.state) ? one : other;
 }
 
 const message: ReadonlySet<string> = new Set(["event", "consumer", "job", "delivery"]);
 
-function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: number): boolean {
+function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: number) {
   if (again === true) return false;
   const isLate = (time: string | undefined, ms: number) =>
     time !== undefined && Date.parse(time) + ms < nowMs;
@@ -76,18 +74,18 @@ function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: 
   return isFailed && isLate(attempts?.at(-1)?.at, visibilityMs);
 }
 
-function isWaiting({ kind, state, again }: TraceNode): boolean {
+function isWaiting({ kind, state, again }: TraceNode) {
   if (again === true || kind === "claim") return false;
   const isOpen = ["in-outbox", "waiting", "retrying", "interrupted", "running"].includes(state);
   return isOpen || (state === "failed" && message.has(kind));
 }
 
-function titleOf({ kind, name, id }: TraceNode): string {
+function titleOf({ kind, name, id }: TraceNode) {
   const words = [kind === "consumer" ? "" : kind, name, id ?? ""];
   return words.filter((word) => word !== "").join(" ");
 }
 
-function waitText({ state, until = "" }: TraceNode): string {
+function waitText({ state, until = "" }: TraceNode) {
   const running = until === "" ? "is running" : `is running, and its claim is held until ${until}`;
   const texts: Partial<Record<TraceState, string>> = {
     waiting: `is due at ${until}`,
@@ -101,14 +99,14 @@ function waitText({ state, until = "" }: TraceNode): string {
 
 // Anyone may write IDs to logs, so an ID is quoted as one shell word and never parsed as an option.
 
-function resolveCommand(module: string, id: string, end: string): string {
+function resolveCommand(module: string, id: string, end: string) {
   const start = keelson("steps", "resolve", module);
   return id.startsWith("-")
     ? `${start} ${end} -- ${command(id)}`
     : `${start} ${command(id)} ${end}`;
 }
 
-function putBackCommand(id: string): string {
+function putBackCommand(id: string) {
   const event = id.startsWith("-") ? [`--event=${id}`] : ["--event", id];
   return keelson("outbox", "put-back", ...event);
 }
