@@ -1,12 +1,13 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
-import { detected, validationError } from "../service/operation.ts";
 import {
   type AwsJsonService,
   type CallContext,
+  detected,
   type Input,
   type Operations,
   operationOf,
+  validationError,
 } from "../service/service.ts";
 import {
   busIn,

@@ -1,7 +1,6 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { openJournal } from "../service/journal.ts";
-import { detected } from "../service/operation.ts";
-import { byName, type Input, ServiceError, textReader } from "../service/service.ts";
+import { byName, detected, type Input, ServiceError, textReader } from "../service/service.ts";
 import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
 export interface RuleTarget {

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
-import { detected, validationError } from "../service/operation.ts";
-import { type Input, parsed } from "../service/service.ts";
+import { detected, type Input, parsed, validationError } from "../service/service.ts";
 
 const most = 10;
 const longestBytes = 262_144;

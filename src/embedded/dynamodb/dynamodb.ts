@@ -1,10 +1,15 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
-import { type Dynalite, type Item, openDynalite } from "../service/dynalite.ts";
-import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
+import {
+  type Dynalite,
+  type Item,
+  isConditionFailure,
+  itemOnFailure,
+  openDynalite,
+  prepareOperation,
+} from "../service/dynalite.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
-import { changeTable, settleTables } from "./table-changes.ts";
-import { changeIndexes, changesIndexes } from "./table-indexes.ts";
+import { changeIndexes, changesIndexes, changeTable, settleTables } from "./table-changes.ts";
 import {
   describeTimeToLive,
   sweepExpired,

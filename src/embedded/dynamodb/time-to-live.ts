@@ -1,18 +1,18 @@
 import {
   type Change,
   type Dynalite,
+  existingTable,
   type Item,
   namesUnder,
   type Store,
 } from "../service/dynalite.ts";
 import {
   asStructure,
-  existingTable,
+  type Input,
   invalidMember,
   missingMember,
   validationError,
-} from "../service/operation.ts";
-import type { Input } from "../service/service.ts";
+} from "../service/service.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";

@@ -1,17 +1,23 @@
 import type { Clock } from "../../base/process/clock.ts";
-import { type Addressed, type Dynalite, type Item, lowerFirst } from "../service/dynalite.ts";
+import {
+  type Addressed,
+  type Dynalite,
+  type Item,
+  type ItemOperation,
+  isConditionFailure,
+  itemOnFailure,
+  lowerFirst,
+  prepareOperation,
+} from "../service/dynalite.ts";
 import {
   asStructure,
   dynamoDbError,
-  type ItemOperation,
+  type Input,
   invalidMember,
-  isConditionFailure,
-  itemOnFailure,
   missingMember,
-  prepareOperation,
+  ServiceError,
   validationError,
-} from "../service/operation.ts";
-import { type Input, ServiceError } from "../service/service.ts";
+} from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import {
   isCommitted,

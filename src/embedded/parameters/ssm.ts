@@ -2,8 +2,14 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
-import { detected, validationError } from "../service/operation.ts";
-import { type Input, operationOf, ServiceError, textReader } from "../service/service.ts";
+import {
+  detected,
+  type Input,
+  operationOf,
+  ServiceError,
+  textReader,
+  validationError,
+} from "../service/service.ts";
 import {
   checkName,
   isUnder,

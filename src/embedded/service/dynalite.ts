@@ -1,5 +1,11 @@
 import { createRequire } from "node:module";
-import { type Input, ServiceError, serializationError, unknownOperation } from "./service.ts";
+import {
+  type Input,
+  invalidMember,
+  ServiceError,
+  serializationError,
+  unknownOperation,
+} from "./service.ts";
 
 export type Item = Readonly<Record<string, Input>>;
 
@@ -234,4 +240,45 @@ async function checkLayout(store: Store) {
         "keelson/embedded: this version of dynalite stores items in another way; npm i -D dynalite@4.0",
       );
   }
+}
+
+export type ItemOperation = ReturnType<typeof prepareOperation>;
+
+/** dynalite lacks `ReturnValuesOnConditionCheckFailure`. */
+export function prepareOperation(
+  dynalite: Dynalite,
+  operation: "PutItem" | "UpdateItem" | "DeleteItem",
+  input: Input,
+) {
+  const onFailure = input["ReturnValuesOnConditionCheckFailure"] ?? "NONE";
+  if (onFailure !== "ALL_OLD" && onFailure !== "NONE") {
+    throw invalidMember(
+      String(onFailure).slice(0, 100),
+      "returnValuesOnConditionCheckFailure",
+      "satisfy enum value set: [ALL_OLD, NONE]",
+    );
+  }
+  const prepared = dynalite.prepare(operation, input);
+  // prepare has checked the table name, and the item of a put or the key of other writes.
+  const { TableName, Item, Key } = prepared as { TableName: string; Item: Item; Key: Item };
+  const of: Addressed = operation === "PutItem" ? { item: Item } : { key: Key };
+  return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
+}
+
+export async function itemOnFailure(
+  dynalite: Dynalite,
+  { table, of, returnsItem }: ItemOperation,
+): Promise<{ readonly Item?: Item }> {
+  if (!returnsItem) return {};
+  const item = await dynalite.itemAt(table, dynalite.placeOf(await dynalite.table(table), of));
+  return item === undefined ? {} : { Item: item };
+}
+
+export async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<Table> {
+  const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // prepare checks the name
+  return dynalite.table(checked.TableName);
+}
+
+export function isConditionFailure(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.type.endsWith("#ConditionalCheckFailedException");
 }

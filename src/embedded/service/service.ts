@@ -1,3 +1,5 @@
+import { isRecord } from "../../base/errors/option-table.ts";
+
 /** AWS service of the JSON protocol, whose `X-Amz-Target` names the service and the operation. */
 export interface AwsJsonService {
   /** Prefix of `X-Amz-Target` including the dot: `DynamoDB_20120810.`. */
@@ -91,4 +93,32 @@ export function parsed(text: string): unknown {
 
 export function byName(one: { readonly name: string }, other: { readonly name: string }) {
   return one.name < other.name ? -1 : 1;
+}
+
+export function validationError(message: string) {
+  return new ServiceError("com.amazon.coral.validate#ValidationException", message);
+}
+
+export function detected(problem: string) {
+  return validationError(`1 validation error detected: ${problem}`);
+}
+
+export function invalidMember(value: string | null, path: string, constraint: string) {
+  const shown = value === null ? "null" : `'${value}'`;
+  return detected(
+    `Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
+  );
+}
+
+export function missingMember(path: string) {
+  return invalidMember(null, path, "not be null");
+}
+
+export function dynamoDbError(name: string, message: string, members: Input = {}) {
+  return new ServiceError(`com.amazonaws.dynamodb.v20120810#${name}`, message, { members });
+}
+
+export function asStructure(value: unknown, path: string) {
+  if (!isRecord(value)) throw missingMember(path);
+  return value;
 }
