@@ -88,11 +88,8 @@ export async function switchTo(
       if (!(await store.activate(name, tenant, next, own))) throw switchedMeanwhile(name);
     }
   }
-  const next = {
-    version,
-    revision,
-    ...(tenantId === undefined ? {} : { over: before.all?.revision }),
-  };
+  const over = tenantId === undefined ? {} : { over: before.all?.revision };
+  const next = { version, revision, ...over };
   if (await store.activate(name, tenantId, next, tenantId === undefined ? before.all : before.own))
     return true;
   const now = effectiveVersion(await store.active(name, tenantId))?.version;

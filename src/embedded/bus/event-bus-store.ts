@@ -7,7 +7,7 @@ export interface RuleTarget {
   readonly id: string;
   readonly arn: string;
   readonly messageGroupId?: string | undefined;
-  /** Part of the event to send, for example `$.detail`. Default: the whole event. */
+  /** For example `$.detail`. Default: the whole event. */
   readonly inputPath?: string | undefined;
 }
 

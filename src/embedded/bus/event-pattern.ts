@@ -5,10 +5,7 @@ export type EventPattern = (event: unknown) => boolean;
 
 type Condition = (values: readonly unknown[]) => boolean;
 
-/**
- * Parses a pattern of exact values, `prefix`, `anything-but` and `exists`.
- * @throws ServiceError if the pattern is invalid.
- */
+/** Knows exact values, `prefix`, `anything-but` and `exists`. @throws ServiceError */
 export function readEventPattern(text: string): EventPattern {
   const pattern = parsed(text);
   if (pattern === undefined) throw invalidPattern("It is not JSON");

@@ -86,17 +86,12 @@ async function writeItem(
   });
 }
 
-async function callDynalite(
-  dynalite: Dynalite,
-  lock: ReadWriteLock,
-  operation: string,
-  input: Input,
-) {
-  const kind = dynalite.kindOf(operation);
-  const prepared = dynalite.prepare(operation, input);
-  if (kind === "read") return lock.read(() => dynalite.run(operation, prepared));
-  if (kind === "table") return lock.write(() => changeTable(dynalite, operation, prepared));
-  return lock.write(() => writeAtomically(dynalite, operation, prepared));
+async function callDynalite(dynalite: Dynalite, lock: ReadWriteLock, name: string, input: Input) {
+  const kind = dynalite.kindOf(name);
+  const prepared = dynalite.prepare(name, input);
+  if (kind === "read") return lock.read(() => dynalite.run(name, prepared));
+  if (kind === "table") return lock.write(() => changeTable(dynalite, name, prepared));
+  return lock.write(() => writeAtomically(dynalite, name, prepared));
 }
 
 async function writeAtomically(dynalite: Dynalite, operation: string, prepared: object) {

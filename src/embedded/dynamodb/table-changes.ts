@@ -21,10 +21,7 @@ import {
 } from "../service/service.ts";
 import { forgetTimeToLive } from "./time-to-live.ts";
 
-/**
- * Runs an operation and waits until its table is active or gone, because dynalite's late writes
- * must not overlap with another operation.
- */
+/** Waits until the table is active or gone: dynalite writes late, and may not overlap others. */
 export async function changeTable(dynalite: Dynalite, operation: string, prepared: object) {
   const { TableName: name } = prepared as { TableName?: string }; // tag operations name an ARN instead
   if (name === undefined) return dynalite.run(operation, prepared);
@@ -34,7 +31,7 @@ export async function changeTable(dynalite: Dynalite, operation: string, prepare
   return answer;
 }
 
-/** Completes table changes that a killed process left: activates tables, or deletes their data. */
+/** Completes what a killed process left: activates tables, or deletes their data. */
 export async function settleTables(dynalite: Dynalite) {
   for (const name of await namesUnder(dynalite.store, "table~")) {
     const table = await tableRecord(dynalite, name);
@@ -67,7 +64,7 @@ async function removeTable(dynalite: Dynalite, name: string) {
   await dynalite.store.db.batch([{ type: "del", key: `table~${name}` }, forgetTimeToLive(name)]);
 }
 
-/** Whether an `UpdateTable` changes indexes, which dynalite accepts but does not apply. */
+/** dynalite accepts such an `UpdateTable`, but does not apply it. */
 export function changesIndexes(input: Input) {
   return indexUpdates(input).some(
     (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
@@ -138,8 +135,8 @@ async function createIndex(dynalite: Dynalite, table: Table, create: Input, defi
 }
 
 /**
- * Rejects items whose key has another type. DynamoDB leaves such items out of the index; dynalite
- * could not delete their entries later.
+ * Rejects items whose key has another type. DynamoDB leaves these out; dynalite could not delete
+ * their entries later.
  */
 function entriesOf(dynalite: Dynalite, table: Table, index: TableIndex, item: Item) {
   for (const { AttributeName: name } of index.KeySchema) {
@@ -176,7 +173,6 @@ function described({ IndexName, KeySchema, Projection }: Input | TableIndex) {
   return { IndexName, KeySchema, Projection };
 }
 
-/** Adds the definitions of a request, which need not repeat the table's. */
 function mergedDefinitions({ AttributeDefinitions: known }: Table, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw missingMember("attributeDefinitions");

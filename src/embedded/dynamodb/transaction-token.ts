@@ -32,7 +32,7 @@ export async function isCommitted(store: Store, { key, payload }: TransactionTok
   );
 }
 
-/** Change for the transaction's own batch, so the token is stored exactly if the batch is. */
+/** For the transaction's own batch, so that both are stored or neither. */
 export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): Change {
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }

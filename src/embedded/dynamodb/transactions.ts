@@ -65,7 +65,6 @@ interface TransactOperation extends ItemOperation {
   readonly bytes: number;
 }
 
-/** Runs all operations against one write batch, which commits with the request's token. */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
@@ -180,7 +179,7 @@ function transactItems({ TransactItems: items }: Input) {
   });
 }
 
-/** @throws ServiceError if two operations use one item, or with the reasons of all failures. */
+/** @throws ServiceError if two operations use one item, or with all failures. */
 async function runAll<Prepared extends Operation, Answer>(
   dynalite: Dynalite,
   operations: readonly Prepared[],
@@ -232,7 +231,7 @@ async function refuseSharedItems(dynalite: Dynalite, operations: readonly Operat
   }
 }
 
-/** Returns `undefined` for an invalid key, which the operation itself reports. */
+/** `undefined` for an invalid key, which the operation itself reports. */
 async function placeOf(dynalite: Dynalite, { table, of }: Operation) {
   const description = await dynalite.table(table);
   try {

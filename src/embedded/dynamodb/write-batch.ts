@@ -8,9 +8,8 @@ import {
 } from "../service/dynalite.ts";
 
 /**
- * Commits writes with their index entries atomically: LevelDB logs a batch as one checksummed
- * record. Reads need not see uncommitted writes, because no request has two operations on one item.
- * The caller holds the write lock, which replaces item locks.
+ * Atomic, because LevelDB logs a batch as one checksummed record. Reads need not see uncommitted
+ * writes: no request has two operations on one item. The write lock replaces item locks.
  */
 export function openWriteBatch(store: Store) {
   const changes = new Map<string, Change>();

@@ -186,7 +186,7 @@ function shown(
   };
 }
 
-/** Additional authenticated data: a value decrypts only under its own name and version. */
+/** Authenticated, so that a value decrypts only under its own name and version. */
 function placeOf(name: string, version: number) {
   return `${name}:${version}`;
 }

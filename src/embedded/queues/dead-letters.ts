@@ -5,7 +5,7 @@ import type { StoredQueue } from "./queue-store.ts";
 import { invalidParameter, optionalText, requiredText, SqsError } from "./sqs-input.ts";
 import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
-/** Moves messages that were received too often. They keep their IDs. */
+/** Messages that were received too often keep their IDs. */
 export function moveDeadLetters(
   scope: SqsScope,
   dead: readonly QueueMessage[],
@@ -21,7 +21,7 @@ export function moveDeadLetters(
 }
 
 export const deadLetterOperations: Operations<SqsScope> = {
-  /** Moves the visible messages, with new IDs, to one queue or back to their source queues. */
+  /** Moves visible messages, with new IDs, to one queue or back to their sources. */
   StartMessageMoveTask(scope, input, { nowMs }) {
     const sourceArn = requiredText(input, "SourceArn");
     const wanted = optionalText(input, "DestinationArn");

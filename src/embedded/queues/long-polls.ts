@@ -8,7 +8,7 @@ export function createLongPolls() {
     for (const resolve of waiting.get(queue) ?? []) resolve(hasEnded);
   };
   return {
-    /** Waits for a change of the queue, at most `ms`. Resolves to `true` if the poll must end. */
+    /** Waits at most `ms` for a change. Resolves to `true` if the poll must end. */
     async wait(queue: string, ms: number, signal: AbortSignal) {
       if (signal.aborted) return true;
       const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -33,7 +33,7 @@ type Recorder<Value> = (id: string, value?: Value) => void;
 export interface Receive {
   readonly max: number;
   readonly visibilityMs: number;
-  /** Number of receives after which a message is a dead letter. Default: unlimited. */
+  /** Default: unlimited. */
   readonly maxReceiveCount?: number | undefined;
 }
 
@@ -66,7 +66,6 @@ export function createQueue({
   };
 
   return {
-    /** Adds a message, or returns the earlier message with the same deduplication ID. */
     send({ delayMs, ...message }: NewMessage, now: number) {
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
@@ -104,7 +103,7 @@ export function createQueue({
       }
       return { taken, dead };
     },
-    /** Deletes a message by its latest receipt, which in a FIFO queue must not have expired. */
+    /** By the latest receipt, which in a FIFO queue must not have expired. */
     delete(receipt: string, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
@@ -135,10 +134,8 @@ export function createQueue({
       return { visible: all.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
     },
     nextVisibleAt(now: number) {
-      let next = Infinity;
-      for (const { visibleAt } of messages.values())
-        if (visibleAt > now && visibleAt < next) next = visibleAt;
-      return next;
+      const times = Array.from(messages.values(), ({ visibleAt }) => visibleAt);
+      return times.reduce((next, at) => (at > now && at < next ? at : next), Infinity);
     },
   };
 }
@@ -165,7 +162,7 @@ function recordedMap<Value extends { readonly sequence: number }>(
   };
 }
 
-/** Returns 0 without a delay, so that a caller whose clock is behind sees the message as well. */
+/** 0 without a delay: a caller whose clock is behind has to see the message, too. */
 function hiddenUntil(now: number, ms: number) {
   return ms === 0 ? 0 : now + ms;
 }

@@ -33,12 +33,8 @@ import {
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
 
-export const sendMessage: EntryOperation = (
-  { polls },
-  { name, messages, settings },
-  input,
-  now,
-) => {
+export const sendMessage: EntryOperation = ({ polls }, queue, input, now) => {
+  const { name, messages, settings } = queue;
   const message = readMessage(settings, input);
   const { id, sequence } = messages.send(message, now);
   polls.wake(name);
@@ -56,10 +52,9 @@ export async function receiveMessage(scope: SqsScope, input: Input, context: Cal
   const waitSeconds =
     optionalWhole(input, "WaitTimeSeconds", 0, 20) ?? queueOf(scope, input).settings.waitSeconds;
   const attributes = texts(input, "MessageAttributeNames");
-  const system = [
-    ...texts(input, "AttributeNames"),
-    ...texts(input, "MessageSystemAttributeNames"),
-  ];
+  const system = ["AttributeNames", "MessageSystemAttributeNames"].flatMap((member) =>
+    texts(input, member),
+  );
   const signal = AbortSignal.any([scope.closing, context.signal]);
   const startedAt = performance.now();
   const endsAt = context.nowMs + waitSeconds * 1000;

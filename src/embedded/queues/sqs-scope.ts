@@ -95,7 +95,6 @@ function batchEntries({ Entries: entries }: Input): readonly Input[] {
   return entries;
 }
 
-/** Runs all entries of a batch; a failed entry does not affect the others. */
 export function answerBatch(entries: readonly Input[], run: (entry: Input) => object) {
   const Successful: object[] = [];
   const Failed: object[] = [];

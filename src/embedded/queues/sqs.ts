@@ -142,7 +142,6 @@ const operations: Operations<SqsScope> = {
   ChangeMessageVisibility: forOne(changeVisibility),
   ChangeMessageVisibilityBatch: forEach(changeVisibility),
   ...deadLetterOperations,
-  /** Ends the long polls of a queue, without messages. AWS has no such operation. */
   [endPollsOperation](scope, input) {
     scope.polls.end(queueOf(scope, input).name);
     return {};

@@ -185,11 +185,7 @@ export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
-export async function namesUnder(
-  { db }: Store,
-  prefix: string,
-  limit = -1,
-): Promise<readonly string[]> {
+export async function namesUnder({ db }: Store, prefix: string, limit = -1) {
   const names: string[] = [];
   for await (const [key] of db.iterator({ ...rangeOf(prefix), limit }))
     names.push(key.slice(prefix.length));

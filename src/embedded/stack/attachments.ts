@@ -3,16 +3,13 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { readHolder, sharedOf } from "../service/data-directory.ts";
 
-/** Protocol of the upgraded connection that a client keeps open while it uses the stack. */
+/** A client keeps the upgraded connection open while it uses the stack. */
 const attachmentProtocol = "keelson-stack";
 const attachmentKeyHeader = "x-keelson-key";
 
 export type Attachments = ReturnType<typeof acceptAttachments>;
 
-/**
- * Counts the users and calls `onIdle` after `idleMs` without a user. With 0, the connection of the
- * last client stays open until the process ends.
- */
+/** Calls `onIdle` after `idleMs` without a user. With 0, the last connection stays open. */
 export function acceptAttachments(
   server: Server,
   {
@@ -24,7 +21,7 @@ export function acceptAttachments(
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
-  /** Adds a user. The returned function removes the user and returns the number of others. */
+  /** Adds a user. The result removes it and returns the number of others. */
   const enter = () => {
     clearTimeout(idle);
     users += 1;
@@ -81,7 +78,7 @@ const answerMs = 2_000;
 
 export type Attachment = NonNullable<Awaited<ReturnType<typeof attach>>>;
 
-/** Returns `undefined` if there is no usable stack. `write` receives the stack's errors. */
+/** `undefined` if there is no usable stack. `write` receives the stack's errors. */
 export async function attach(
   directory: string,
   region: string | undefined,

@@ -43,7 +43,7 @@ export function openDevelopmentLog(
     }
   };
   return {
-    /** Writes a record within {@link delayMs}. Never throws. */
+    /** Never throws. */
     keep: (record: string): void => {
       if (!isOpen) return;
       waiting += `${record}\n`;

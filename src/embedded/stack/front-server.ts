@@ -16,7 +16,7 @@ const maxBodyBytes = 17 * 1024 * 1024;
 
 const largestClockOffsetMs = 10 ** 12;
 
-/** Accepted values of `Host`. Other names indicate DNS rebinding. */
+/** Other values of `Host` indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
 export function createFrontServer(

@@ -18,7 +18,7 @@ export interface StackProcessOptions {
   readonly directory?: string | undefined;
   readonly port: number;
   readonly region?: string | undefined;
-  /** Time without users until the process exits. If set, the parent must attach to be a user. */
+  /** Time without users until exit. If set, the parent must attach to be a user. */
   readonly idleMs?: number | undefined;
 }
 
@@ -26,9 +26,9 @@ export interface StackProcessOptions {
 export type StackProcessMessage =
   /** The stack runs, and the parent already counts as its user. */
   | { readonly port: number }
-  /** The parent must attach: to this process's stack, or to one that runs on the directory. */
+  /** The parent must attach: to this stack, or to one that runs on the directory. */
   | { readonly isOwn: boolean }
-  /** Reason why no stack could be started. */
+  /** No stack could be started. */
   | { readonly failure: string };
 
 /** Response to a parent that leaves while others use the stack. */

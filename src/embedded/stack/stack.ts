@@ -73,7 +73,7 @@ export async function startEmbeddedStack(
   };
 }
 
-/** Retries of attaching: a stack may be about to stop, and others may take and leave the directory. */
+/** A stack may be about to stop, and others may take and leave the directory. */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
 async function openStack(options: StackProcessOptions) {
@@ -120,7 +120,7 @@ function exitOf(child: ChildProcess) {
 
 const stopMs = 5000;
 
-/** The child does not keep this process alive. Waits until it listens or another process shares. */
+/** Waits until the child listens or another process shares. It keeps no process alive. */
 async function startStackChild(options: StackProcessOptions, ownRegion: string) {
   // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
@@ -141,7 +141,7 @@ async function startStackChild(options: StackProcessOptions, ownRegion: string) 
   return { child, told };
 }
 
-/** Leaves the stack: the child process exits, or continues detached if others use it. */
+/** The child exits, or continues detached if others use it. */
 async function leaveStackChild(child: ChildProcess) {
   if (!child.connected) return stopStackChild(child);
   child.ref();
@@ -169,10 +169,7 @@ async function stopStackChild(child: ChildProcess) {
   clearTimeout(killer);
 }
 
-/**
- * Starts the stack without a parent process, because tools that restart a process signal its
- * descendants and wait for them.
- */
+/** Without a parent: tools that restart a process signal its descendants and wait for them. */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv) {
   const options: SpawnOptions = {
     stdio: ["ignore", "ignore", "ignore", "ipc"],
@@ -208,9 +205,8 @@ const needed = new Set([
 ]);
 
 /**
- * Returns the variables for the child process, without those of watchers, debuggers and loaders:
- * under `node --watch`, the process would report its imports instead of its port. Only Plug'n'Play
- * keeps `NODE_OPTIONS`, which names its loader.
+ * Without those of watchers, debuggers and loaders: under `node --watch`, the child would report its
+ * imports instead of its port. Only Plug'n'Play keeps `NODE_OPTIONS`, which names its loader.
  */
 export function stackVariables(
   variables: Variables,

@@ -49,7 +49,6 @@ export function schemaChanges(
   ]);
 }
 
-/** Like {@link schemaChanges}, with paths below `where`. */
 export function partChanges(
   role: Role,
   before: SchemaNode,
@@ -97,7 +96,7 @@ const limits: Readonly<Record<string, readonly [least: string, most: string]>> =
   object: ["min-properties", "max-properties"],
 };
 
-/** Rules for narrowing and for widening. A single word is a prefix of added, removed or changed. */
+/** For narrowing and for widening. A single word is a prefix of added, removed or changed. */
 const kindNames = {
   type: ["type-narrowed", "type-widened"],
   "changed-type": ["type-changed", "type-changed"],
@@ -118,10 +117,7 @@ const kindNames = {
   Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>
 >;
 
-/**
- * Keeps one change per place and rule: a breaking one first, `required-added` before
- * `property-added`.
- */
+/** Keeps one change per place and rule: breaking before others, `required-added` first. */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
   const left = changes.filter(

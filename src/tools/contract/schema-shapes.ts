@@ -20,7 +20,6 @@ import {
   noTags,
   type ObjectShape,
   propertyOf,
-  type Ranged,
   type Schema,
   type SchemaNode,
   type Shape,
@@ -32,17 +31,13 @@ import {
   type ValueShape,
 } from "./shape.ts";
 
-/** The schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}
 
 const mostShapes = 300;
 const mostLevels = 40;
 const mostDiscriminators = 2;
 
-/**
- * Returns the alternatives of a schema. Rules that a shape cannot express become tags. @throws
- * TooComplexError
- */
+/** Rules that a shape cannot express become tags. @throws TooComplexError */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
   if (level > mostLevels) throw new TooComplexError();
   return schema.reduce(
@@ -114,7 +109,7 @@ function shapesOfOne(
   );
 }
 
-/** Restricts unnamed properties; `undefined` if another alternative or a rule might name some. */
+/** `undefined` if another alternative or a rule might name unnamed properties. */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -124,7 +119,7 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/** Returns `undefined` if the target is missing or in another document. */
+/** `undefined` if it is missing or in another document. */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -197,10 +192,7 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined;
 }
 
-function bothObjects(
-  one: ObjectShape,
-  other: ObjectShape,
-): Omit<ObjectShape, "kind" | keyof Ranged> {
+function bothObjects(one: ObjectShape, other: ObjectShape) {
   const names = new Set([...one.properties.keys(), ...other.properties.keys()]);
   const isSilent = one.additional === undefined && other.additional === undefined;
   return {
@@ -213,7 +205,7 @@ function bothObjects(
   };
 }
 
-/** A value that may match gets the shape's rules, and `unsure` unless its parts surely match. */
+/** A value that may match gets the shape's tags, and `unsure` unless its parts surely match. */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;

@@ -25,10 +25,7 @@ import {
   rowLevels,
 } from "../../parts/config/read/rows.ts";
 
-/**
- * Why a row is not read as stored: the value is out of bounds (`clamped`) or invalid (`fallback` to
- * the next level), or no key reads the row (`ignored`).
- */
+/** The value is out of bounds or invalid (the next level applies), or no key reads the row. */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
 export interface StoredVerdict {
@@ -37,20 +34,16 @@ export interface StoredVerdict {
   readonly scope: ConfigScope;
   readonly tenantId: string | null;
   readonly verdict: Verdict;
-  /**
-   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` if a function
-   * computes it.
-   */
+  /** Instead: `null` for nothing, `"(secret)"`, or `"(computed)"` by a function. */
   readonly reads: unknown;
 }
 
 export interface StoredReport {
-  /** Rows whose stored value is not the value that applies, up to the limit. */
   readonly stored: readonly StoredVerdict[];
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly rows: number;
   readonly unlisted: number;
-  /** Number of secrets that could not be decrypted. */
+  /** Secrets that could not be decrypted. */
   readonly unopened: number;
 }
 
@@ -76,7 +69,7 @@ interface ReportSources {
   readonly onPage: (scanned: number) => void;
 }
 
-/** Reports rows that are not read as stored, with the value read instead. */
+/** Rows that are not read as stored, with the value read instead. */
 export async function reportStored(sources: ReportSources): Promise<StoredReport> {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
@@ -102,7 +95,7 @@ interface Looked {
   readonly address: RowAddress;
   readonly owner: PartitionOwner;
   readonly key: RegisteredConfigKey | undefined;
-  /** The row of the key's new name, if it applies instead. */
+  /** Row of the key's new name, if that applies. */
   readonly instead: ConfigRow | undefined;
   readonly opened: OpenedRow | undefined;
   readonly verdict: Verdict | undefined;
@@ -129,7 +122,7 @@ function lookAt(
   counting: Rows,
 ): readonly Looked[] {
   const looked = { address, owner, key, instead: undefined, opened: undefined };
-  // A superseded row is a remnant of a rename, so it is not reported.
+  // A superseded row is a remnant of a rename.
   const ignored = row.renamedTo === undefined ? [{ ...looked, verdict: "ignored" as const }] : [];
   if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {
@@ -201,13 +194,13 @@ function textOf({ partition, key }: RowAddress) {
 
 type OpenedRow = Levels["rows"][number];
 
-/** A key reads rows of its own scope and of any broader scope. */
+/** A key reads rows of its own scope and of broader scopes. */
 function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
   const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
 }
 
-/** Returns `undefined` for a row that is read as stored, or a secret that cannot be decrypted. */
+/** `undefined` if it is read as stored, or a secret that cannot be decrypted. */
 function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
   if (!countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
@@ -216,7 +209,7 @@ function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefine
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** Returns the value that the key reads. `rows` start with the narrowest scope. */
+/** `rows` start with the narrowest scope. */
 function readsOf(
   key: RegisteredConfigKey,
   {

@@ -153,7 +153,6 @@ export function arnOf(service: string, resource: string) {
   );
 }
 
-/** References to tables, bus and queues in this stack or another one. */
 export type DataPlace = ReturnType<typeof dataElsewhere>;
 
 export const ownData: DataPlace = {

@@ -23,7 +23,7 @@ const known: readonly string[] = [
 ];
 const variablesPath = ["Function", "Environment", "Variables"];
 
-/** Validates an extension. Of SAM's `Globals`, supports only environment variables of functions. */
+/** Of SAM's `Globals`, supports only environment variables of functions. */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));

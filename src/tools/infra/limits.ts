@@ -71,11 +71,10 @@ const pseudo: Readonly<Record<string, string>> = {
   "AWS::Partition": "aws",
   "AWS::URLSuffix": "amazonaws.com",
 };
-/** Placeholder for a secret or another stack's output. */
+/** For a secret or another stack's output. */
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
-/** Estimates the deployed value from the template. */
 function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
@@ -106,7 +105,7 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   );
 }
 
-/** Value of a reference: a parameter's default, a table's or bus's name, or a queue's URL. */
+/** A parameter's default, the name of a table or bus, or a queue's URL. */
 function referredText(
   name: string,
   { Parameters, Resources }: Template,

@@ -23,11 +23,11 @@ interface Alarm {
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
-  /** Dimensions of the metric. Default: the whole account and region. */
+  /** Default: the whole account and region. */
   readonly of?: Values;
   /** Default: `Sum`. */
   readonly statistic?: "Sum" | "Maximum";
-  /** Breaching minutes out of the latest minutes. By default, a single failure raises no alarm. */
+  /** Breaching minutes out of the latest. By default, a single failure raises no alarm. */
   readonly minutes?: readonly [above: number, of: number];
   readonly threshold?: number;
 }
@@ -112,7 +112,6 @@ function leftParts({ name }: NeededFunction) {
 
 interface LineAlarm extends Pick<Alarm, "name" | "says"> {
   readonly line: string;
-  /** Whether a function logs the line. */
   readonly isOf: (one: NeededFunction) => boolean;
 }
 
@@ -159,8 +158,8 @@ function lineParts(functions: readonly NeededFunction[], { name, line, says }: L
 }
 
 /**
- * Filter pattern that excludes lines from browsers, which can contain any message. `NOT EXISTS` is
- * needed, because AWS does not document whether `!=` matches a missing field.
+ * Excludes lines from browsers, which can contain any message. `NOT EXISTS` is needed: AWS does not
+ * document whether `!=` matches a missing field.
  */
 function ownLine(msg: string, ...more: readonly string[]) {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
@@ -213,7 +212,6 @@ export function metricVariables({ options }: DeclaredServer): Values {
   return options.metrics === undefined ? {} : { POWERTOOLS_METRICS_NAMESPACE: ownNamespace };
 }
 
-/** Alarms of keelson's own metrics, and a dashboard of all metrics. */
 export function metricParts({ options, registry }: DeclaredServer) {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";

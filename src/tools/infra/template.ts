@@ -63,9 +63,7 @@ export const output = (id: string, Description: string, Value: Value): TemplateP
   Outputs: { [id]: { Description, Value } },
 });
 export const ref = (id: string): Value => ({ Ref: id });
-export const attributeOf = (id: string, attribute: string): Value => ({
-  "Fn::GetAtt": [id, attribute],
-});
+export const attributeOf = (id: string, name: string): Value => ({ "Fn::GetAtt": [id, name] });
 export const arnRef = (id: string) => attributeOf(id, "Arn");
 /** Replaces `${Name}` by a parameter's value or one of `values`. */
 export const substituted = (text: string, values?: Values): Value => ({
