@@ -25,10 +25,10 @@ import {
   rowLevels,
 } from "../../parts/config/read/rows.ts";
 
-/** The value is out of bounds or invalid (the next level applies), or no key reads the row. */
-export type Verdict = "clamped" | "fallback" | "ignored";
+/** Out of bounds, invalid (the next level applies), or read by no key. */
+type Verdict = "clamped" | "fallback" | "ignored";
 
-export interface StoredVerdict {
+interface StoredVerdict {
   /** For a renamed key, this may be the former identifier. */
   readonly key: string;
   readonly scope: ConfigScope;
@@ -52,14 +52,9 @@ interface StoredRow {
   readonly row: ConfigRow;
 }
 
-interface StoredPage {
-  readonly rows: readonly StoredRow[];
-  readonly scanned: number;
-}
-
 interface ReportSources {
   readonly registry: ConfigKeyRegistry;
-  readonly pages: AsyncIterable<StoredPage>;
+  readonly pages: AsyncIterable<{ readonly rows: readonly StoredRow[]; readonly scanned: number }>;
   readonly reader: ConfigRowReader;
   readonly overrides: AppOverrides;
   readonly openRow: RowCipher["openRow"];
@@ -76,7 +71,7 @@ export async function reportStored(sources: ReportSources): Promise<StoredReport
   const stored: StoredVerdict[] = [];
   let [rows, unopened, scanned] = [0, 0, 0];
   for await (const page of pages) {
-    const looked = await lookedAt(sources, page);
+    const looked = await lookedAt(sources, page.rows);
     rows += looked.length;
     unopened += looked.filter(
       ({ opened, verdict }) => verdict === undefined && opened && "locked" in opened.row,
@@ -101,7 +96,7 @@ interface Looked {
   readonly verdict: Verdict | undefined;
 }
 
-async function lookedAt(sources: ReportSources, { rows }: StoredPage): Promise<readonly Looked[]> {
+async function lookedAt(sources: ReportSources, rows: readonly StoredRow[]) {
   const { registry, nowMs } = sources;
   const current = rows.flatMap(({ address, row }) => {
     const owner = ownerOf(address.partition);
@@ -140,40 +135,22 @@ async function listed(
   sources: ReportSources,
   found: readonly (Looked & { readonly verdict: Verdict })[],
 ): Promise<readonly StoredVerdict[]> {
-  const { overrides, wereEncrypted, openRow, nowMs } = sources;
-  const broader = ({ key, owner }: Looked) =>
-    key === undefined ? [] : owner.levels.slice(1).filter(({ source }) => countsAt(key, source));
-  const rows = await readOnce(
-    sources,
-    found.flatMap((one) => broader(one).map((level) => ({ ...level, key: String(one.key?.id) }))),
+  const broader = found.flatMap(({ key, owner }) =>
+    key === undefined
+      ? []
+      : owner.levels
+          .slice(1)
+          .filter(({ source }) => countsAt(key, source))
+          .map(({ partition }) => ({ partition, key: key.id })),
   );
-  return found.map((one): StoredVerdict => {
-    const { address, owner, key, instead, opened, verdict } = one;
-    const said = {
-      key: address.key,
-      scope: owner.scope,
-      tenantId: owner.tenantId ?? null,
-      verdict,
-    };
-    if (key === undefined) return { ...said, reads: null };
-    const { id, definition } = key;
-    const opens = ({ source, partition }: RowLevel, row: ConfigRow | undefined): OpenedRow[] =>
-      isCurrent(row, nowMs)
-        ? [{ source, row: openRow(row, definition, { partition, key: id }) }]
-        : [];
-    const own = owner.levels.slice(0, 1);
-    const reads = readsOf(key, {
-      rows: [
-        ...(opened === undefined ? own.flatMap((level) => opens(level, instead)) : [opened]),
-        ...broader(one).flatMap((level) => opens(level, rows({ ...level, key: id }))),
-      ],
-      override: overrides[id],
-      wasEncrypted: [address.key, id, ...(definition.formerly ?? [])].some((name) =>
-        wereEncrypted.has(name),
-      ),
-    });
-    return { ...said, reads };
-  });
+  const rows = await readOnce(sources, broader);
+  return found.map((one) => ({
+    key: one.address.key,
+    scope: one.owner.scope,
+    tenantId: one.owner.tenantId ?? null,
+    verdict: one.verdict,
+    reads: readsOf(sources, one, rows),
+  }));
 }
 
 type Rows = (address: RowAddress) => ConfigRow | undefined;
@@ -209,20 +186,24 @@ function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefine
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** `rows` start with the narrowest scope. */
 function readsOf(
-  key: RegisteredConfigKey,
-  {
-    rows,
-    override,
-    wasEncrypted,
-  }: Omit<Levels, "frameworkDefault"> & { readonly wasEncrypted: boolean },
+  { overrides, wereEncrypted, openRow, nowMs }: ReportSources,
+  { address, owner, key, instead, opened }: Looked,
+  rows: Rows,
 ): unknown {
+  if (key === undefined) return null;
   const { id, definition } = key;
-  if (definition.encrypted || wasEncrypted) return "(secret)";
+  const names = [address.key, id, ...(definition.formerly ?? [])];
+  if (definition.encrypted || names.some((name) => wereEncrypted.has(name))) return "(secret)";
+  const opens = owner.levels.flatMap(({ source, partition }, index) => {
+    if (index === 0 && opened !== undefined) return [opened];
+    const place = { partition, key: id };
+    const row = index === 0 ? instead : rows(place);
+    return isCurrent(row, nowMs) ? [{ source, row: openRow(row, definition, place) }] : [];
+  });
   const levels = {
-    rows: rows.filter(({ source }) => countsAt(key, source)),
-    override,
+    rows: opens.filter(({ source }) => countsAt(key, source)),
+    override: overrides[id],
     frameworkDefault: frameworkDefault(id, definition),
   };
   const resolved = cascade(definition, levels, () => {});
