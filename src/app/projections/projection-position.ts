@@ -12,13 +12,12 @@ import { effectiveVersion } from "./projections.ts";
 
 /** Look-back spans, in milliseconds. Usually the first is enough; no message waits two weeks. */
 const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000];
-/** Number of consecutive counted events after which all older events are assumed to be counted. */
+/** After so many counted events in a row, all older events count as counted. */
 const enough = 10;
 
 /**
- * Publication time, in milliseconds since the epoch, of the oldest event that the active version
- * has not counted. Searches each tenant and type from the newest event backwards, so that an old
- * dead letter is not reported.
+ * Time, in milliseconds since the epoch, of the oldest event that the active version has not
+ * counted. Goes from the newest backwards, so that an old dead letter is not reported.
  */
 export async function oldestUncounted(
   adapters: {

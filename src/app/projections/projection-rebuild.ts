@@ -57,9 +57,8 @@ interface Switching {
 }
 
 /**
- * Activates the declared version in one conditional write, except for tenants with events that
- * could not be counted, which keep their active version.
- * @returns whether another version was active.
+ * Activates the declared version in one conditional write; tenants with events that could not be
+ * counted keep their version. @returns whether another version was active.
  */
 export async function switchTo(
   switching: Switching,
@@ -74,13 +73,13 @@ export async function switchTo(
       for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
-  // Before the first activation, every tenant reads the declared version, so all tenants switch.
+  // Before the first activation, all tenants read the declared version, so all switch.
   if (before.all === undefined && tenantId !== undefined)
     return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
-    // Pins these tenants to their version before the switch. The pins name the new revision, so
-    // they take effect with the switch, and no reader sees an incomplete version.
+    // These pins name the new revision, so they take effect with the switch: no reader sees an
+    // incomplete version.
     for (const tenant of lost) {
       const { own } = await store.active(name, tenant);
       const kept = own?.over === before.all.revision ? own : before.all;

@@ -66,7 +66,6 @@ const versionRequirement = {
   }),
 };
 
-/** Declares a projection. Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,

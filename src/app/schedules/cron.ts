@@ -9,7 +9,7 @@ const fields: readonly Field[] = [
   ["day of the week", 0, 7, "SUN MON TUE WED THU FRI SAT SUN".split(" ")],
 ];
 
-/** `undefined` for a valid expression. Works without croner, which some functions never load. */
+/** `undefined` if it is valid. Some functions never load croner, which would say so, too. */
 export function cronProblem(expression: unknown) {
   if (typeof expression !== "string" || expression.length > 200)
     return "it is not a text of at most 200 characters";
@@ -28,7 +28,7 @@ export function cronProblem(expression: unknown) {
   return undefined;
 }
 
-/** Whether a part is `*`, `5`, `MON`, `1-5`, or `*` or `1-5` with a step such as `/2`. */
+/** `*`, `5`, `MON`, `1-5`, or `*` or `1-5` with a step such as `/2`. */
 function isPart(part: string, field: Field) {
   const [, from = "", to, step] = /^(\*|\w{1,3})(?:-(\w{1,3}))?(?:\/(\d{1,2}))?$/.exec(part) ?? [];
   if (step !== undefined && (Number(step) < 1 || Number(step) > field[2])) return false;

@@ -19,7 +19,7 @@ export interface Schedule {
 }
 
 interface LookOptions {
-  /** Time at which the process ends, in milliseconds since the epoch. */
+  /** End of the process, in milliseconds since the epoch. */
   readonly deadlineMs?: number | undefined;
   /** Time from which a schedule without a record is due. Default: now. */
   readonly sinceMs?: number;
@@ -41,7 +41,6 @@ interface Looked {
   readonly reason?: string;
 }
 
-/** One scheduled run, under the claim of its time. */
 interface FireTask {
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
@@ -54,7 +53,7 @@ interface FireTask {
   readonly facts: () => { readonly attempt?: number | undefined; readonly sinceMs: number };
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
-  /** Returns items that record the run, for the transaction that completes its claim. */
+  /** Items for the transaction that completes the claim. */
   readonly own: () => readonly TransactionItem[];
 }
 
@@ -94,7 +93,7 @@ export async function createSchedules<
   );
 }
 
-/** Delay of the next check after a failure, in milliseconds. */
+/** Until the next check after a failure. */
 const failureMs = 1_000;
 
 function createSchedule(

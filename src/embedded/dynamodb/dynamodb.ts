@@ -31,9 +31,9 @@ export async function openDynamoDb({
   clock = systemClock,
   reportFault = () => {},
 }: {
-  readonly path?: string | undefined;
-  readonly clock?: Clock;
-  readonly reportFault?: (error: unknown) => void;
+  path?: string | undefined;
+  clock?: Clock;
+  reportFault?: (error: unknown) => void;
 } = {}) {
   const dynalite = await openDynalite(path);
   await settleTables(dynalite);

@@ -71,7 +71,7 @@ export function changesIndexes(input: Input) {
   );
 }
 
-/** Completes the index change before it returns. The caller holds the write lock. */
+/** The caller holds the write lock. */
 export async function changeIndexes(dynalite: Dynalite, input: Input) {
   const updates = indexUpdates(input);
   const table = await existingTable(dynalite, input);
@@ -129,7 +129,7 @@ async function createIndex(dynalite: Dynalite, table: Table, create: Input, defi
   for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
     entries.push(...entriesOf(dynalite, after, index, item as Item));
   }
-  // An interrupted deletion of the same index may have left entries.
+  // An interrupted deletion may have left entries.
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
   return store(dynalite, after, entries);
 }

@@ -37,7 +37,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
-/** Checks `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
+/** Checks `limit` tokens. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(store: Store, nowMs: number, limit: number, cursor: string) {
   const old: Change[] = [];
   const range = { ...rangeOf(prefix), ...(cursor === "" ? {} : { gte: cursor }), limit };

@@ -54,7 +54,7 @@ const kinds = {
   ConditionCheck: "DeleteItem",
 } as const;
 
-/** Expressions that a transaction requires but dynalite does not. */
+/** dynalite does not require them. */
 const required = [
   ["ConditionCheck", "ConditionExpression"],
   ["Update", "UpdateExpression"],

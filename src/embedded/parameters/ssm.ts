@@ -39,9 +39,9 @@ export function openSsm({
   clock = systemClock,
   region = "us-east-1",
 }: {
-  readonly directory?: string | undefined;
-  readonly clock?: Clock;
-  readonly region?: string;
+  directory?: string | undefined;
+  clock?: Clock;
+  region?: string;
 } = {}) {
   const secret = directory
     ? secretInFile(join(directory, "ssm-key"))

@@ -9,7 +9,7 @@ import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts
 export function moveDeadLetters(
   scope: SqsScope,
   dead: readonly QueueMessage[],
-  { from, to }: { readonly from: StoredQueue; readonly to: StoredQueue },
+  { from, to }: { readonly from: StoredQueue; to: StoredQueue },
   now: number,
 ) {
   for (const message of dead) {

@@ -31,7 +31,7 @@ export function createLongPolls() {
 
 export const endPollsOperation = "KeelsonEndPolls";
 
-/** Ends the long polls of a queue, so that a stopping process receives no message. Never fails. */
+/** A stopping process has to receive no further message. Never fails. */
 export async function endPolls(queueUrl: string) {
   const headers = {
     "x-amz-target": `AmazonSQS.${endPollsOperation}`,

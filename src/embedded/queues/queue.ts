@@ -48,12 +48,12 @@ export function createQueue({
   recordMessage,
   recordSend,
 }: {
-  readonly fifo: boolean;
-  readonly messages: readonly QueueMessage[];
-  readonly sends: readonly RememberedSend[];
-  readonly createId: () => string;
-  readonly recordMessage: Recorder<QueueMessage>;
-  readonly recordSend: Recorder<RememberedSend>;
+  fifo: boolean;
+  messages: readonly QueueMessage[];
+  sends: readonly RememberedSend[];
+  createId: () => string;
+  recordMessage: Recorder<QueueMessage>;
+  recordSend: Recorder<RememberedSend>;
 }) {
   const messages = recordedMap(stored, ({ id }) => id, recordMessage);
   const remembered = rememberSends(sends, recordSend);
@@ -140,7 +140,7 @@ export function createQueue({
   };
 }
 
-/** In the order of sequence numbers. Passes each change to `record`. */
+/** In the order of sequence numbers. */
 function recordedMap<Value extends { readonly sequence: number }>(
   stored: readonly Value[],
   idOf: (value: Value) => string,
@@ -178,7 +178,7 @@ function* unblocked(messages: Iterable<QueueMessage>, fifo: boolean, now: number
 
 function countFrom(before: readonly { readonly sequence: number }[]) {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
-  // Uses the clock, because an empty queue does not know its last number after a restart.
+  // An empty queue does not know its last number after a restart, so the clock counts.
   return (now: number) => {
     last = Math.max(last + 1, now * 1000);
     return last;

@@ -29,7 +29,7 @@ import {
   type SqsScope,
 } from "./sqs-scope.ts";
 
-/** Characters that XML cannot contain, which SQS therefore rejects. */
+/** XML cannot contain these characters, so SQS rejects them. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
 

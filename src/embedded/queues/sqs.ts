@@ -45,8 +45,8 @@ export function openSqs({
   path,
   region = "us-east-1",
 }: {
-  readonly path?: string | undefined;
-  readonly region?: string;
+  path?: string | undefined;
+  region?: string;
 } = {}) {
   const store = openQueueStore(path);
   const closing = new AbortController();

@@ -94,7 +94,7 @@ const operations = [
 export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
- * Opens dynalite without its HTTP server, so that a write can run against a write batch.
+ * Without its HTTP server, so that a write can run against a write batch.
  * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
@@ -157,7 +157,7 @@ export async function openDynalite(
       new Promise<Item | undefined>((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
-    /** Entry of an item in a global index; none if the item lacks a key of the index. */
+    /** None if the item lacks a key of the index. */
     indexEntries: (table: Table, index: object, item: Item): readonly Change[] =>
       database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
         type: "put",
@@ -165,7 +165,7 @@ export async function openDynalite(
         value: put.item,
       })),
     sizeOf: (item: Item) => database.itemSize(item),
-    /** Rejects all running operations, after an exception that does not name its request. */
+    /** Rejects all running operations: the exception named none. */
     abandon(error: unknown) {
       for (const fail of running) fail(error);
       running.clear();
@@ -212,14 +212,14 @@ export function lowerFirst(name: string) {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-/** Converts dynalite's errors with a status and an AWS body. Other errors stay unchanged. */
+/** Errors without a status and an AWS body stay unchanged. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
   const { __type, message, Message } = error.body as Record<string, unknown>; // set together with statusCode
   return new ServiceError(String(__type), String(message ?? Message));
 }
 
-/** Checks that dynalite finds items under the keys that write-batch.ts writes. */
+/** dynalite has to find items under the keys that write-batch.ts writes. */
 async function checkLayout(store: Store) {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],

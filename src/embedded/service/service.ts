@@ -1,8 +1,8 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 
-/** AWS service of the JSON protocol, whose `X-Amz-Target` names the service and the operation. */
+/** Of the JSON protocol, whose `X-Amz-Target` names the service and the operation. */
 export interface AwsJsonService {
-  /** Prefix of `X-Amz-Target` including the dot: `DynamoDB_20120810.`. */
+  /** Including the dot: `DynamoDB_20120810.`. */
   readonly targetPrefix: string;
   /** @throws ServiceError where AWS rejects a request. */
   call(operation: string, input: Input, context: CallContext): Promise<object>;
@@ -11,9 +11,9 @@ export interface AwsJsonService {
 export type Input = Readonly<Record<string, unknown>>;
 
 export interface CallContext {
-  /** Epoch milliseconds of the caller's clock, which a test may shift. */
+  /** Epoch milliseconds, which a test may shift. */
   readonly nowMs: number;
-  /** URL that the caller used: `http://127.0.0.1:4566`. */
+  /** As the caller used it: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
   readonly signal: AbortSignal;
 }

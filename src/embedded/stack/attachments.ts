@@ -12,11 +12,7 @@ export type Attachments = ReturnType<typeof acceptAttachments>;
 /** Calls `onIdle` after `idleMs` without a user. With 0, the last connection stays open. */
 export function acceptAttachments(
   server: Server,
-  {
-    key,
-    idleMs,
-    onIdle,
-  }: { readonly key: string; readonly idleMs: number; readonly onIdle: () => void },
+  { key, idleMs, onIdle }: { readonly key: string; idleMs: number; onIdle: () => void },
 ) {
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
@@ -30,7 +26,7 @@ export function acceptAttachments(
       if (hasLeft) return users;
       hasLeft = true;
       users -= 1;
-      // No timer for 0, because a client that attached before it ran would lose its stack.
+      // A client that attached before a timer of 0 ran would lose its stack.
       if (users === 0 && idleMs === 0) onIdle();
       else if (users === 0) idle = setTimeout(onIdle, idleMs);
       return users;

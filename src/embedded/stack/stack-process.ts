@@ -1,4 +1,4 @@
-/* v8 ignore file -- child process entry: only a real process can exercise its wiring (stack.system.test.ts) */
+/* v8 ignore file -- entry of a child process, which stack.system.test.ts runs */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -34,7 +34,7 @@ export type StackProcessMessage =
 /** Response to a parent that leaves while others use the stack. */
 const othersUse = { isStaying: true } as const;
 
-// A terminal signals the whole process group, but the parent needs the stack while it drains.
+// A terminal signals the whole group, but the parent needs the stack while it drains.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
@@ -59,7 +59,7 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
       ? await open()
       : await openExclusively(directory, { ...self, isStarting: true }, wanted, open);
   if (dynamoDb === shared) return tell({ isOwn: false });
-  // dynalite can throw in its own callbacks, where the error does not name a request.
+  // dynalite can throw in its own callbacks, where no request is known.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);
