@@ -111,11 +111,10 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
   return Object.freeze({
     key: async (ctx: TenantOf, ...parts: readonly string[]) => {
       const store = ambientStore();
-      if (store === undefined) {
+      if (store === undefined)
         throw new Error(
           `projection "${name}": its version is known only while a handler runs; make keys inside the handler`,
         );
-      }
       const { projecting, runtime } = store;
       const isWritten = projecting?.name === name;
       const version = isWritten

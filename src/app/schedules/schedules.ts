@@ -41,15 +41,8 @@ interface Looked {
   readonly reason?: string;
 }
 
-interface FireTask {
-  readonly claimed: Parameters<typeof claimKey>;
-  readonly handler: string;
-  readonly cause: Cause;
-  readonly isSystem: true;
-  readonly id: string;
-  readonly logFields: Readonly<Record<string, string>>;
-  readonly logPrefix: "schedule";
-  readonly kind: "schedule";
+/** One scheduled run, under the claim of its time. */
+interface FireTask extends ReturnType<typeof fireIdentity> {
   readonly facts: () => { readonly attempt?: number | undefined; readonly sinceMs: number };
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
@@ -187,16 +180,11 @@ function createSchedule(
 
 function fireIdentity(name: string, atMs: number) {
   const id = derivedId("schedule", name, atMs);
-  return {
-    claimed: [["schedule", name], text(atMs)],
-    handler: name,
-    cause: { causedBy: id, origRequestId: id, originator: "system" },
-    isSystem: true,
-    id,
-    logFields: { firesAt: text(atMs) },
-    logPrefix: "schedule",
-    kind: "schedule",
-  } satisfies Partial<FireTask>;
+  const claimed: Parameters<typeof claimKey> = [["schedule", name], text(atMs)];
+  const cause: Cause = { causedBy: id, origRequestId: id, originator: "system" };
+  const logFields = { firesAt: text(atMs) };
+  const kind = { logPrefix: "schedule", kind: "schedule", isSystem: true } as const;
+  return { claimed, handler: name, cause, id, logFields, ...kind };
 }
 
 function text(atMs: number) {

@@ -60,11 +60,6 @@ const required = [
   ["Update", "UpdateExpression"],
 ] as const;
 
-interface TransactOperation extends ItemOperation {
-  readonly kind: keyof typeof kinds;
-  readonly bytes: number;
-}
-
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
@@ -92,7 +87,7 @@ function requestToken({ ClientRequestToken: value, TransactItems: items }: Input
   return transactionToken(token, items);
 }
 
-function prepareItem(dynalite: Dynalite, item: Input, itemPath: string): TransactOperation {
+function prepareItem(dynalite: Dynalite, item: Input, itemPath: string) {
   const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
     (name) => item[name] !== undefined,
   );
@@ -128,7 +123,7 @@ function prepareMember(
 
 async function commit(
   dynalite: Dynalite,
-  operations: readonly TransactOperation[],
+  operations: readonly ReturnType<typeof prepareItem>[],
   token: TransactionToken | undefined,
   nowMs: number,
 ) {

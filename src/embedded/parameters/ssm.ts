@@ -113,11 +113,10 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
     const name = text(input, "Name");
     checkName(name);
     const value = text(input, "Value");
-    if (value.length > longestValue) {
+    if (value.length > longestValue)
       throw validationError(
         `Standard tier parameters support a maximum parameter value of ${longestValue} characters`,
       );
-    }
     const before = store.get(name);
     const type = typeToPut(input, before);
     const version = (before?.version ?? 0) + 1;

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { CallContext, Input } from "../service/service.ts";
-import { moveDeadLetters } from "./dead-letters.ts";
 import {
   chooseAttributes,
   chosen,
@@ -21,6 +20,7 @@ import {
   texts,
 } from "./sqs-input.ts";
 import {
+  arnOf,
   type EntryOperation,
   embeddedAccount,
   expire,
@@ -100,12 +100,11 @@ function readMessage(settings: QueueSettings, input: Input): NewMessage {
       "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF",
     );
   const attributes = readMessageAttributes(input["MessageAttributes"]);
-  if (Buffer.byteLength(body) + sizeOfAttributes(attributes) > settings.maximumBytes) {
+  if (Buffer.byteLength(body) + sizeOfAttributes(attributes) > settings.maximumBytes)
     throw new SqsError(
       "InvalidParameterValue",
       `One or more parameters are invalid. Reason: Message must be shorter than ${settings.maximumBytes} bytes.`,
     );
-  }
   const delaySeconds = optionalWhole(input, "DelaySeconds", 0, 900);
   if (settings.fifo && delaySeconds) throw notForThisQueue("DelaySeconds", delaySeconds);
   const group = optionalIdentifier(input, "MessageGroupId");
@@ -205,4 +204,19 @@ function invalidReceipt(receipt: string) {
     "ReceiptHandleIsInvalid",
     `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,
   );
+}
+
+/** Messages that were received too often keep their IDs. */
+function moveDeadLetters(
+  scope: SqsScope,
+  dead: readonly QueueMessage[],
+  { from, to }: { from: StoredQueue; to: StoredQueue },
+  now: number,
+) {
+  for (const message of dead) {
+    // In SQS, the retention period of a moved message restarts in a FIFO queue only.
+    const sentAt = to.settings.fifo ? now : message.sentAt;
+    to.messages.accept({ ...message, sentAt, deadLetterSource: arnOf(scope, from) }, now);
+  }
+  if (dead.length > 0) scope.polls.wake(to.name);
 }

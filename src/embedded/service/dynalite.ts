@@ -247,13 +247,12 @@ export function prepareOperation(
   input: Input,
 ) {
   const onFailure = input["ReturnValuesOnConditionCheckFailure"] ?? "NONE";
-  if (onFailure !== "ALL_OLD" && onFailure !== "NONE") {
+  if (onFailure !== "ALL_OLD" && onFailure !== "NONE")
     throw invalidMember(
       String(onFailure).slice(0, 100),
       "returnValuesOnConditionCheckFailure",
       "satisfy enum value set: [ALL_OLD, NONE]",
     );
-  }
   const prepared = dynalite.prepare(operation, input);
   // prepare has checked the table name, and the item of a put or the key of other writes.
   const { TableName, Item, Key } = prepared as { TableName: string; Item: Item; Key: Item };

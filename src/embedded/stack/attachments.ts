@@ -12,7 +12,7 @@ export type Attachments = ReturnType<typeof acceptAttachments>;
 /** Calls `onIdle` after `idleMs` without a user. With 0, the last connection stays open. */
 export function acceptAttachments(
   server: Server,
-  { key, idleMs, onIdle }: { readonly key: string; idleMs: number; onIdle: () => void },
+  { key, idleMs, onIdle }: { key: string; idleMs: number; onIdle: () => void },
 ) {
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "../../base/log/logger.ts";
 import { isWatched, type Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
-import { refuseInProduction } from "../service/refusal.ts";
+import { refuseInProduction } from "../service/development-secret.ts";
 import { type Attachment, attach } from "./attachments.ts";
 import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";
 

@@ -206,7 +206,7 @@ function hasList(read: unknown, name: string, ids: readonly string[]) {
   return Array.isArray(list) && list.every(isEntry);
 }
 
-/** Their members are sorted; others keep their order, the most important first. */
+/** Members of schemas are sorted; others keep their order, the most important first. */
 const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 

@@ -144,11 +144,10 @@ export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
   if (other.kind === "value") return matchesAt(one, other.value, level) === false;
   if (one.least.at > other.most.at || other.least.at > one.most.at) return true;
-  if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators) {
+  if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators)
     return [...one.required].some(
       (name) => other.required.has(name) && arePropertiesApart(one, other, name, depth + 1),
     );
-  }
   return false;
 }
 

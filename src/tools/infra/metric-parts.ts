@@ -46,14 +46,16 @@ export function alarmParts(
     FunctionName: ref(functionIds(name).lambda),
   });
   const alarms: readonly Alarm[] = [
-    ...queuesOf(needs).map((queue) => ({
-      name: `dead-${queue.kind}`,
-      says: "Something can never be done: queue.dead_lettered says what, and why",
-      metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"] as const,
-      of: { QueueName: place.deadQueueName(queue) },
-      statistic: "Maximum" as const,
-      minutes: [1, 1] as const,
-    })),
+    ...queuesOf(needs).map(
+      (queue): Alarm => ({
+        name: `dead-${queue.kind}`,
+        says: "Something can never be done: queue.dead_lettered says what, and why",
+        metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"],
+        of: { QueueName: place.deadQueueName(queue) },
+        statistic: "Maximum",
+        minutes: [1, 1],
+      }),
+    ),
     {
       name: "http-errors",
       says: "Requests fail: errors and throttles of the functions behind the API among them",
@@ -62,26 +64,30 @@ export function alarmParts(
     },
     ...functions
       .filter(({ calledBy }) => calledBy !== "requests")
-      .map((one) => ({
-        name: `${one.name}-errors`,
-        says: `The function ${one.name} does not start, or runs out of time`,
-        metric: ["AWS/Lambda", "Errors"] as const,
-        of: ofFunction(one),
-      })),
+      .map(
+        (one): Alarm => ({
+          name: `${one.name}-errors`,
+          says: `The function ${one.name} does not start, or runs out of time`,
+          metric: ["AWS/Lambda", "Errors"],
+          of: ofFunction(one),
+        }),
+      ),
     {
       name: "throttles",
       says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
       metric: ["AWS/Lambda", "Throttles"],
     },
-    ...outbox.filter(isStream).map((one) => ({
-      name: `${one.name}-age`,
-      says: "The stream of the outbox is read late: events come late",
-      metric: ["AWS/Lambda", "IteratorAge"] as const,
-      of: ofFunction(one),
-      statistic: "Maximum" as const,
-      minutes: [5, 5] as const,
-      threshold: 60_000, // milliseconds
-    })),
+    ...outbox.filter(isStream).map(
+      (one): Alarm => ({
+        name: `${one.name}-age`,
+        says: "The stream of the outbox is read late: events come late",
+        metric: ["AWS/Lambda", "IteratorAge"],
+        of: ofFunction(one),
+        statistic: "Maximum",
+        minutes: [5, 5],
+        threshold: 60_000, // milliseconds
+      }),
+    ),
   ];
   return [
     resource(topicId, "AWS::SNS::Topic", { TopicName: substituted(`${namePrefix}-alarms`) }),

@@ -41,7 +41,7 @@ export interface Needs {
 /** Reads declarations only, and does not call AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
-  { env = {}, prefix }: { readonly env?: Variables; prefix?: string } = {},
+  { env = {}, prefix }: { env?: Variables; prefix?: string } = {},
 ): Needs {
   const source = options.dynamodb?.prefix ?? "keelson";
   const start = prefix ?? source;

@@ -14,11 +14,10 @@ export function longestFunctionPrefix(functions: readonly { readonly name: strin
 
 export function nameParameter(prefix: string, stage: string, longest: number) {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
-  if (name.length > longest) {
+  if (name.length > longest)
     throw new Error(
       `names would begin with ${JSON.stringify(name)}, which is longer than ${longest} characters; shorten dynamodb.prefix or the stage`,
     );
-  }
   const description =
     "What every name begins with, so that stages and applications share an account";
   const rules = {

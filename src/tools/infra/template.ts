@@ -23,12 +23,7 @@ export interface Parameter {
   readonly Type: "String" | "Number";
   readonly Default?: string | number;
   readonly Description: string;
-  readonly AllowedPattern?: string;
-  readonly AllowedValues?: readonly (string | number)[];
-  readonly ConstraintDescription?: string;
-  readonly MaxLength?: number;
-  readonly MinValue?: number;
-  readonly MaxValue?: number;
+  readonly [rule: string]: Value;
 }
 
 export interface Output {
