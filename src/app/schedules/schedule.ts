@@ -160,6 +160,6 @@ function numberOf(
 ) {
   const named = names[position](text.toUpperCase());
   if (named >= 0) return least + named;
-  const number = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
+  const number = /^\d{1,2}$/.test(text) ? Number(text) : NaN;
   return number >= least && number <= most ? number : undefined;
 }

@@ -114,7 +114,7 @@ function createSchedule(
     if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
     if (step.kind === "pass" && (await store.pass(key, record.lastMs, step.atMs)))
       log.warn("schedule.missed", { handler: name, firesAt: text(step.atMs) });
-    return { kind: "idle", nextMs: times.next(nowMs) ?? Number.POSITIVE_INFINITY };
+    return { kind: "idle", nextMs: times.next(nowMs) ?? Infinity };
   };
 
   const fire = async (atMs: number, deadlineMs: number | undefined): Promise<Looked> => {

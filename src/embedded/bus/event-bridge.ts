@@ -24,8 +24,7 @@ import {
   text,
   withPrefix,
 } from "./event-bus-store.ts";
-import { fieldOf } from "./event-pattern.ts";
-import { type BusEvent, readEntries, refused } from "./put-events.ts";
+import { type BusEvent, fieldOf, readEntries, refused } from "./events.ts";
 
 const busName = /^[\w.-]{1,256}$/;
 const ruleName = /^[\w.-]{1,64}$/;

@@ -1,7 +1,7 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { openJournal } from "../service/journal.ts";
 import { byName, detected, type Input, ServiceError, textReader } from "../service/service.ts";
-import { type EventPattern, readEventPattern } from "./event-pattern.ts";
+import { type EventPattern, readEventPattern } from "./events.ts";
 
 export interface RuleTarget {
   readonly id: string;

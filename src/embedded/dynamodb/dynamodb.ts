@@ -8,7 +8,7 @@ import {
   prepareOperation,
 } from "../service/dynalite.ts";
 import { type Input, ServiceError } from "../service/service.ts";
-import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
+import { createReadWriteLock, openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
 import { changeIndexes, changesIndexes, changeTable, settleTables } from "./table-changes.ts";
 import {
   describeTimeToLive,
@@ -18,7 +18,6 @@ import {
 } from "./time-to-live.ts";
 import { dropOldTokens } from "./transaction-token.ts";
 import { transactGet, transactWrite } from "./transactions.ts";
-import { openWriteBatch } from "./write-batch.ts";
 
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };

@@ -99,7 +99,7 @@ async function createIndex(dynalite: Dynalite, table: Table, create: Input, defi
   const { GlobalSecondaryIndexes: before = [] } = table;
   if (before.some(({ IndexName }) => IndexName === create["IndexName"]))
     throw validationError("Attempting to create an index which already exists");
-  // dynalite checks the index as part of a new table, because the same rules apply.
+  // The same rules apply to the indexes of a new table.
   const whole = dynalite.prepare("CreateTable", {
     TableName,
     KeySchema,

@@ -13,7 +13,7 @@ import {
   missingMember,
   validationError,
 } from "../service/service.ts";
-import { openWriteBatch } from "./write-batch.ts";
+import { openWriteBatch } from "./atomic-writes.ts";
 
 const prefix = "keelson-ttl~";
 /** DynamoDB keeps items that expired more than five years ago. */
@@ -79,7 +79,7 @@ export async function sweepExpired(
 }
 
 function isExpired(value: unknown, nowSeconds: number) {
-  const seconds = typeof value === "string" ? Number(value) : Number.NaN;
+  const seconds = typeof value === "string" ? Number(value) : NaN;
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 

@@ -6,10 +6,7 @@ import { dynamoDbError } from "../service/service.ts";
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
 
-export interface TransactionToken {
-  readonly key: string;
-  readonly payload: string;
-}
+export type TransactionToken = ReturnType<typeof transactionToken>;
 
 interface StoredToken {
   readonly payload: string;
@@ -17,7 +14,7 @@ interface StoredToken {
 }
 
 /** The order of members has no effect. */
-export function transactionToken(token: string, items: unknown): TransactionToken {
+export function transactionToken(token: string, items: unknown) {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 

@@ -18,14 +18,13 @@ import {
   ServiceError,
   validationError,
 } from "../service/service.ts";
-import type { ReadWriteLock } from "./read-write-lock.ts";
+import { openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
 import {
   isCommitted,
   type TransactionToken,
   tokenRecord,
   transactionToken,
 } from "./transaction-token.ts";
-import { openWriteBatch } from "./write-batch.ts";
 
 export async function transactGet(dynalite: Dynalite, lock: ReadWriteLock, input: Input) {
   const gets = transactItems(input).map(({ item, path }) => {

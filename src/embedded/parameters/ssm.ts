@@ -90,7 +90,7 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
       NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
     };
   },
-  /** Filters by name only. The ID of a KMS key is stored and returned, but not used. */
+  /** By name only. The ID of a KMS key is stored and returned, but not used. */
   DescribeParameters({ store }, input) {
     const [filter, ...more] = filtersOf(input);
     const names = filter?.["Values"];

@@ -6,7 +6,7 @@ import { invalidParameter } from "./sqs-input.ts";
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
-/** Attribute as the protocol has it: `BinaryValue` is in Base64. */
+/** `BinaryValue` is in Base64. */
 export interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;

@@ -19,7 +19,7 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
   readonly receipt?: string;
-  /** ARN of the queue from which this dead letter was moved. */
+  /** ARN of the queue that the message was moved from. */
   readonly deadLetterSource?: string;
 }
 

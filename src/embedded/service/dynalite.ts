@@ -219,7 +219,7 @@ function translate(error: unknown): unknown {
   return new ServiceError(String(__type), String(message ?? Message));
 }
 
-/** dynalite has to find items under the keys that write-batch.ts writes. */
+/** dynalite has to find items under the keys that atomic-writes.ts writes. */
 async function checkLayout(store: Store) {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],

@@ -83,7 +83,7 @@ async function lockedContract(
       async ({ type, keptDays, schema }) =>
         defined({
           type,
-          kept: keptDays === Number.POSITIVE_INFINITY ? ("forever" as const) : keptDays,
+          kept: keptDays === Infinity ? ("forever" as const) : keptDays,
           payload: await inputOf(schema, `event ${type} payload`),
         }),
       ({ type }) => type,

@@ -80,7 +80,7 @@ export function rangeDifferences(from: RangedShape, to: RangedShape, path: strin
 }
 
 function countsOf({ least, most, required, additional, properties }: ObjectShape) {
-  const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
+  const named = isRefusal(additional) ? properties.size : Infinity;
   return {
     least: { ...least, at: Math.max(least.at, required.size) },
     most: { ...most, at: Math.min(most.at, named) },

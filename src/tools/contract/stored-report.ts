@@ -38,14 +38,7 @@ interface StoredVerdict {
   readonly reads: unknown;
 }
 
-export interface StoredReport {
-  readonly stored: readonly StoredVerdict[];
-  readonly counts: Readonly<Record<Verdict, number>>;
-  readonly rows: number;
-  readonly unlisted: number;
-  /** Secrets that could not be decrypted. */
-  readonly unopened: number;
-}
+export type StoredReport = Awaited<ReturnType<typeof reportStored>>;
 
 interface StoredRow {
   readonly address: RowAddress;
@@ -65,11 +58,11 @@ interface ReportSources {
 }
 
 /** Rows that are not read as stored, with the value read instead. */
-export async function reportStored(sources: ReportSources): Promise<StoredReport> {
+export async function reportStored(sources: ReportSources) {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
   const stored: StoredVerdict[] = [];
-  let [rows, unopened, scanned] = [0, 0, 0];
+  let [rows, unopened, scanned] = [0, 0, 0]; // `unopened` could not be decrypted
   for await (const page of pages) {
     const looked = await lookedAt(sources, page.rows);
     rows += looked.length;

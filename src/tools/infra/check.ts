@@ -77,8 +77,7 @@ function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
-    // Safe cast: only the names of `Variables` are read.
-    const { Variables = {} } = (Environment ?? {}) as { readonly Variables?: object };
+    const { Variables = {} }: { Variables?: object } = Object(Environment);
     return Type === "AWS::Lambda::Function" && name !== ""
       ? [{ id, module, name, variables: Object.keys(Variables) }]
       : [];

@@ -110,7 +110,7 @@ export function resolved(properties: Members = {}, { Parameters = {} }: Compared
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve);
     if (typeof value !== "object" || value === null) return value;
-    const { Ref: name, "Fn::Sub": template } = value as Members; // safe cast: any object
+    const { Ref: name, "Fn::Sub": template }: Members = { ...value };
     if (typeof name === "string" && Object.hasOwn(Parameters, name)) return defaultOf(name);
     if (typeof template === "string")
       return template.replaceAll(/\$\{([^!}]+)\}/g, (whole, placeholder: string) =>

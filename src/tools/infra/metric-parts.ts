@@ -97,7 +97,7 @@ export function alarmParts(
       ? []
       : [
           ...outbox.filter((one) => !isStream(one)).flatMap(leftParts),
-          ...lineAlarms.flatMap((alarm) => lineParts(functions.filter(alarm.isOf), alarm)),
+          ...lineAlarms.flatMap((alarm) => lineParts(functions, alarm)),
         ]),
   ];
 }
@@ -116,10 +116,13 @@ function leftParts({ name }: NeededFunction) {
   ];
 }
 
-interface LineAlarm extends Pick<Alarm, "name" | "says"> {
-  readonly line: string;
-  readonly isOf: (one: NeededFunction) => boolean;
-}
+/** `isOf` says whether a function logs the line. */
+type LineAlarm = readonly [
+  name: string,
+  line: string,
+  isOf: (one: NeededFunction) => boolean,
+  says: string,
+];
 
 const does =
   (...some: readonly Duty[]) =>
@@ -128,33 +131,34 @@ const does =
 const isOfOutbox = does("sweep-outbox", "send-due");
 
 const lineAlarms: readonly LineAlarm[] = [
-  {
-    name: "events-set-aside",
-    line: "event.set_aside",
-    isOf: isOfOutbox,
-    says: "The bus refuses an event for good: event.set_aside says which, and why",
-  },
-  {
-    name: "jobs-set-aside",
-    line: "job.set_aside",
-    isOf: does("send-due"),
-    says: "A job that was due will never be taken: job.set_aside says which, and why",
-  },
-  {
-    name: "schedules-given-up",
-    line: "schedule.gave_up",
-    isOf: ({ name }) => name === "schedule",
-    says: "A schedule has failed too often: schedule.gave_up says which",
-  },
-  {
-    name: "steps-unknown",
-    line: "step.unknown",
-    isOf: does("steps"),
-    says: "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
-  },
+  [
+    "events-set-aside",
+    "event.set_aside",
+    isOfOutbox,
+    "The bus refuses an event for good: event.set_aside says which, and why",
+  ],
+  [
+    "jobs-set-aside",
+    "job.set_aside",
+    does("send-due"),
+    "A job that was due will never be taken: job.set_aside says which, and why",
+  ],
+  [
+    "schedules-given-up",
+    "schedule.gave_up",
+    ({ name }) => name === "schedule",
+    "A schedule has failed too often: schedule.gave_up says which",
+  ],
+  [
+    "steps-unknown",
+    "step.unknown",
+    does("steps"),
+    "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
+  ],
 ];
 
-function lineParts(functions: readonly NeededFunction[], { name, line, says }: LineAlarm) {
+function lineParts(all: readonly NeededFunction[], [name, line, isOf, says]: LineAlarm) {
+  const functions = all.filter(isOf);
   if (functions.length === 0) return [];
   const idOf = (one: NeededFunction) => `${logicalId(name, "In")}${functionIds(one.name).id}Metric`;
   return [
