@@ -24,7 +24,7 @@ const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/** Adds to dynalite atomic writes, transactions, time to live and the item on a failed condition. */
+/** dynalite with atomic writes, transactions, time to live and the item on a failed condition. */
 export async function openDynamoDb({
   path,
   clock = systemClock,

@@ -206,7 +206,6 @@ function invalidReceipt(receipt: string) {
   );
 }
 
-/** Messages that were received too often keep their IDs. */
 function moveDeadLetters(
   scope: SqsScope,
   dead: readonly QueueMessage[],

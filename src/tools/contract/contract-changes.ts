@@ -59,7 +59,6 @@ function entryChanges<Entry>(
   }: {
     key: (entry: Entry) => string;
     where?: (entry: Entry) => string;
-    /** Whom a removal breaks. */
     removal?: Broken;
     changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
   },

@@ -76,7 +76,6 @@ const roles = {
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
 } as const;
 
-/** Narrowing compares before to after, widening after to before. */
 function ruleOf({ kind, type }: Difference, isNarrowed: boolean) {
   if (kind === "least") return `${limits[type]?.[0]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;

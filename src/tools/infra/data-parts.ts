@@ -85,7 +85,6 @@ function busParts({ name, variable }: NeededBus) {
   ];
 }
 
-/** Events that the rule cannot deliver are sent to the dead-letter queue. */
 function rulePart({ rule: { name, pattern, targetId } }: NeededBus) {
   const { queue, dead } = messageIds.events;
   return resource(messageIds.rule, "AWS::Events::Rule", {

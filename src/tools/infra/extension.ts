@@ -113,7 +113,6 @@ function membersOf(what: string, read: unknown) {
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }
 
-/** References to names that the template lacks. */
 export function danglingReferences({ Parameters, Conditions, Resources, Outputs }: Template) {
   const known = new Set([
     ...Object.keys({ ...Parameters, ...Resources }),

@@ -169,7 +169,6 @@ function effectDuties(needs: Needs): Duty[] {
   ];
 }
 
-/** Includes the features that the runners' features use; each table has the widest access needed. */
 function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFunction["tables"] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {

@@ -19,13 +19,12 @@ import {
 import { apiId } from "./trigger-parts.ts";
 
 interface Alarm {
-  /** Suffix of the alarm's name, in kebab case: `dead-events`. */
+  /** In kebab case: `dead-events`. */
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
   /** Default: the whole account and region. */
   readonly of?: Values;
-  /** Default: `Sum`. */
   readonly statistic?: "Sum" | "Maximum";
   /** Breaching minutes out of the latest. By default, a single failure raises no alarm. */
   readonly minutes?: readonly [above: number, of: number];

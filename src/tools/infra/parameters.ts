@@ -1,6 +1,5 @@
 import { type Parameter, ref, type TemplatePart, type Value, when } from "./template.ts";
 
-/** Parameter that prefixes every name, as a placeholder of `Fn::Sub`. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
 export const namePrefix = "${NamePrefix}";
 
@@ -28,7 +27,6 @@ export function nameParameter(prefix: string, stage: string, longest: number) {
   return { Parameters: { NamePrefix: given(name, description, rules) } };
 }
 
-/** Customer-managed KMS key of tables, queues and the roles that access them. */
 export const customerKeyParts: readonly TemplatePart[] = [
   arnParameter(
     "CustomerKeyArn",

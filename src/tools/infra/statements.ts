@@ -97,7 +97,6 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       (place, queues) => queues.map(place.deadQueueArn),
     ],
   ],
-  // Lambda reads the stream with the function's role.
   "read-stream": [
     [
       "ReadStream",

@@ -32,7 +32,6 @@ export interface Output {
   readonly Value: Value;
 }
 
-/** Entries by logical ID. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Values;
