@@ -290,7 +290,7 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "schema-shapes.ts",
-    line: 'if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators) {',
+    line: 'if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators)',
     changes: [
       'one.kind === "object" && other.kind === "object" -> one.kind === "object" || other.kind === "object"',
       'one.kind === "object" -> true',

@@ -1,11 +1,10 @@
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 
-/** Version of a projection that readers use. */
 export interface ActiveVersion {
   readonly version: number;
-  /** Random ID, new each time readers are switched to another version of the projection. */
+  /** Random ID, new with each switch of readers to another version. */
   readonly revision: string;
-  /** For a tenant's own version: valid while the version of all tenants has this revision. */
+  /** A tenant's own version is valid while that of all tenants has this revision. */
   readonly over?: string | undefined;
 }
 
@@ -18,7 +17,7 @@ export interface RebuildState {
   readonly version: number;
   /** In milliseconds since the epoch. Later events reach the new version without a replay. */
   readonly startedMs: number;
-  /** Tenant being replayed (`""` for none), and position of its last replayed event. */
+  /** Tenant being replayed (`""` for none), and its last replayed event. */
   readonly tenant: string;
   readonly after: string;
   readonly replayed: number;
@@ -33,17 +32,17 @@ export interface FirstEvent {
   readonly keptUntil: number | undefined;
 }
 
-/** Stores versions and rebuilds. The tenant `undefined` stands for all tenants. */
+/** The tenant `undefined` stands for all tenants. */
 export interface ProjectionStore {
   active(name: string, tenantId: string | undefined): Promise<TenantVersions>;
-  /** Makes `next` the active version. Returns `false` if `before` is no longer active. */
+  /** Returns `false` if `before` is no longer active. */
   activate(
     name: string,
     tenantId: string | undefined,
     next: ActiveVersion,
     before: ActiveVersion | undefined,
   ): Promise<boolean>;
-  /** Returns an item that marks an event as counted, and fails if the event was counted before. */
+  /** Item that marks an event as counted, and fails if it was counted before. */
   mark(name: string, version: number, event: Marked, keptDays: number): TransactionItem;
   isCounted(name: string, version: number, event: Marked): Promise<boolean>;
   rebuild(name: string, tenantId: string | undefined): Promise<RebuildState | undefined>;

@@ -66,7 +66,6 @@ const versionRequirement = {
   }),
 };
 
-/** Declares a projection. Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,
@@ -112,11 +111,10 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
   return Object.freeze({
     key: async (ctx: TenantOf, ...parts: readonly string[]) => {
       const store = ambientStore();
-      if (store === undefined) {
+      if (store === undefined)
         throw new Error(
           `projection "${name}": its version is known only while a handler runs; make keys inside the handler`,
         );
-      }
       const { projecting, runtime } = store;
       const isWritten = projecting?.name === name;
       const version = isWritten

@@ -1,7 +1,7 @@
 import { CommitConditionError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import type { Clock } from "../../base/process/clock.ts";
-import type { ActiveVersions, AmbientStore } from "../../base/request/ambient.ts";
+import type { AmbientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { ProjectionContext, ProjectionDeclaration } from "../handlers/message-handlers.ts";
@@ -10,19 +10,9 @@ import type { ActiveVersion, ProjectionStore, TenantVersions } from "./projectio
 
 type ProjectingScope = Pick<AmbientStore, "projecting">;
 
-export interface Projections extends ActiveVersions {
-  /**
-   * Returns the active version, into which events are written besides the declared version. The
-   * first event of a projection activates the declared version.
-   */
-  written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
-  /**
-   * Writes an event into a version. @returns `false` if that version has already counted the event.
-   */
-  project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
-}
+export type Projections = ReturnType<typeof createProjections>;
 
-/** Lifetime of a cached active version, in milliseconds. A switch may go unnoticed that long. */
+/** In milliseconds. A switch may go unnoticed that long. */
 const heldMs = 5_000;
 const mostHeld = 10_000;
 
@@ -31,10 +21,10 @@ export function createProjections({
   store,
   clock,
 }: {
-  readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
-  readonly store: () => Promise<ProjectionStore>;
-  readonly clock: Clock;
-}): Projections {
+  projections: ReadonlyMap<string, ProjectionDeclaration>;
+  store: () => Promise<ProjectionStore>;
+  clock: Clock;
+}) {
   const held = new Map<string, { untilMs: number; version: Promise<number | undefined> }>();
 
   const read = async (name: string, tenantId: string | undefined) =>
@@ -51,10 +41,16 @@ export function createProjections({
     return version;
   };
 
-  const written: Projections["written"] = async ({ name, version }, tenantId) => {
+  /**
+   * Returns the active version, into which events are written besides the declared version. The
+   * first event fixes it until a rebuild switches to another version.
+   */
+  const written = async (
+    { name, version }: ProjectionDeclaration,
+    tenantId: string | undefined,
+  ) => {
     const current = await active(name, tenantId);
     if (current !== undefined) return current;
-    // The first event fixes the version that is read until a rebuild switches to another version.
     held.clear();
     const first = { version, revision: crypto.randomUUID() };
     if (await (await store()).activate(name, undefined, first, undefined)) return version;
@@ -63,18 +59,19 @@ export function createProjections({
   };
 
   return {
-    version: async (name, tenantId) => {
+    version: async (name: string, tenantId: string | undefined) => {
       const declared = projections.get(name);
       if (declared === undefined)
         throw new Error(`the projection ${name} is declared by no feature of this server`);
       return (await active(name, tenantId)) ?? declared.version;
     },
     written,
-    project: async (scope, ctx, work) => project(scope, ctx, await store(), work),
+    /** Returns `false` if that version has already counted the event. */
+    project: async (scope: ProjectingScope, ctx: PipelineContext, work: Projecting) =>
+      project(scope, ctx, await store(), work),
   };
 }
 
-/** A tenant's own version is valid until the version of all tenants changes. */
 export function effectiveVersion({ all, own }: TenantVersions): ActiveVersion | undefined {
   return own !== undefined && own.over === all?.revision ? own : all;
 }
@@ -86,7 +83,6 @@ export interface Projecting {
   readonly keptDays: number;
 }
 
-/** Commits the projection's items with the mark of the event. */
 async function project(
   scope: ProjectingScope,
   ctx: PipelineContext,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Shelf, shelfServer, startShelf } from "../../../test/fixtures/shelf.ts";
-import { oldestUncounted } from "../projections/projection-position.ts";
+import { oldestUncounted } from "../projections/projection-versions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { UncountedEvent } from "./rebuild.ts";
 

@@ -1,8 +1,8 @@
 import { asksSystem, checkPayload, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
-import { inOrder, switchTo } from "../projections/projection-rebuild.ts";
 import type { FirstEvent, RebuildState } from "../projections/projection-store.ts";
+import { inOrder, switchTo } from "../projections/projection-versions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scope.ts";
 import { projectAlone } from "./project-event.ts";

@@ -15,18 +15,15 @@ export interface BegunFire {
   readonly retryMs: number;
 }
 
-/** Stores the last run of each schedule. Every method is atomic. */
+/** Every method is atomic. */
 export interface ScheduleStore {
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   add(key: ClaimKey, lastMs: number): Promise<void>;
-  /**
-   * Records an attempt and returns the number of attempts of this run. `undefined` if this or a
-   * later run is done, or another run has begun.
-   */
+  /** Number of attempts; `undefined` if this or a later run is done, or another has begun. */
   begin(key: ClaimKey, atMs: number): Promise<number | undefined>;
-  /** Saves the time of the next attempt, unless the record has changed since. */
+  /** Unless the record has changed since. */
   postpone(key: ClaimKey, fire: BegunFire): Promise<void>;
-  /** Gives up a run. Returns `false` if the record has changed since. */
+  /** Returns `false` if the record has changed since. */
   giveUp(key: ClaimKey, fire: Omit<BegunFire, "retryMs">): Promise<boolean>;
   /** Skips runs due up to `atMs`. Returns `false` if the record has changed since `lastMs`. */
   pass(key: ClaimKey, lastMs: number, atMs: number): Promise<boolean>;

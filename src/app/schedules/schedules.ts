@@ -19,7 +19,7 @@ export interface Schedule {
 }
 
 interface LookOptions {
-  /** Time at which the process ends, in milliseconds since the epoch. */
+  /** End of the process, in milliseconds since the epoch. */
   readonly deadlineMs?: number | undefined;
   /** Time from which a schedule without a record is due. Default: now. */
   readonly sinceMs?: number;
@@ -42,19 +42,11 @@ interface Looked {
 }
 
 /** One scheduled run, under the claim of its time. */
-interface FireTask {
-  readonly claimed: Parameters<typeof claimKey>;
-  readonly handler: string;
-  readonly cause: Cause;
-  readonly isSystem: true;
-  readonly id: string;
-  readonly logFields: Readonly<Record<string, string>>;
-  readonly logPrefix: "schedule";
-  readonly kind: "schedule";
+interface FireTask extends ReturnType<typeof fireIdentity> {
   readonly facts: () => { readonly attempt?: number | undefined; readonly sinceMs: number };
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
-  /** Returns items that record the run, for the transaction that completes its claim. */
+  /** Items for the transaction that completes the claim. */
   readonly own: () => readonly TransactionItem[];
 }
 
@@ -88,83 +80,47 @@ export async function createSchedules<
   consume: (runtime: Runtime, adapters: Adapters, task: FireTask) => Promise<TaskOutcome>,
 ): Promise<readonly Schedule[]> {
   const store = await adapters.schedules.open();
-  return [...runtime.server.registry.schedules.values()].map(
-    (declaration) =>
-      new OneSchedule(runtime, store, declaration, (task) => consume(runtime, adapters, task)),
+  const run = (task: FireTask) => consume(runtime, adapters, task);
+  return [...runtime.server.registry.schedules.values()].map((declaration) =>
+    createSchedule(runtime, store, declaration, run),
   );
 }
 
-/** Delay of the next check after a failure, in milliseconds. */
+/** Until the next check after a failure. */
 const failureMs = 1_000;
 
-class OneSchedule implements Schedule {
-  readonly name: string;
-  readonly #runtime: ScheduleRuntime;
-  readonly #store: ScheduleStore;
-  readonly #declaration: ScheduleDeclaration;
-  readonly #consume: (task: FireTask) => Promise<TaskOutcome>;
-  readonly #times: ReturnType<typeof fireTimes>;
-  /** If `cron` or `timeZone` changes, so does the key, and no run of the old record is missed. */
-  readonly #key: ClaimKey;
+function createSchedule(
+  { clock, log, metrics }: ScheduleRuntime,
+  store: ScheduleStore,
+  { name, cron, timeZone, missed, run }: ScheduleDeclaration,
+  consume: (task: FireTask) => Promise<TaskOutcome>,
+): Schedule {
+  const times = fireTimes(cron, timeZone);
+  // If `cron` or `timeZone` changes, so does the key, and no run of the old record is missed.
+  const { partition } = claimKey(["schedule", name, cron, timeZone], "");
+  const key: ClaimKey = { partition, sort: "fires" };
+  const countGivenUp = () =>
+    metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
 
-  constructor(
-    runtime: ScheduleRuntime,
-    store: ScheduleStore,
-    declaration: ScheduleDeclaration,
-    consume: (task: FireTask) => Promise<TaskOutcome>,
-  ) {
-    const { name, cron, timeZone } = declaration;
-    this.name = name;
-    this.#runtime = runtime;
-    this.#store = store;
-    this.#declaration = declaration;
-    this.#consume = consume;
-    this.#times = fireTimes(cron, timeZone);
-    const { partition } = claimKey(["schedule", name, cron, timeZone], "");
-    this.#key = { partition, sort: "fires" };
-  }
-
-  async look(options: LookOptions = {}): Promise<Looked> {
-    const { clock, log } = this.#runtime;
-    try {
-      return await this.#look(options);
-    } catch (error) {
-      log.warn("schedule.look_failed", { handler: this.name, reason: String(error) });
-      return { kind: "failed", nextMs: clock.now() + failureMs };
-    }
-  }
-
-  async #look(options: LookOptions): Promise<Looked> {
-    const { clock, log } = this.#runtime;
+  const lookNow = async ({ deadlineMs, sinceMs }: LookOptions): Promise<Looked> => {
     const nowMs = clock.now();
-    let record = await this.#store.read(this.#key);
+    let record = await store.read(key);
     if (record === undefined) {
-      record = { lastMs: options.sinceMs ?? nowMs };
-      await this.#store.add(this.#key, record.lastMs);
+      record = { lastMs: sinceMs ?? nowMs };
+      await store.add(key, record.lastMs);
     }
-    const { missed } = this.#declaration;
-    const step = scheduleStep(record, { nowMs, missed, lastFire: () => this.#times.last(nowMs) });
-    if (step.kind === "fire") return this.#fire(step.atMs, options.deadlineMs);
+    const step = scheduleStep(record, { nowMs, missed, lastFire: () => times.last(nowMs) });
+    if (step.kind === "fire") return fire(step.atMs, deadlineMs);
     if (step.kind === "wait") return { kind: "waiting", nextMs: step.untilMs };
-    if (step.kind === "pass" && (await this.#store.pass(this.#key, record.lastMs, step.atMs)))
-      log.warn("schedule.missed", { handler: this.name, firesAt: text(step.atMs) });
-    return { kind: "idle", nextMs: this.#times.next(nowMs) ?? Number.POSITIVE_INFINITY };
-  }
+    if (step.kind === "pass" && (await store.pass(key, record.lastMs, step.atMs)))
+      log.warn("schedule.missed", { handler: name, firesAt: text(step.atMs) });
+    return { kind: "idle", nextMs: times.next(nowMs) ?? Infinity };
+  };
 
-  async #fire(atMs: number, deadlineMs: number | undefined): Promise<Looked> {
-    const { name } = this;
-    const [store, key] = [this.#store, this.#key];
-    const id = derivedId("schedule", name, atMs);
+  const fire = async (atMs: number, deadlineMs: number | undefined): Promise<Looked> => {
     let attempts: number | undefined;
-    const outcome = await this.#consume({
-      claimed: [["schedule", name], text(atMs)],
-      handler: name,
-      cause: { causedBy: id, origRequestId: id, originator: "system" },
-      isSystem: true,
-      id,
-      logFields: { firesAt: text(atMs) },
-      logPrefix: "schedule",
-      kind: "schedule",
+    const outcome = await consume({
+      ...fireIdentity(name, atMs),
       facts: () => ({ attempt: attempts, sinceMs: atMs }),
       deadlineMs,
       run: async (ctx) => {
@@ -175,44 +131,60 @@ class OneSchedule implements Schedule {
         // Logged here, because attempts that crashed their process have logged nothing.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
-          this.#countGivenUp();
-        } else await this.#declaration.run(ctx, { at: new Date(atMs) });
+          countGivenUp();
+        } else await run(ctx, { at: new Date(atMs) });
       },
       own: () => [store.done(key, atMs)],
     });
-    const nowMs = this.#runtime.clock.now();
+    const nowMs = clock.now();
     switch (outcome.kind) {
       case "processed":
         return { kind: "fired", nextMs: nowMs };
       case "failed":
         if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
-        return this.#failed(atMs, attempts, outcome.error);
+        return failed(atMs, attempts, outcome.error);
       case "skipped":
         await store.skip(key, atMs); // done by a process with another `cron` or `timeZone`
         return { kind: "elsewhere", nextMs: nowMs };
       case "handed-back":
         return { kind: "elsewhere", nextMs: nowMs + Math.max(outcome.afterMs, failureMs) };
     }
-  }
+  };
 
-  async #failed(atMs: number, attempts: number, error: unknown): Promise<Looked> {
-    const { clock, log } = this.#runtime;
+  const failed = async (atMs: number, attempts: number, error: unknown): Promise<Looked> => {
     const nowMs = clock.now();
     const retryMs = isPermanent(error) ? undefined : retryOf(attempts, nowMs);
     if (retryMs !== undefined) {
-      await this.#store.postpone(this.#key, { atMs, attempts, retryMs });
+      await store.postpone(key, { atMs, attempts, retryMs });
       return { kind: "failed", nextMs: retryMs };
     }
-    if (await this.#store.giveUp(this.#key, { atMs, attempts })) {
-      log.error("schedule.gave_up", { handler: this.name, firesAt: text(atMs), attempts });
-      this.#countGivenUp();
+    if (await store.giveUp(key, { atMs, attempts })) {
+      log.error("schedule.gave_up", { handler: name, firesAt: text(atMs), attempts });
+      countGivenUp();
     }
     return { kind: "gave-up", nextMs: nowMs, reason: String(error) };
-  }
+  };
 
-  #countGivenUp() {
-    this.#runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
-  }
+  return {
+    name,
+    async look(options = {}) {
+      try {
+        return await lookNow(options);
+      } catch (error) {
+        log.warn("schedule.look_failed", { handler: name, reason: String(error) });
+        return { kind: "failed", nextMs: clock.now() + failureMs };
+      }
+    },
+  };
+}
+
+function fireIdentity(name: string, atMs: number) {
+  const id = derivedId("schedule", name, atMs);
+  const claimed: Parameters<typeof claimKey> = [["schedule", name], text(atMs)];
+  const cause: Cause = { causedBy: id, origRequestId: id, originator: "system" };
+  const logFields = { firesAt: text(atMs) };
+  const kind = { logPrefix: "schedule", kind: "schedule", isSystem: true } as const;
+  return { claimed, handler: name, cause, id, logFields, ...kind };
 }
 
 function text(atMs: number) {

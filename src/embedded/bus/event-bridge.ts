@@ -1,12 +1,13 @@
 import { isRecord } from "../../base/errors/option-table.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
-import { detected, validationError } from "../service/operation.ts";
 import {
   type AwsJsonService,
   type CallContext,
+  detected,
   type Input,
   type Operations,
   operationOf,
+  validationError,
 } from "../service/service.ts";
 import {
   busIn,
@@ -23,8 +24,7 @@ import {
   text,
   withPrefix,
 } from "./event-bus-store.ts";
-import { fieldOf } from "./event-pattern.ts";
-import { type BusEvent, readEntries, refused } from "./put-events.ts";
+import { type BusEvent, fieldOf, readEntries, refused } from "./events.ts";
 
 const busName = /^[\w.-]{1,256}$/;
 const ruleName = /^[\w.-]{1,64}$/;

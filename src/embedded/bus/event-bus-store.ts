@@ -1,14 +1,13 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { openJournal } from "../service/journal.ts";
-import { detected } from "../service/operation.ts";
-import { byName, type Input, ServiceError, textReader } from "../service/service.ts";
-import { type EventPattern, readEventPattern } from "./event-pattern.ts";
+import { byName, detected, type Input, ServiceError, textReader } from "../service/service.ts";
+import { type EventPattern, readEventPattern } from "./events.ts";
 
 export interface RuleTarget {
   readonly id: string;
   readonly arn: string;
   readonly messageGroupId?: string | undefined;
-  /** Part of the event to send, for example `$.detail`. Default: the whole event. */
+  /** For example `$.detail`. Default: the whole event. */
   readonly inputPath?: string | undefined;
 }
 

@@ -1,10 +1,15 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
-import { type Dynalite, type Item, openDynalite } from "../service/dynalite.ts";
-import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
+import {
+  type Dynalite,
+  type Item,
+  isConditionFailure,
+  itemOnFailure,
+  openDynalite,
+  prepareOperation,
+} from "../service/dynalite.ts";
 import { type Input, ServiceError } from "../service/service.ts";
-import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
-import { changeTable, settleTables } from "./table-changes.ts";
-import { changeIndexes, changesIndexes } from "./table-indexes.ts";
+import { createReadWriteLock, openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
+import { changeIndexes, changesIndexes, changeTable, settleTables } from "./table-changes.ts";
 import {
   describeTimeToLive,
   sweepExpired,
@@ -13,22 +18,21 @@ import {
 } from "./time-to-live.ts";
 import { dropOldTokens } from "./transaction-token.ts";
 import { transactGet, transactWrite } from "./transactions.ts";
-import { openWriteBatch } from "./write-batch.ts";
 
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
 
-/** Adds to dynalite atomic writes, transactions, time to live and the item on a failed condition. */
+/** dynalite with atomic writes, transactions, time to live and the item on a failed condition. */
 export async function openDynamoDb({
   path,
   clock = systemClock,
   reportFault = () => {},
 }: {
-  readonly path?: string | undefined;
-  readonly clock?: Clock;
-  readonly reportFault?: (error: unknown) => void;
+  path?: string | undefined;
+  clock?: Clock;
+  reportFault?: (error: unknown) => void;
 } = {}) {
   const dynalite = await openDynalite(path);
   await settleTables(dynalite);
@@ -81,17 +85,12 @@ async function writeItem(
   });
 }
 
-async function callDynalite(
-  dynalite: Dynalite,
-  lock: ReadWriteLock,
-  operation: string,
-  input: Input,
-) {
-  const kind = dynalite.kindOf(operation);
-  const prepared = dynalite.prepare(operation, input);
-  if (kind === "read") return lock.read(() => dynalite.run(operation, prepared));
-  if (kind === "table") return lock.write(() => changeTable(dynalite, operation, prepared));
-  return lock.write(() => writeAtomically(dynalite, operation, prepared));
+async function callDynalite(dynalite: Dynalite, lock: ReadWriteLock, name: string, input: Input) {
+  const kind = dynalite.kindOf(name);
+  const prepared = dynalite.prepare(name, input);
+  if (kind === "read") return lock.read(() => dynalite.run(name, prepared));
+  if (kind === "table") return lock.write(() => changeTable(dynalite, name, prepared));
+  return lock.write(() => writeAtomically(dynalite, name, prepared));
 }
 
 async function writeAtomically(dynalite: Dynalite, operation: string, prepared: object) {

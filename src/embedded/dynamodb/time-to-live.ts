@@ -1,19 +1,19 @@
 import {
   type Change,
   type Dynalite,
+  existingTable,
   type Item,
   namesUnder,
   type Store,
 } from "../service/dynalite.ts";
 import {
   asStructure,
-  existingTable,
+  type Input,
   invalidMember,
   missingMember,
   validationError,
-} from "../service/operation.ts";
-import type { Input } from "../service/service.ts";
-import { openWriteBatch } from "./write-batch.ts";
+} from "../service/service.ts";
+import { openWriteBatch } from "./atomic-writes.ts";
 
 const prefix = "keelson-ttl~";
 /** DynamoDB keeps items that expired more than five years ago. */
@@ -79,7 +79,7 @@ export async function sweepExpired(
 }
 
 function isExpired(value: unknown, nowSeconds: number) {
-  const seconds = typeof value === "string" ? Number(value) : Number.NaN;
+  const seconds = typeof value === "string" ? Number(value) : NaN;
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 

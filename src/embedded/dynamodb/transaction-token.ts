@@ -1,15 +1,12 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
-import { dynamoDbError } from "../service/operation.ts";
+import { dynamoDbError } from "../service/service.ts";
 
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
 
-export interface TransactionToken {
-  readonly key: string;
-  readonly payload: string;
-}
+export type TransactionToken = ReturnType<typeof transactionToken>;
 
 interface StoredToken {
   readonly payload: string;
@@ -17,7 +14,7 @@ interface StoredToken {
 }
 
 /** The order of members has no effect. */
-export function transactionToken(token: string, items: unknown): TransactionToken {
+export function transactionToken(token: string, items: unknown) {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
@@ -32,12 +29,12 @@ export async function isCommitted(store: Store, { key, payload }: TransactionTok
   );
 }
 
-/** Change for the transaction's own batch, so the token is stored exactly if the batch is. */
+/** For the transaction's own batch, so that both are stored or neither. */
 export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): Change {
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
-/** Checks `limit` tokens from `cursor` on. Returns the next cursor; `""` is the start. */
+/** Checks `limit` tokens. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(store: Store, nowMs: number, limit: number, cursor: string) {
   const old: Change[] = [];
   const range = { ...rangeOf(prefix), ...(cursor === "" ? {} : { gte: cursor }), limit };

@@ -1,25 +1,30 @@
 import type { Clock } from "../../base/process/clock.ts";
-import { type Addressed, type Dynalite, type Item, lowerFirst } from "../service/dynalite.ts";
+import {
+  type Addressed,
+  type Dynalite,
+  type Item,
+  type ItemOperation,
+  isConditionFailure,
+  itemOnFailure,
+  lowerFirst,
+  prepareOperation,
+} from "../service/dynalite.ts";
 import {
   asStructure,
   dynamoDbError,
-  type ItemOperation,
+  type Input,
   invalidMember,
-  isConditionFailure,
-  itemOnFailure,
   missingMember,
-  prepareOperation,
+  ServiceError,
   validationError,
-} from "../service/operation.ts";
-import { type Input, ServiceError } from "../service/service.ts";
-import type { ReadWriteLock } from "./read-write-lock.ts";
+} from "../service/service.ts";
+import { openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
 import {
   isCommitted,
   type TransactionToken,
   tokenRecord,
   transactionToken,
 } from "./transaction-token.ts";
-import { openWriteBatch } from "./write-batch.ts";
 
 export async function transactGet(dynalite: Dynalite, lock: ReadWriteLock, input: Input) {
   const gets = transactItems(input).map(({ item, path }) => {
@@ -48,18 +53,12 @@ const kinds = {
   ConditionCheck: "DeleteItem",
 } as const;
 
-/** Expressions that a transaction requires but dynalite does not. */
+/** dynalite does not require them. */
 const required = [
   ["ConditionCheck", "ConditionExpression"],
   ["Update", "UpdateExpression"],
 ] as const;
 
-interface TransactOperation extends ItemOperation {
-  readonly kind: keyof typeof kinds;
-  readonly bytes: number;
-}
-
-/** Runs all operations against one write batch, which commits with the request's token. */
 export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
@@ -87,7 +86,7 @@ function requestToken({ ClientRequestToken: value, TransactItems: items }: Input
   return transactionToken(token, items);
 }
 
-function prepareItem(dynalite: Dynalite, item: Input, itemPath: string): TransactOperation {
+function prepareItem(dynalite: Dynalite, item: Input, itemPath: string) {
   const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
     (name) => item[name] !== undefined,
   );
@@ -123,7 +122,7 @@ function prepareMember(
 
 async function commit(
   dynalite: Dynalite,
-  operations: readonly TransactOperation[],
+  operations: readonly ReturnType<typeof prepareItem>[],
   token: TransactionToken | undefined,
   nowMs: number,
 ) {
@@ -174,7 +173,7 @@ function transactItems({ TransactItems: items }: Input) {
   });
 }
 
-/** @throws ServiceError if two operations use one item, or with the reasons of all failures. */
+/** @throws ServiceError if two operations use one item, or with all failures. */
 async function runAll<Prepared extends Operation, Answer>(
   dynalite: Dynalite,
   operations: readonly Prepared[],
@@ -226,7 +225,7 @@ async function refuseSharedItems(dynalite: Dynalite, operations: readonly Operat
   }
 }
 
-/** Returns `undefined` for an invalid key, which the operation itself reports. */
+/** `undefined` for an invalid key, which the operation itself reports. */
 async function placeOf(dynalite: Dynalite, { table, of }: Operation) {
   const description = await dynalite.table(table);
   try {

@@ -1,7 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readIfPresent } from "../service/data-directory.ts";
-import { validationError } from "../service/operation.ts";
-import { byName, ServiceError } from "../service/service.ts";
+import { byName, ServiceError, validationError } from "../service/service.ts";
 
 export interface StoredParameter {
   readonly name: string;

@@ -2,8 +2,14 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
-import { detected, validationError } from "../service/operation.ts";
-import { type Input, operationOf, ServiceError, textReader } from "../service/service.ts";
+import {
+  detected,
+  type Input,
+  operationOf,
+  ServiceError,
+  textReader,
+  validationError,
+} from "../service/service.ts";
 import {
   checkName,
   isUnder,
@@ -33,9 +39,9 @@ export function openSsm({
   clock = systemClock,
   region = "us-east-1",
 }: {
-  readonly directory?: string | undefined;
-  readonly clock?: Clock;
-  readonly region?: string;
+  directory?: string | undefined;
+  clock?: Clock;
+  region?: string;
 } = {}) {
   const secret = directory
     ? secretInFile(join(directory, "ssm-key"))
@@ -84,7 +90,7 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
       NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
     };
   },
-  /** Filters by name only. The ID of a KMS key is stored and returned, but not used. */
+  /** By name only. The ID of a KMS key is stored and returned, but not used. */
   DescribeParameters({ store }, input) {
     const [filter, ...more] = filtersOf(input);
     const names = filter?.["Values"];
@@ -107,11 +113,10 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
     const name = text(input, "Name");
     checkName(name);
     const value = text(input, "Value");
-    if (value.length > longestValue) {
+    if (value.length > longestValue)
       throw validationError(
         `Standard tier parameters support a maximum parameter value of ${longestValue} characters`,
       );
-    }
     const before = store.get(name);
     const type = typeToPut(input, before);
     const version = (before?.version ?? 0) + 1;
@@ -180,7 +185,7 @@ function shown(
   };
 }
 
-/** Additional authenticated data: a value decrypts only under its own name and version. */
+/** Authenticated, so that a value decrypts only under its own name and version. */
 function placeOf(name: string, version: number) {
   return `${name}:${version}`;
 }

@@ -8,7 +8,7 @@ export function createLongPolls() {
     for (const resolve of waiting.get(queue) ?? []) resolve(hasEnded);
   };
   return {
-    /** Waits for a change of the queue, at most `ms`. Resolves to `true` if the poll must end. */
+    /** Waits at most `ms` for a change. Resolves to `true` if the poll must end. */
     async wait(queue: string, ms: number, signal: AbortSignal) {
       if (signal.aborted) return true;
       const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -31,7 +31,7 @@ export function createLongPolls() {
 
 export const endPollsOperation = "KeelsonEndPolls";
 
-/** Ends the long polls of a queue, so that a stopping process receives no message. Never fails. */
+/** A stopping process has to receive no further message. Never fails. */
 export async function endPolls(queueUrl: string) {
   const headers = {
     "x-amz-target": `AmazonSQS.${endPollsOperation}`,

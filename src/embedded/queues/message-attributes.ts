@@ -6,7 +6,7 @@ import { invalidParameter } from "./sqs-input.ts";
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
-/** Attribute as the protocol has it: `BinaryValue` is in Base64. */
+/** `BinaryValue` is in Base64. */
 export interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
@@ -34,7 +34,7 @@ export function sizeOfAttributes(attributes: MessageAttributes = {}) {
   );
 }
 
-/** Returns the attributes that a receiver wants, by name, by prefix (`trace.*`) or as `All`. */
+/** Wanted by name, by prefix (`trace.*`) or as `All`. */
 export function chooseAttributes(
   attributes: MessageAttributes = {},
   wanted: readonly string[],
@@ -49,7 +49,7 @@ export function chooseAttributes(
   return nonEmpty(Object.entries(attributes).filter(([name]) => isWanted(name)));
 }
 
-/** Returns the members that are not `undefined` and wanted by their name, or by `All`. */
+/** Members that have a value and are wanted by their name, or by `All`. */
 export function chosen(
   members: Readonly<Record<string, string | undefined>>,
   wanted: readonly string[],

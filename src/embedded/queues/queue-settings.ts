@@ -105,12 +105,8 @@ function redrivePolicy(text: string) {
     throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
   const { deadLetterTargetArn, maxReceiveCount } = isRecord(policy) ? policy : {};
   const count = Number(maxReceiveCount);
-  if (
-    typeof deadLetterTargetArn === "string" &&
-    Number.isInteger(count) &&
-    count >= 1 &&
-    count <= 1000
-  )
+  const isCount = Number.isInteger(count) && count >= 1 && count <= 1000;
+  if (typeof deadLetterTargetArn === "string" && isCount)
     return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
   const reason = "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.";
   throw invalidParameter("RedrivePolicy", text, reason);

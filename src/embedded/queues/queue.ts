@@ -19,7 +19,7 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
   readonly receipt?: string;
-  /** ARN of the queue from which this dead letter was moved. */
+  /** ARN of the queue that the message was moved from. */
   readonly deadLetterSource?: string;
 }
 
@@ -33,7 +33,7 @@ type Recorder<Value> = (id: string, value?: Value) => void;
 export interface Receive {
   readonly max: number;
   readonly visibilityMs: number;
-  /** Number of receives after which a message is a dead letter. Default: unlimited. */
+  /** Default: unlimited. */
   readonly maxReceiveCount?: number | undefined;
 }
 
@@ -48,12 +48,12 @@ export function createQueue({
   recordMessage,
   recordSend,
 }: {
-  readonly fifo: boolean;
-  readonly messages: readonly QueueMessage[];
-  readonly sends: readonly RememberedSend[];
-  readonly createId: () => string;
-  readonly recordMessage: Recorder<QueueMessage>;
-  readonly recordSend: Recorder<RememberedSend>;
+  fifo: boolean;
+  messages: readonly QueueMessage[];
+  sends: readonly RememberedSend[];
+  createId: () => string;
+  recordMessage: Recorder<QueueMessage>;
+  recordSend: Recorder<RememberedSend>;
 }) {
   const messages = recordedMap(stored, ({ id }) => id, recordMessage);
   const remembered = rememberSends(sends, recordSend);
@@ -66,7 +66,6 @@ export function createQueue({
   };
 
   return {
-    /** Adds a message, or returns the earlier message with the same deduplication ID. */
     send({ delayMs, ...message }: NewMessage, now: number) {
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
@@ -104,7 +103,7 @@ export function createQueue({
       }
       return { taken, dead };
     },
-    /** Deletes a message by its latest receipt, which in a FIFO queue must not have expired. */
+    /** By the latest receipt, which in a FIFO queue must not have expired. */
     delete(receipt: string, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
@@ -135,15 +134,13 @@ export function createQueue({
       return { visible: all.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
     },
     nextVisibleAt(now: number) {
-      let next = Infinity;
-      for (const { visibleAt } of messages.values())
-        if (visibleAt > now && visibleAt < next) next = visibleAt;
-      return next;
+      const times = Array.from(messages.values(), ({ visibleAt }) => visibleAt);
+      return times.reduce((next, at) => (at > now && at < next ? at : next), Infinity);
     },
   };
 }
 
-/** In the order of sequence numbers. Passes each change to `record`. */
+/** In the order of sequence numbers. */
 function recordedMap<Value extends { readonly sequence: number }>(
   stored: readonly Value[],
   idOf: (value: Value) => string,
@@ -165,7 +162,7 @@ function recordedMap<Value extends { readonly sequence: number }>(
   };
 }
 
-/** Returns 0 without a delay, so that a caller whose clock is behind sees the message as well. */
+/** 0 without a delay: a caller whose clock is behind has to see the message, too. */
 function hiddenUntil(now: number, ms: number) {
   return ms === 0 ? 0 : now + ms;
 }
@@ -181,7 +178,7 @@ function* unblocked(messages: Iterable<QueueMessage>, fifo: boolean, now: number
 
 function countFrom(before: readonly { readonly sequence: number }[]) {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
-  // Uses the clock, because an empty queue does not know its last number after a restart.
+  // An empty queue does not know its last number after a restart, so the clock counts.
   return (now: number) => {
     last = Math.max(last + 1, now * 1000);
     return last;

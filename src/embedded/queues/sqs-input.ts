@@ -14,7 +14,7 @@ const codes: Readonly<Record<string, string>> = {
   TooManyEntriesInBatchRequest: `${legacy}TooManyEntriesInBatchRequest`,
 };
 
-/** Types of errors that do not contain the error's name in the SDK. */
+/** Types that do not contain the error's name in the SDK. */
 const types: Readonly<Record<string, string>> = {
   InvalidParameterValue: "com.amazon.coral.service#InvalidParameterValueException",
   MissingParameter: "com.amazon.coral.service#MissingRequiredParameterException",

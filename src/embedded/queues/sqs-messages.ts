@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { CallContext, Input } from "../service/service.ts";
-import { moveDeadLetters } from "./dead-letters.ts";
 import {
   chooseAttributes,
   chosen,
@@ -21,6 +20,7 @@ import {
   texts,
 } from "./sqs-input.ts";
 import {
+  arnOf,
   type EntryOperation,
   embeddedAccount,
   expire,
@@ -29,16 +29,12 @@ import {
   type SqsScope,
 } from "./sqs-scope.ts";
 
-/** Characters that XML cannot contain, which SQS therefore rejects. */
+/** XML cannot contain these characters, so SQS rejects them. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
 
-export const sendMessage: EntryOperation = (
-  { polls },
-  { name, messages, settings },
-  input,
-  now,
-) => {
+export const sendMessage: EntryOperation = ({ polls }, queue, input, now) => {
+  const { name, messages, settings } = queue;
   const message = readMessage(settings, input);
   const { id, sequence } = messages.send(message, now);
   polls.wake(name);
@@ -56,10 +52,9 @@ export async function receiveMessage(scope: SqsScope, input: Input, context: Cal
   const waitSeconds =
     optionalWhole(input, "WaitTimeSeconds", 0, 20) ?? queueOf(scope, input).settings.waitSeconds;
   const attributes = texts(input, "MessageAttributeNames");
-  const system = [
-    ...texts(input, "AttributeNames"),
-    ...texts(input, "MessageSystemAttributeNames"),
-  ];
+  const system = ["AttributeNames", "MessageSystemAttributeNames"].flatMap((member) =>
+    texts(input, member),
+  );
   const signal = AbortSignal.any([scope.closing, context.signal]);
   const startedAt = performance.now();
   const endsAt = context.nowMs + waitSeconds * 1000;
@@ -105,12 +100,11 @@ function readMessage(settings: QueueSettings, input: Input): NewMessage {
       "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF",
     );
   const attributes = readMessageAttributes(input["MessageAttributes"]);
-  if (Buffer.byteLength(body) + sizeOfAttributes(attributes) > settings.maximumBytes) {
+  if (Buffer.byteLength(body) + sizeOfAttributes(attributes) > settings.maximumBytes)
     throw new SqsError(
       "InvalidParameterValue",
       `One or more parameters are invalid. Reason: Message must be shorter than ${settings.maximumBytes} bytes.`,
     );
-  }
   const delaySeconds = optionalWhole(input, "DelaySeconds", 0, 900);
   if (settings.fifo && delaySeconds) throw notForThisQueue("DelaySeconds", delaySeconds);
   const group = optionalIdentifier(input, "MessageGroupId");
@@ -210,4 +204,18 @@ function invalidReceipt(receipt: string) {
     "ReceiptHandleIsInvalid",
     `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,
   );
+}
+
+function moveDeadLetters(
+  scope: SqsScope,
+  dead: readonly QueueMessage[],
+  { from, to }: { from: StoredQueue; to: StoredQueue },
+  now: number,
+) {
+  for (const message of dead) {
+    // In SQS, the retention period of a moved message restarts in a FIFO queue only.
+    const sentAt = to.settings.fifo ? now : message.sentAt;
+    to.messages.accept({ ...message, sentAt, deadLetterSource: arnOf(scope, from) }, now);
+  }
+  if (dead.length > 0) scope.polls.wake(to.name);
 }

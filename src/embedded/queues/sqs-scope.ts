@@ -62,40 +62,34 @@ export function forEach(run: EntryOperation): Operation<SqsScope> {
 }
 
 function batchEntries({ Entries: entries }: Input): readonly Input[] {
-  if (!Array.isArray(entries) || entries.length === 0) {
+  if (!Array.isArray(entries) || entries.length === 0)
     throw new SqsError("EmptyBatchRequest", "There should be at least one entry in the request.");
-  }
-  if (entries.length > 10) {
+  if (entries.length > 10)
     throw new SqsError(
       "TooManyEntriesInBatchRequest",
       `Maximum number of entries per request are 10. You have sent ${entries.length}.`,
     );
-  }
   const hasId = ({ Id }: Input) => typeof Id === "string" && /^[\w-]{1,80}$/.test(Id);
-  if (!entries.every((entry) => isRecord(entry) && hasId(entry))) {
+  if (!entries.every((entry) => isRecord(entry) && hasId(entry)))
     throw new SqsError(
       "InvalidBatchEntryId",
       "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.",
     );
-  }
-  if (new Set(entries.map(({ Id }) => Id)).size < entries.length) {
+  if (new Set(entries.map(({ Id }) => Id)).size < entries.length)
     throw new SqsError(
       "BatchEntryIdsNotDistinct",
       "Two or more batch entries in the request have the same Id.",
     );
-  }
   const bodies = entries.map(({ MessageBody }) => String(MessageBody ?? ""));
   const bytes = Buffer.byteLength(bodies.join(""));
-  if (bytes > longestMessageBytes) {
+  if (bytes > longestMessageBytes)
     throw new SqsError(
       "BatchRequestTooLong",
       `Batch requests cannot be longer than ${longestMessageBytes} bytes. You have sent ${bytes} bytes.`,
     );
-  }
   return entries;
 }
 
-/** Runs all entries of a batch; a failed entry does not affect the others. */
 export function answerBatch(entries: readonly Input[], run: (entry: Input) => object) {
   const Successful: object[] = [];
   const Failed: object[] = [];

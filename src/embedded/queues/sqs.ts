@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
@@ -6,9 +7,9 @@ import {
   operationOf,
   ServiceError,
 } from "../service/service.ts";
-import { deadLetterOperations } from "./dead-letters.ts";
 import { createLongPolls, endPollsOperation } from "./long-polls.ts";
 import { chosen } from "./message-attributes.ts";
+import type { QueueMessage } from "./queue.ts";
 import {
   checkQueueAttributes,
   effectiveAttributes,
@@ -17,7 +18,7 @@ import {
   settingsOf,
   unknownAttribute,
 } from "./queue-settings.ts";
-import { openQueueStore } from "./queue-store.ts";
+import { openQueueStore, type StoredQueue } from "./queue-store.ts";
 import { invalidParameter, optionalText, requiredText, SqsError, texts } from "./sqs-input.ts";
 import { changeVisibility, deleteMessage, receiveMessage, sendMessage } from "./sqs-messages.ts";
 import {
@@ -45,8 +46,8 @@ export function openSqs({
   path,
   region = "us-east-1",
 }: {
-  readonly path?: string | undefined;
-  readonly region?: string;
+  path?: string | undefined;
+  region?: string;
 } = {}) {
   const store = openQueueStore(path);
   const closing = new AbortController();
@@ -141,8 +142,32 @@ const operations: Operations<SqsScope> = {
   DeleteMessageBatch: forEach(deleteMessage),
   ChangeMessageVisibility: forOne(changeVisibility),
   ChangeMessageVisibilityBatch: forEach(changeVisibility),
-  ...deadLetterOperations,
-  /** Ends the long polls of a queue, without messages. AWS has no such operation. */
+  /** Moves visible messages, with new IDs, to one queue or back to their sources. */
+  StartMessageMoveTask(scope, input, { nowMs }) {
+    const sourceArn = requiredText(input, "SourceArn");
+    const wanted = optionalText(input, "DestinationArn");
+    const source = queueOfArn(scope, sourceArn, "SourceArn");
+    const destination = wanted === undefined ? wanted : queueOfArn(scope, wanted, "DestinationArn");
+    if (sourcesOf(scope, source).length === 0) {
+      const reason = "Source queue must be configured as a Dead Letter Queue.";
+      throw invalidParameter("SourceArn", sourceArn, reason);
+    }
+    const targetOf = ({ deadLetterSource = "" }: QueueMessage) =>
+      destination ?? queueByArn(scope, deadLetterSource);
+    const moved = source.messages.remove(
+      (message) => message.visibleAt <= nowMs && targetOf(message) !== undefined,
+    );
+    for (const message of moved) {
+      const { deadLetterSource: _deadLetterSource, ...plain } = message;
+      const target = targetOf(message) as StoredQueue; // every moved message has a target
+      target.messages.accept({ ...plain, id: randomUUID(), sentAt: nowMs }, nowMs);
+      scope.polls.wake(target.name);
+    }
+    return { TaskHandle: Buffer.from(`${randomUUID()}:${sourceArn}`).toString("base64url") };
+  },
+  ListDeadLetterSourceQueues: (scope, input, context) => ({
+    queueUrls: sourcesOf(scope, queueOf(scope, input)).map((queue) => urlOf(context, queue)),
+  }),
   [endPollsOperation](scope, input) {
     scope.polls.end(queueOf(scope, input).name);
     return {};
@@ -172,4 +197,19 @@ function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolea
   if (target === undefined) throw refuse("Dead letter target does not exist.");
   if (target.settings.fifo !== fifo)
     throw refuse("Dead-letter target must be the same type of queue as the source.");
+}
+
+function queueOfArn(scope: SqsScope, arn: string, member: string) {
+  const queue = queueByArn(scope, arn);
+  if (queue !== undefined) return queue;
+  throw new SqsError(
+    "ResourceNotFoundException",
+    `The resource that you specified for the ${member} parameter doesn't exist.`,
+  );
+}
+
+function sourcesOf({ store }: SqsScope, { name }: StoredQueue) {
+  return store
+    .all()
+    .filter(({ settings }) => settings.redrive?.deadLetterTargetArn.endsWith(`:${name}`));
 }

@@ -62,7 +62,7 @@ function closeToOthers(directory: string) {
     }
     chmodSync(directory, 0o700);
   }
-  // Another user may have planted a known secret. Checked last, when no one else can add a file.
+  // A planted secret would be known. Checked last, when no one else can add a file.
   const isForeign = (name: string) => lstatSync(join(directory, name)).uid !== self;
   const foreign = readdirSync(directory).find(isForeign);
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
@@ -112,7 +112,7 @@ function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHo
   return !isStarting && !isEnding && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
 }
 
-/** Replaces the file atomically, because other processes read it at any time. */
+/** Atomic, because other processes read the file at any time. */
 export function writeHolder(directory: string, holder: DirectoryHolder) {
   const draft = join(directory, `holder.json.${process.pid}`);
   writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });

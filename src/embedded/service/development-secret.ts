@@ -2,9 +2,8 @@ import { randomBytes } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../base/errors/errors.ts";
-import type { Variables } from "../../base/process/environment.ts";
+import { environmentOf, type Variables } from "../../base/process/environment.ts";
 import { createDataDirectory, readIfPresent } from "./data-directory.ts";
-import { refuseInProduction } from "./refusal.ts";
 
 /**
  * Returns the secret that signs development tokens: 43 characters, from 32 random bytes. Creates it
@@ -38,4 +37,21 @@ function create(path: string) {
     rmSync(draft);
   }
   return readFileSync(path, "utf8").trim();
+}
+
+/** @throws Error in production and in Lambda, where development features must not start. */
+export function refuseInProduction(what: string, env: Variables) {
+  const { AWS_LAMBDA_FUNCTION_NAME: name, NODE_ENV } = env;
+  if (name !== undefined)
+    throw new Error(
+      `${what} is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is ${JSON.stringify(name)}): ` +
+        "use the account that the function runs in, or set AWS_ENDPOINT_URL to an emulator's address",
+    );
+  if (environmentOf(env) === "production") {
+    const found = NODE_ENV === undefined ? "not set" : JSON.stringify(NODE_ENV);
+    throw new Error(
+      `${what} is for development and tests, and NODE_ENV is ${found}: set NODE_ENV=development, ` +
+        "or set AWS_ENDPOINT_URL to an emulator's address or AWS credentials and AWS_REGION for a real account",
+    );
+  }
 }

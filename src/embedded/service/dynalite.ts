@@ -1,5 +1,11 @@
 import { createRequire } from "node:module";
-import { type Input, ServiceError, serializationError, unknownOperation } from "./service.ts";
+import {
+  type Input,
+  invalidMember,
+  ServiceError,
+  serializationError,
+  unknownOperation,
+} from "./service.ts";
 
 export type Item = Readonly<Record<string, Input>>;
 
@@ -88,7 +94,7 @@ const operations = [
 export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
- * Opens dynalite without its HTTP server, so that a write can run against a write batch.
+ * Without its HTTP server, so that a write can run against a write batch.
  * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
@@ -151,7 +157,7 @@ export async function openDynalite(
       new Promise<Item | undefined>((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
-    /** Entry of an item in a global index; none if the item lacks a key of the index. */
+    /** None if the item lacks a key of the index. */
     indexEntries: (table: Table, index: object, item: Item): readonly Change[] =>
       database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
         type: "put",
@@ -159,7 +165,7 @@ export async function openDynalite(
         value: put.item,
       })),
     sizeOf: (item: Item) => database.itemSize(item),
-    /** Rejects all running operations, after an exception that does not name its request. */
+    /** Rejects all running operations: the exception named none. */
     abandon(error: unknown) {
       for (const fail of running) fail(error);
       running.clear();
@@ -179,11 +185,7 @@ export function rangeOf(prefix: string): Range {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
 
-export async function namesUnder(
-  { db }: Store,
-  prefix: string,
-  limit = -1,
-): Promise<readonly string[]> {
+export async function namesUnder({ db }: Store, prefix: string, limit = -1) {
   const names: string[] = [];
   for await (const [key] of db.iterator({ ...rangeOf(prefix), limit }))
     names.push(key.slice(prefix.length));
@@ -210,14 +212,14 @@ export function lowerFirst(name: string) {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-/** Converts dynalite's errors with a status and an AWS body. Other errors stay unchanged. */
+/** Errors without a status and an AWS body stay unchanged. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
   const { __type, message, Message } = error.body as Record<string, unknown>; // set together with statusCode
   return new ServiceError(String(__type), String(message ?? Message));
 }
 
-/** Checks that dynalite finds items under the keys that write-batch.ts writes. */
+/** dynalite has to find items under the keys that atomic-writes.ts writes. */
 async function checkLayout(store: Store) {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],
@@ -234,4 +236,44 @@ async function checkLayout(store: Store) {
         "keelson/embedded: this version of dynalite stores items in another way; npm i -D dynalite@4.0",
       );
   }
+}
+
+export type ItemOperation = ReturnType<typeof prepareOperation>;
+
+/** dynalite lacks `ReturnValuesOnConditionCheckFailure`. */
+export function prepareOperation(
+  dynalite: Dynalite,
+  operation: "PutItem" | "UpdateItem" | "DeleteItem",
+  input: Input,
+) {
+  const onFailure = input["ReturnValuesOnConditionCheckFailure"] ?? "NONE";
+  if (onFailure !== "ALL_OLD" && onFailure !== "NONE")
+    throw invalidMember(
+      String(onFailure).slice(0, 100),
+      "returnValuesOnConditionCheckFailure",
+      "satisfy enum value set: [ALL_OLD, NONE]",
+    );
+  const prepared = dynalite.prepare(operation, input);
+  // prepare has checked the table name, and the item of a put or the key of other writes.
+  const { TableName, Item, Key } = prepared as { TableName: string; Item: Item; Key: Item };
+  const of: Addressed = operation === "PutItem" ? { item: Item } : { key: Key };
+  return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
+}
+
+export async function itemOnFailure(
+  dynalite: Dynalite,
+  { table, of, returnsItem }: ItemOperation,
+): Promise<{ readonly Item?: Item }> {
+  if (!returnsItem) return {};
+  const item = await dynalite.itemAt(table, dynalite.placeOf(await dynalite.table(table), of));
+  return item === undefined ? {} : { Item: item };
+}
+
+export async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<Table> {
+  const checked = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // prepare checks the name
+  return dynalite.table(checked.TableName);
+}
+
+export function isConditionFailure(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.type.endsWith("#ConditionalCheckFailedException");
 }

@@ -1,6 +1,8 @@
-/** AWS service of the JSON protocol, whose `X-Amz-Target` names the service and the operation. */
+import { isRecord } from "../../base/errors/option-table.ts";
+
+/** Of the JSON protocol, whose `X-Amz-Target` names the service and the operation. */
 export interface AwsJsonService {
-  /** Prefix of `X-Amz-Target` including the dot: `DynamoDB_20120810.`. */
+  /** Including the dot: `DynamoDB_20120810.`. */
   readonly targetPrefix: string;
   /** @throws ServiceError where AWS rejects a request. */
   call(operation: string, input: Input, context: CallContext): Promise<object>;
@@ -9,9 +11,9 @@ export interface AwsJsonService {
 export type Input = Readonly<Record<string, unknown>>;
 
 export interface CallContext {
-  /** Epoch milliseconds of the caller's clock, which a test may shift. */
+  /** Epoch milliseconds, which a test may shift. */
   readonly nowMs: number;
-  /** URL that the caller used: `http://127.0.0.1:4566`. */
+  /** As the caller used it: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
   readonly signal: AbortSignal;
 }
@@ -91,4 +93,32 @@ export function parsed(text: string): unknown {
 
 export function byName(one: { readonly name: string }, other: { readonly name: string }) {
   return one.name < other.name ? -1 : 1;
+}
+
+export function validationError(message: string) {
+  return new ServiceError("com.amazon.coral.validate#ValidationException", message);
+}
+
+export function detected(problem: string) {
+  return validationError(`1 validation error detected: ${problem}`);
+}
+
+export function invalidMember(value: string | null, path: string, constraint: string) {
+  const shown = value === null ? "null" : `'${value}'`;
+  return detected(
+    `Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
+  );
+}
+
+export function missingMember(path: string) {
+  return invalidMember(null, path, "not be null");
+}
+
+export function dynamoDbError(name: string, message: string, members: Input = {}) {
+  return new ServiceError(`com.amazonaws.dynamodb.v20120810#${name}`, message, { members });
+}
+
+export function asStructure(value: unknown, path: string) {
+  if (!isRecord(value)) throw missingMember(path);
+  return value;
 }

@@ -3,28 +3,21 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { readHolder, sharedOf } from "../service/data-directory.ts";
 
-/** Protocol of the upgraded connection that a client keeps open while it uses the stack. */
+/** A client keeps the upgraded connection open while it uses the stack. */
 const attachmentProtocol = "keelson-stack";
 const attachmentKeyHeader = "x-keelson-key";
 
 export type Attachments = ReturnType<typeof acceptAttachments>;
 
-/**
- * Counts the users and calls `onIdle` after `idleMs` without a user. With 0, the connection of the
- * last client stays open until the process ends.
- */
+/** Calls `onIdle` after `idleMs` without a user. With 0, the last connection stays open. */
 export function acceptAttachments(
   server: Server,
-  {
-    key,
-    idleMs,
-    onIdle,
-  }: { readonly key: string; readonly idleMs: number; readonly onIdle: () => void },
+  { key, idleMs, onIdle }: { key: string; idleMs: number; onIdle: () => void },
 ) {
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
-  /** Adds a user. The returned function removes the user and returns the number of others. */
+  /** Adds a user. The result removes it and returns the number of others. */
   const enter = () => {
     clearTimeout(idle);
     users += 1;
@@ -33,7 +26,7 @@ export function acceptAttachments(
       if (hasLeft) return users;
       hasLeft = true;
       users -= 1;
-      // No timer for 0, because a client that attached before it ran would lose its stack.
+      // A client that attached before a timer of 0 ran would lose its stack.
       if (users === 0 && idleMs === 0) onIdle();
       else if (users === 0) idle = setTimeout(onIdle, idleMs);
       return users;
@@ -81,7 +74,7 @@ const answerMs = 2_000;
 
 export type Attachment = NonNullable<Awaited<ReturnType<typeof attach>>>;
 
-/** Returns `undefined` if there is no usable stack. `write` receives the stack's errors. */
+/** `undefined` if there is no usable stack. `write` receives the stack's errors. */
 export async function attach(
   directory: string,
   region: string | undefined,

@@ -2,7 +2,7 @@ import { appendFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
-import { refuseInProduction } from "../service/refusal.ts";
+import { refuseInProduction } from "../service/development-secret.ts";
 
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
 const delayMs = 50;
@@ -43,7 +43,7 @@ export function openDevelopmentLog(
     }
   };
   return {
-    /** Writes a record within {@link delayMs}. Never throws. */
+    /** Never throws. */
     keep: (record: string): void => {
       if (!isOpen) return;
       waiting += `${record}\n`;

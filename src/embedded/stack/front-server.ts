@@ -11,12 +11,12 @@ import {
   unknownOperation,
 } from "../service/service.ts";
 
-/** DynamoDB's limit is 16 MB; the rest allows for data that the limit does not include. */
+/** DynamoDB takes 16 MB, and does not count everything. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
 const largestClockOffsetMs = 10 ** 12;
 
-/** Accepted values of `Host`. Other names indicate DNS rebinding. */
+/** Other values of `Host` indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
 export function createFrontServer(
@@ -32,7 +32,7 @@ export function createFrontServer(
       send(request, response, status, { __type, message, ...members });
     });
   });
-  // Longer than the SDK keeps an idle socket, so the SDK never writes to a closing socket.
+  // Longer than the SDK keeps an idle socket: it must not write to a closing one.
   server.keepAliveTimeout = 65_000;
   return server;
 }
@@ -102,7 +102,7 @@ function internalError(error: unknown, reportFault: (error: unknown) => void) {
 
 function send(request: IncomingMessage, response: ServerResponse, status: number, body: object) {
   const text = JSON.stringify(body);
-  // A response before the end of the body closes the connection: the rest is not a request.
+  // The rest of an unread body is no request.
   if (!request.complete) response.setHeader("connection", "close");
   const json = "application/x-amz-json-1.";
   response.writeHead(status, {

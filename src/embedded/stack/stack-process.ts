@@ -1,4 +1,4 @@
-/* v8 ignore file -- child process entry: only a real process can exercise its wiring (stack.system.test.ts) */
+/* v8 ignore file -- entry of a child process, which stack.system.test.ts runs */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -18,7 +18,7 @@ export interface StackProcessOptions {
   readonly directory?: string | undefined;
   readonly port: number;
   readonly region?: string | undefined;
-  /** Time without users until the process exits. If set, the parent must attach to be a user. */
+  /** Time without users until exit. If set, the parent must attach to be a user. */
   readonly idleMs?: number | undefined;
 }
 
@@ -26,15 +26,15 @@ export interface StackProcessOptions {
 export type StackProcessMessage =
   /** The stack runs, and the parent already counts as its user. */
   | { readonly port: number }
-  /** The parent must attach: to this process's stack, or to one that runs on the directory. */
+  /** The parent must attach: to this stack, or to one that runs on the directory. */
   | { readonly isOwn: boolean }
-  /** Reason why no stack could be started. */
+  /** No stack could be started. */
   | { readonly failure: string };
 
 /** Response to a parent that leaves while others use the stack. */
 const othersUse = { isStaying: true } as const;
 
-// A terminal signals the whole process group, but the parent needs the stack while it drains.
+// A terminal signals the whole group, but the parent needs the stack while it drains.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
@@ -59,7 +59,7 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
       ? await open()
       : await openExclusively(directory, { ...self, isStarting: true }, wanted, open);
   if (dynamoDb === shared) return tell({ isOwn: false });
-  // dynalite can throw in its own callbacks, where the error does not name a request.
+  // dynalite can throw in its own callbacks, where no request is known.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);

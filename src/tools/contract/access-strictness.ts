@@ -20,7 +20,7 @@ export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   return kind === "anyOf" ? { anyOf: parts } : { allOf: parts };
 }
 
-/** Whether `after` rejects a caller that `before` allowed; `true` if that is unknown. */
+/** Whether `after` may reject a caller that `before` allowed. */
 export function isStricter(before: unknown, after: unknown) {
   if (JSON.stringify(before) === JSON.stringify(after)) return false;
   const [was, is] = [ruleOf(before), ruleOf(after)];
@@ -36,7 +36,7 @@ type Roles = ReadonlySet<string>;
 
 const mostSets = 2_000;
 
-/** Minimal sets of roles that a rule allows, or `undefined` if there are too many. */
+/** Minimal sets of roles; `undefined` if there are too many. */
 function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
   switch (kind) {
     case "admin":
@@ -71,7 +71,7 @@ function combined(
   return all;
 }
 
-/** Drops sets that contain another set: a caller with more roles is allowed anyway. */
+/** A caller with more roles is allowed anyway. */
 function least(sets: readonly Roles[]): readonly Roles[] {
   const found: Roles[] = [];
   for (const set of sets.toSorted((one, other) => one.size - other.size)) {

@@ -57,11 +57,10 @@ function entryChanges<Entry>(
     removal: breaks,
     changes = () => [],
   }: {
-    readonly key: (entry: Entry) => string;
-    readonly where?: (entry: Entry) => string;
-    /** Whom a removal breaks. */
-    readonly removal?: Broken;
-    readonly changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
+    key: (entry: Entry) => string;
+    where?: (entry: Entry) => string;
+    removal?: Broken;
+    changes?: (before: Entry, after: Entry, where: string) => readonly Change[];
   },
 ): Change[] {
   const byKey = (entries: readonly Entry[]) => new Map(entries.map((entry) => [key(entry), entry]));

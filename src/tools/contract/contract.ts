@@ -17,7 +17,7 @@ import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
 const contractFormat = 1;
 
-/** A server's guarantees to clients, consumers and stored settings, as plain JSON. */
+/** Guarantees to clients, consumers and stored settings, as plain JSON. */
 export interface Contract {
   readonly format: typeof contractFormat;
   readonly routes: readonly LockedRoute[];
@@ -60,11 +60,8 @@ export type LockedSchedule = Readonly<Record<"name" | "cron" | "timeZone" | "mis
 export async function contractOf(server: DeclaredServer, from: string) {
   const reader = createSchemaReader({ from });
   const contract = await lockedContract(server, reader);
-  const ofBytes = new Set(
-    contract.routes
-      .filter(({ body }) => body === "bytes")
-      .map((route) => `${routeText(route)} input: body`),
-  );
+  const withBytes = contract.routes.filter(({ body }) => body === "bytes");
+  const ofBytes = new Set(withBytes.map((route) => `${routeText(route)} input: body`));
   return { contract, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
 }
 
@@ -86,7 +83,7 @@ async function lockedContract(
       async ({ type, keptDays, schema }) =>
         defined({
           type,
-          kept: keptDays === Number.POSITIVE_INFINITY ? ("forever" as const) : keptDays,
+          kept: keptDays === Infinity ? ("forever" as const) : keptDays,
           payload: await inputOf(schema, `event ${type} payload`),
         }),
       ({ type }) => type,
@@ -151,9 +148,7 @@ async function lockedRoute(
     input:
       input && (await reader.read(input, "input", `${where} input`, sentAsText(route, target))),
     output: said,
-    statuses: (status ?? (isOptional ? [200, 204] : undefined))?.toSorted(
-      (one, other) => one - other,
-    ),
+    statuses: (status ?? (isOptional ? [200, 204] : undefined))?.toSorted((a, b) => a - b),
     errors: Object.keys(errors).length === 0 ? undefined : errors,
   });
 }
@@ -168,7 +163,6 @@ export function nameOf({ name }: { readonly name: string }) {
   return name;
 }
 
-/** Formats the contract with one fact per line, always in the same order. */
 export function contractText(contract: Contract) {
   return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
 }
@@ -182,11 +176,10 @@ export function readContract(text: string): Contract {
     throw new Error(`it is not JSON: ${message}; after a conflict of a merge, write it anew`);
   }
   const { format }: { readonly format?: unknown } = Object(read);
-  if (typeof format === "number" && format > contractFormat) {
+  if (typeof format === "number" && format > contractFormat)
     throw new Error(
       `its format is ${format}, and this keelson reads ${contractFormat}; use the keelson that wrote it, or a later one`,
     );
-  }
   if (format !== contractFormat)
     throw new Error("it has no format; keelson contract write makes one");
   const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
@@ -196,7 +189,7 @@ export function readContract(text: string): Contract {
   return read as Contract;
 }
 
-/** Name of each list, followed by the members that identify its entries. */
+/** With the members that identify the entries. */
 const lists = [
   ["routes", "method", "path"],
   ["events", "type"],
@@ -209,13 +202,11 @@ const lists = [
 
 function hasList(read: unknown, name: string, ids: readonly string[]) {
   const list = Object(read)[name];
-  return (
-    Array.isArray(list) &&
-    list.every((entry) => ids.every((id) => typeof Object(entry)[id] === "string"))
-  );
+  const isEntry = (entry: unknown) => ids.every((id) => typeof Object(entry)[id] === "string");
+  return Array.isArray(list) && list.every(isEntry);
 }
 
-/** Schemas, whose members are sorted. Other members keep their order, the most important first. */
+/** Members of schemas are sorted; others keep their order, the most important first. */
 const schemas: ReadonlySet<string> = new Set(["input", "output", "payload", "message", "errors"]);
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 

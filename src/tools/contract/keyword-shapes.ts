@@ -18,10 +18,7 @@ type Range = Pick<Ranged, "least" | "most">;
 
 export const allTypes: readonly string[] = "null boolean number string array object".split(" ");
 
-/**
- * Returns the shapes that a schema allows for these types. Ignores references and keywords that
- * combine schemas.
- */
+/** Ignores references and keywords that combine schemas. */
 export function shapesOfTypes(
   types: readonly string[],
   node: JsonSchema,
@@ -90,29 +87,19 @@ function additionalOf(
 }
 
 function tagsOf(node: JsonSchema, keywords: readonly string[]): Tags {
-  return new Map(
-    keywords.flatMap((keyword) =>
-      node[keyword] === undefined ? [] : [tagOf(keyword, node[keyword])],
-    ),
-  );
+  const given = keywords.filter((keyword) => node[keyword] !== undefined);
+  return new Map(given.map((keyword) => tagOf(keyword, node[keyword])));
 }
 
 function numberRange(node: JsonSchema): Range {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = node;
-  const [low, high] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
-  const least = [limit(minimum, low), limit(exclusiveMinimum, low, true)] as const;
-  const most = [limit(maximum, high), limit(exclusiveMaximum, high, true)] as const;
-  return {
-    least: isHigher(...least) ? least[0] : least[1],
-    most: isLower(...most) ? most[0] : most[1],
-  };
+  const least = [limit(minimum, -Infinity), limit(exclusiveMinimum, -Infinity, true)] as const;
+  const most = [limit(maximum, Infinity), limit(exclusiveMaximum, Infinity, true)] as const;
+  return { least: least[isHigher(...least) ? 0 : 1], most: most[isLower(...most) ? 0 : 1] };
 }
 
 function range(node: JsonSchema, what: string): Range {
-  return {
-    least: limit(node[`min${what}`], 0),
-    most: limit(node[`max${what}`], Number.POSITIVE_INFINITY),
-  };
+  return { least: limit(node[`min${what}`], 0), most: limit(node[`max${what}`], Infinity) };
 }
 
 function limit(at: unknown, none: number, isOpen = false): Limit {
@@ -131,7 +118,7 @@ export const knownKeywords: ReadonlySet<string> = new Set([
   ..."deprecated readOnly writeOnly".split(" "),
 ]);
 
-/** Returns the rule of a keyword, including the neighboring keywords that affect it. */
+/** Includes the neighboring keywords that affect the rule. */
 export function ruleOf(keyword: string, node: JsonSchema): SchemaNode {
   const { properties = {}, additionalProperties } = node;
   if (keyword === "patternProperties") {

@@ -49,9 +49,8 @@ export function compareKeys(before: readonly LockedKey[], after: readonly Locked
       .filter(({ id }) => !has.has(id) && !successors.has(id))
       .map(({ id }) => change(id, "key-removed")),
     ...after.flatMap((key) => {
-      const [first, ...others] = [key.id, ...(key.formerly ?? [])].flatMap(
-        (id) => had.get(id) ?? [],
-      );
+      const ids = [key.id, ...(key.formerly ?? [])];
+      const [first, ...others] = ids.flatMap((id) => had.get(id) ?? []);
       if (first === undefined) return [change(key.id, "key-added")];
       // The key also inherits the rows of its other former keys.
       const inherited = others
@@ -106,7 +105,7 @@ function rangeFacts(before: LockedKey, after: LockedKey): Fact[] {
   ];
 }
 
-const unbounded: Bounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+const unbounded: Bounds = { min: -Infinity, max: Infinity };
 
 function accessFacts(of: "read" | "write", before: LockedAccess, after: LockedAccess): Fact[] {
   const isRefused = isStricter(before, after);

@@ -11,11 +11,7 @@ export function routeKey({ method, path }: LockedRoute) {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
 
-export function routeChanges(
-  before: LockedRoute,
-  after: LockedRoute,
-  where: string,
-): readonly Change[] {
+export function routeChanges(before: LockedRoute, after: LockedRoute, where: string): Change[] {
   const changes = (facts: readonly Fact[]) =>
     facts.flatMap(([holds, breaks, rule, detail]) =>
       holds ? [{ breaks: breaks ? ("client" as const) : undefined, where, rule, detail }] : [],

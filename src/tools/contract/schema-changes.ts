@@ -49,7 +49,6 @@ export function schemaChanges(
   ]);
 }
 
-/** Like {@link schemaChanges}, with paths below `where`. */
 export function partChanges(
   role: Role,
   before: SchemaNode,
@@ -77,7 +76,6 @@ const roles = {
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
 } as const;
 
-/** Narrowing compares before to after, widening after to before. */
 function ruleOf({ kind, type }: Difference, isNarrowed: boolean) {
   if (kind === "least") return `${limits[type]?.[0]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${limits[type]?.[1]}-${isNarrowed ? "lowered" : "raised"}`;
@@ -97,7 +95,7 @@ const limits: Readonly<Record<string, readonly [least: string, most: string]>> =
   object: ["min-properties", "max-properties"],
 };
 
-/** Rules for narrowing and for widening. A single word is a prefix of added, removed or changed. */
+/** For narrowing and for widening. A single word is a prefix of added, removed or changed. */
 const kindNames = {
   type: ["type-narrowed", "type-widened"],
   "changed-type": ["type-changed", "type-changed"],
@@ -118,10 +116,7 @@ const kindNames = {
   Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>
 >;
 
-/**
- * Keeps one change per place and rule: a breaking one first, `required-added` before
- * `property-added`.
- */
+/** Keeps one change per place and rule: breaking before others, `required-added` first. */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
   const left = changes.filter(

@@ -101,11 +101,8 @@ class Walk {
       const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
-    return (
-      nearest ?? [
-        difference(path, "values", type, `any ${type}`, alternatives.map(shown).join(", ")),
-      ]
-    );
+    const values = alternatives.map(shown).join(", ");
+    return nearest ?? [difference(path, "values", type, `any ${type}`, values)];
   }
 
   #shape(from: RangedShape, to: RangedShape, path: string) {
@@ -140,9 +137,8 @@ class Walk {
   }
 
   #property(from: ObjectShape, to: ObjectShape, name: string, path: string) {
-    const [was, is] = [from, to].map(
-      ({ properties, additional }) => properties.get(name) ?? additional,
-    );
+    const schemaIn = (shape: ObjectShape) => shape.properties.get(name) ?? shape.additional;
+    const [was, is] = [schemaIn(from), schemaIn(to)];
     if (was === undefined || (isRefusal(was) && !from.properties.has(name)))
       return to.required.has(name) ? [] : [difference(path, "only-to", "", "", "there")];
     if (is !== undefined && (to.properties.has(name) || !isRefusal(is)))
@@ -176,12 +172,10 @@ function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
 
-/** A value that does not fit, or less strongly a changed type, suggests another alternative. */
+/** A wrong value, or less strongly a changed type, suggests another alternative. */
 function weightOf(found: readonly Difference[]) {
-  return found.reduce(
-    (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),
-    0,
-  );
+  const weights = found.map((one) => (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1));
+  return weights.reduce((sum, weight) => sum + weight, 0);
 }
 
 const apartWeights: Readonly<Record<string, number>> = { value: 1e9, "changed-type": 1e6 };

@@ -20,7 +20,6 @@ import {
   noTags,
   type ObjectShape,
   propertyOf,
-  type Ranged,
   type Schema,
   type SchemaNode,
   type Shape,
@@ -32,17 +31,13 @@ import {
   type ValueShape,
 } from "./shape.ts";
 
-/** The schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}
 
 const mostShapes = 300;
 const mostLevels = 40;
 const mostDiscriminators = 2;
 
-/**
- * Returns the alternatives of a schema. Rules that a shape cannot express become tags. @throws
- * TooComplexError
- */
+/** Rules that a shape cannot express become tags. @throws TooComplexError */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
   if (level > mostLevels) throw new TooComplexError();
   return schema.reduce(
@@ -114,7 +109,7 @@ function shapesOfOne(
   );
 }
 
-/** Restricts unnamed properties; `undefined` if another alternative or a rule might name some. */
+/** `undefined` if another alternative or a rule might name unnamed properties. */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -124,7 +119,7 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/** Returns `undefined` if the target is missing or in another document. */
+/** `undefined` if it is missing or in another document. */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -149,11 +144,10 @@ export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
   if (other.kind === "value") return matchesAt(one, other.value, level) === false;
   if (one.least.at > other.most.at || other.least.at > one.most.at) return true;
-  if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators) {
+  if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators)
     return [...one.required].some(
       (name) => other.required.has(name) && arePropertiesApart(one, other, name, depth + 1),
     );
-  }
   return false;
 }
 
@@ -197,10 +191,7 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined;
 }
 
-function bothObjects(
-  one: ObjectShape,
-  other: ObjectShape,
-): Omit<ObjectShape, "kind" | keyof Ranged> {
+function bothObjects(one: ObjectShape, other: ObjectShape) {
   const names = new Set([...one.properties.keys(), ...other.properties.keys()]);
   const isSilent = one.additional === undefined && other.additional === undefined;
   return {
@@ -213,7 +204,7 @@ function bothObjects(
   };
 }
 
-/** A value that may match gets the shape's rules, and `unsure` unless its parts surely match. */
+/** A value that may match gets the shape's tags, and `unsure` unless its parts surely match. */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;

@@ -55,11 +55,7 @@ export function difference(
   return { path, kind, type, from, to };
 }
 
-export function valueDifferences(
-  shape: ValueShape,
-  alternatives: readonly Shape[],
-  path: string,
-): readonly Difference[] {
+export function valueDifferences(shape: ValueShape, alternatives: readonly Shape[], path: string) {
   const answers = alternatives.map((other) => matches(other, shape.value, accepts));
   if (answers.includes(true) || alternatives.some((other) => isSame(shape, other))) return [];
   const kind = answers.includes(undefined) ? "cannot-tell" : "value";
@@ -73,11 +69,7 @@ function isSame(from: ValueShape, to: Shape) {
   return rules && to.kind === "value" && canonical(to.value) === canonical(from.value);
 }
 
-export function rangeDifferences(
-  from: RangedShape,
-  to: RangedShape,
-  path: string,
-): readonly Difference[] {
+export function rangeDifferences(from: RangedShape, to: RangedShape, path: string) {
   const { least, most } = from.kind === "object" ? countsOf(from) : from;
   const limited = (kind: "least" | "most") =>
     difference(path, kind, from.kind, limitText(from[kind]), limitText(to[kind]));
@@ -88,18 +80,14 @@ export function rangeDifferences(
 }
 
 function countsOf({ least, most, required, additional, properties }: ObjectShape) {
-  const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
+  const named = isRefusal(additional) ? properties.size : Infinity;
   return {
     least: { ...least, at: Math.max(least.at, required.size) },
     most: { ...most, at: Math.min(most.at, named) },
   };
 }
 
-export function tagDifferences(
-  from: RangedShape,
-  to: RangedShape,
-  path: string,
-): readonly Difference[] {
+export function tagDifferences(from: RangedShape, to: RangedShape, path: string) {
   return [...to.tags].flatMap(([text, tag]) => {
     if (from.tags.has(text) || isImplied(tag, from)) return [];
     const before = [...from.tags.values()].filter(({ keyword }) => keyword === tag.keyword);
@@ -107,9 +95,8 @@ export function tagDifferences(
     const kind = isInteger ? "type" : (tagKinds[tag.keyword] ?? "cannot-tell");
     const type = isInteger ? "number" : before.length === 0 ? "none" : "other";
     const was = before.map(({ value }) => String(value)).join(", ");
-    return [
-      difference(path, kind, type, was, kind === "cannot-tell" ? tag.keyword : String(tag.value)),
-    ];
+    const is = kind === "cannot-tell" ? tag.keyword : String(tag.value);
+    return [difference(path, kind, type, was, is)];
   });
 }
 

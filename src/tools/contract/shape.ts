@@ -80,7 +80,7 @@ export function tagged(
   }));
 }
 
-/** Whether `one`, as a lower limit, allows fewer values than `other`. */
+/** Whether `one`, as a lower limit, allows fewer values. */
 export function isHigher(one: Limit, other: Limit) {
   return one.at > other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }

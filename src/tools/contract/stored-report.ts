@@ -25,48 +25,29 @@ import {
   rowLevels,
 } from "../../parts/config/read/rows.ts";
 
-/**
- * Why a row is not read as stored: the value is out of bounds (`clamped`) or invalid (`fallback` to
- * the next level), or no key reads the row (`ignored`).
- */
-export type Verdict = "clamped" | "fallback" | "ignored";
+/** Out of bounds, invalid (the next level applies), or read by no key. */
+type Verdict = "clamped" | "fallback" | "ignored";
 
-export interface StoredVerdict {
+interface StoredVerdict {
   /** For a renamed key, this may be the former identifier. */
   readonly key: string;
   readonly scope: ConfigScope;
   readonly tenantId: string | null;
   readonly verdict: Verdict;
-  /**
-   * Value read instead: `null` if none, `"(secret)"` for a secret, `"(computed)"` if a function
-   * computes it.
-   */
+  /** Instead: `null` for nothing, `"(secret)"`, or `"(computed)"` by a function. */
   readonly reads: unknown;
 }
 
-export interface StoredReport {
-  /** Rows whose stored value is not the value that applies, up to the limit. */
-  readonly stored: readonly StoredVerdict[];
-  readonly counts: Readonly<Record<Verdict, number>>;
-  readonly rows: number;
-  readonly unlisted: number;
-  /** Number of secrets that could not be decrypted. */
-  readonly unopened: number;
-}
+export type StoredReport = Awaited<ReturnType<typeof reportStored>>;
 
 interface StoredRow {
   readonly address: RowAddress;
   readonly row: ConfigRow;
 }
 
-interface StoredPage {
-  readonly rows: readonly StoredRow[];
-  readonly scanned: number;
-}
-
 interface ReportSources {
   readonly registry: ConfigKeyRegistry;
-  readonly pages: AsyncIterable<StoredPage>;
+  readonly pages: AsyncIterable<{ readonly rows: readonly StoredRow[]; readonly scanned: number }>;
   readonly reader: ConfigRowReader;
   readonly overrides: AppOverrides;
   readonly openRow: RowCipher["openRow"];
@@ -76,14 +57,14 @@ interface ReportSources {
   readonly onPage: (scanned: number) => void;
 }
 
-/** Reports rows that are not read as stored, with the value read instead. */
-export async function reportStored(sources: ReportSources): Promise<StoredReport> {
+/** Rows that are not read as stored, with the value read instead. */
+export async function reportStored(sources: ReportSources) {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
   const stored: StoredVerdict[] = [];
-  let [rows, unopened, scanned] = [0, 0, 0];
+  let [rows, unopened, scanned] = [0, 0, 0]; // `unopened` could not be decrypted
   for await (const page of pages) {
-    const looked = await lookedAt(sources, page);
+    const looked = await lookedAt(sources, page.rows);
     rows += looked.length;
     unopened += looked.filter(
       ({ opened, verdict }) => verdict === undefined && opened && "locked" in opened.row,
@@ -102,13 +83,13 @@ interface Looked {
   readonly address: RowAddress;
   readonly owner: PartitionOwner;
   readonly key: RegisteredConfigKey | undefined;
-  /** The row of the key's new name, if it applies instead. */
+  /** Row of the key's new name, if that applies. */
   readonly instead: ConfigRow | undefined;
   readonly opened: OpenedRow | undefined;
   readonly verdict: Verdict | undefined;
 }
 
-async function lookedAt(sources: ReportSources, { rows }: StoredPage): Promise<readonly Looked[]> {
+async function lookedAt(sources: ReportSources, rows: readonly StoredRow[]) {
   const { registry, nowMs } = sources;
   const current = rows.flatMap(({ address, row }) => {
     const owner = ownerOf(address.partition);
@@ -129,7 +110,7 @@ function lookAt(
   counting: Rows,
 ): readonly Looked[] {
   const looked = { address, owner, key, instead: undefined, opened: undefined };
-  // A superseded row is a remnant of a rename, so it is not reported.
+  // A superseded row is a remnant of a rename.
   const ignored = row.renamedTo === undefined ? [{ ...looked, verdict: "ignored" as const }] : [];
   if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {
@@ -147,40 +128,22 @@ async function listed(
   sources: ReportSources,
   found: readonly (Looked & { readonly verdict: Verdict })[],
 ): Promise<readonly StoredVerdict[]> {
-  const { overrides, wereEncrypted, openRow, nowMs } = sources;
-  const broader = ({ key, owner }: Looked) =>
-    key === undefined ? [] : owner.levels.slice(1).filter(({ source }) => countsAt(key, source));
-  const rows = await readOnce(
-    sources,
-    found.flatMap((one) => broader(one).map((level) => ({ ...level, key: String(one.key?.id) }))),
+  const broader = found.flatMap(({ key, owner }) =>
+    key === undefined
+      ? []
+      : owner.levels
+          .slice(1)
+          .filter(({ source }) => countsAt(key, source))
+          .map(({ partition }) => ({ partition, key: key.id })),
   );
-  return found.map((one): StoredVerdict => {
-    const { address, owner, key, instead, opened, verdict } = one;
-    const said = {
-      key: address.key,
-      scope: owner.scope,
-      tenantId: owner.tenantId ?? null,
-      verdict,
-    };
-    if (key === undefined) return { ...said, reads: null };
-    const { id, definition } = key;
-    const opens = ({ source, partition }: RowLevel, row: ConfigRow | undefined): OpenedRow[] =>
-      isCurrent(row, nowMs)
-        ? [{ source, row: openRow(row, definition, { partition, key: id }) }]
-        : [];
-    const own = owner.levels.slice(0, 1);
-    const reads = readsOf(key, {
-      rows: [
-        ...(opened === undefined ? own.flatMap((level) => opens(level, instead)) : [opened]),
-        ...broader(one).flatMap((level) => opens(level, rows({ ...level, key: id }))),
-      ],
-      override: overrides[id],
-      wasEncrypted: [address.key, id, ...(definition.formerly ?? [])].some((name) =>
-        wereEncrypted.has(name),
-      ),
-    });
-    return { ...said, reads };
-  });
+  const rows = await readOnce(sources, broader);
+  return found.map((one) => ({
+    key: one.address.key,
+    scope: one.owner.scope,
+    tenantId: one.owner.tenantId ?? null,
+    verdict: one.verdict,
+    reads: readsOf(sources, one, rows),
+  }));
 }
 
 type Rows = (address: RowAddress) => ConfigRow | undefined;
@@ -201,13 +164,13 @@ function textOf({ partition, key }: RowAddress) {
 
 type OpenedRow = Levels["rows"][number];
 
-/** A key reads rows of its own scope and of any broader scope. */
+/** A key reads rows of its own scope and of broader scopes. */
 function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
   const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
 }
 
-/** Returns `undefined` for a row that is read as stored, or a secret that cannot be decrypted. */
+/** `undefined` if it is read as stored, or a secret that cannot be decrypted. */
 function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefined {
   if (!countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
@@ -216,20 +179,24 @@ function verdictOf(key: RegisteredConfigKey, row: OpenedRow): Verdict | undefine
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** Returns the value that the key reads. `rows` start with the narrowest scope. */
 function readsOf(
-  key: RegisteredConfigKey,
-  {
-    rows,
-    override,
-    wasEncrypted,
-  }: Omit<Levels, "frameworkDefault"> & { readonly wasEncrypted: boolean },
+  { overrides, wereEncrypted, openRow, nowMs }: ReportSources,
+  { address, owner, key, instead, opened }: Looked,
+  rows: Rows,
 ): unknown {
+  if (key === undefined) return null;
   const { id, definition } = key;
-  if (definition.encrypted || wasEncrypted) return "(secret)";
+  const names = [address.key, id, ...(definition.formerly ?? [])];
+  if (definition.encrypted || names.some((name) => wereEncrypted.has(name))) return "(secret)";
+  const opens = owner.levels.flatMap(({ source, partition }, index) => {
+    if (index === 0 && opened !== undefined) return [opened];
+    const place = { partition, key: id };
+    const row = index === 0 ? instead : rows(place);
+    return isCurrent(row, nowMs) ? [{ source, row: openRow(row, definition, place) }] : [];
+  });
   const levels = {
-    rows: rows.filter(({ source }) => countsAt(key, source)),
-    override,
+    rows: opens.filter(({ source }) => countsAt(key, source)),
+    override: overrides[id],
     frameworkDefault: frameworkDefault(id, definition),
   };
   const resolved = cascade(definition, levels, () => {});

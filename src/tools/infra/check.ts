@@ -16,7 +16,7 @@ interface Entry {
   readonly exports: Members;
 }
 
-/** Finds mistakes that would fail only after deployment. */
+/** Mistakes that would fail only after deployment. */
 export function mistakes(server: DeclaredServer, template: ComparedTemplate, entry?: Entry) {
   const needs = needsOf(server, { prefix: namePrefix });
   const functions = functionsIn(template);
@@ -53,7 +53,7 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate) {
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
   const { Properties: has = {} } = found;
   const wanted = tableParts(table)[0]?.Resources?.[id]?.Properties;
-  // Safe cast: CloudFormation uses DynamoDB's member names, and `indexFault` reports anything else.
+  // Safe cast: the member names are DynamoDB's, and `indexFault` reports anything else.
   const described = {
     AttributeDefinitions: listOf(has["AttributeDefinitions"]),
     GlobalSecondaryIndexes: listOf(has["GlobalSecondaryIndexes"]),
@@ -77,19 +77,14 @@ function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
-    // Safe cast: only the names of `Variables` are read.
-    const { Variables = {} } = (Environment ?? {}) as { readonly Variables?: object };
+    const { Variables = {} }: { Variables?: object } = Object(Environment);
     return Type === "AWS::Lambda::Function" && name !== ""
       ? [{ id, module, name, variables: Object.keys(Variables) }]
       : [];
   });
 }
 
-function functionMistakes(
-  server: DeclaredServer,
-  needs: Needs,
-  functions: readonly TemplateFunction[],
-) {
+function functionMistakes(server: DeclaredServer, needs: Needs, functions: TemplateFunction[]) {
   const names = new Set(functions.map(({ name }) => name));
   const shape = handlerMarks(server).some(([name]) => names.has(name)) ? "each" : "one";
   const missing = functionsOf(server, needs, shape).filter(({ name }) => !names.has(name));

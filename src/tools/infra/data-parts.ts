@@ -81,7 +81,6 @@ function busParts({ name, variable }: NeededBus) {
   ];
 }
 
-/** Events that the rule cannot deliver are sent to the dead-letter queue. */
 function rulePart({ rule: { name, pattern, targetId } }: NeededBus) {
   const { queue, dead } = messageIds.events;
   return resource(messageIds.rule, "AWS::Events::Rule", {
@@ -149,7 +148,6 @@ export function arnOf(service: string, resource: string) {
   );
 }
 
-/** References to tables, bus and queues in this stack or another one. */
 export type DataPlace = ReturnType<typeof dataElsewhere>;
 
 export const ownData: DataPlace = {

@@ -20,11 +20,11 @@ export type ComparedTemplate = Omit<TemplatePart, "Resources"> & {
   readonly Resources: Readonly<Record<string, Partial<Resource>>>;
 };
 
-/** Properties that CloudFormation can change only by replacing the table. */
+/** Changing one replaces the table. */
 const replacing = ["TableName", "KeySchema", "LocalSecondaryIndexes"];
 const typesOf = "AttributeDefinitions";
 
-/** Compares templates with the defaults of their parameters. Dangerous changes come first. */
+/** Parameters count with their defaults. Dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
   const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
   return changes.toSorted((one, other) => Number(other.isDangerous) - Number(one.isDangerous));
@@ -60,12 +60,7 @@ function removal(name: string, { Type, DeletionPolicy }: Partial<Resource>, was:
   );
 }
 
-function tableDangers(
-  name: string,
-  properties: readonly string[],
-  was: Members,
-  is: Members,
-): Change[] {
+function tableDangers(name: string, properties: readonly string[], was: Members, is: Members) {
   const replaced = properties.filter(
     (property) => replacing.includes(property) || (property === typesOf && retypes(was, is)),
   );
@@ -109,13 +104,13 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
   });
 }
 
-/** Replaces references by defaults, so a changed default shows in properties that use it. */
+/** Resolved, so that a changed default shows in properties that use it. */
 export function resolved(properties: Members = {}, { Parameters = {} }: ComparedTemplate): Members {
   const defaultOf = (name: string) => own(Parameters, name)?.Default;
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve);
     if (typeof value !== "object" || value === null) return value;
-    const { Ref: name, "Fn::Sub": template } = value as Members; // safe cast: any object
+    const { Ref: name, "Fn::Sub": template }: Members = { ...value };
     if (typeof name === "string" && Object.hasOwn(Parameters, name)) return defaultOf(name);
     if (typeof template === "string")
       return template.replaceAll(/\$\{([^!}]+)\}/g, (whole, placeholder: string) =>
@@ -130,7 +125,6 @@ function changedMembers(old: Members, now: Members) {
   return idsOf(old, now).filter((name) => !isDeepStrictEqual(own(old, name), own(now, name)));
 }
 
-/** Items of a list by their member `key`. */
 function entriesOf(properties: Members, list: string, key: string): Map<unknown, Members> {
   const items = properties[list];
   // In a template that CloudFormation accepted, these members are lists of objects.

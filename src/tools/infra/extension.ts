@@ -23,7 +23,7 @@ const known: readonly string[] = [
 ];
 const variablesPath = ["Function", "Environment", "Variables"];
 
-/** Validates an extension. Of SAM's `Globals`, supports only environment variables of functions. */
+/** Of SAM's `Globals`, supports only environment variables of functions. */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));
@@ -113,7 +113,6 @@ function membersOf(what: string, read: unknown) {
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }
 
-/** References to names that the template lacks. */
 export function danglingReferences({ Parameters, Conditions, Resources, Outputs }: Template) {
   const known = new Set([
     ...Object.keys({ ...Parameters, ...Resources }),

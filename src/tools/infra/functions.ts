@@ -7,7 +7,7 @@ import type { Needs } from "./needs.ts";
 /** One function for all routes, or one per handler with a route. */
 export type Shape = "one" | "each";
 
-/** Kind of work that needs permissions beyond the tables of features. */
+/** Work that needs permissions beyond the tables of features. */
 export type Duty =
   | "read-config"
   | "operate-config"
@@ -111,7 +111,7 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
     ]),
     tables: reachedTables(
       registry,
-      handlers.flatMap((handler) => handlerRunners(registry, handler)),
+      handlers.flatMap((one) => handlerRunners(registry, one)),
     ),
   };
 }
@@ -169,7 +169,6 @@ function effectDuties(needs: Needs): Duty[] {
   ];
 }
 
-/** Includes the features that the runners' features use; each table has the widest access needed. */
 function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFunction["tables"] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {
@@ -178,7 +177,7 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): NeededFu
   });
 }
 
-/** Leaves room for stage and application: a function name has at most 64 characters. */
+/** Leaves room for stage and application: function names have at most 64 characters. */
 const longestName = 40;
 
 export function exportName(handler: string) {

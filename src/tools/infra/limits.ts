@@ -5,7 +5,7 @@ const most = { Parameters: 200, Resources: 500, Outputs: 200 };
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 /** IAM's limit on a role's policies, without white space and with references resolved. */
 const mostPolicyCharacters = 10_240;
-/** Lambda's limit on a function's environment, as JSON. */
+/** Lambda's limit, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
 /** `notes` are on a template that can be deployed, but not in the usual way. */
@@ -48,8 +48,7 @@ const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 function policyCharacters({ Policies }: Members, { Parameters }: Template) {
   const named = (id: unknown) => `${arnBeginning}${Parameters["NamePrefix"]?.Default}-${id}`;
   const text = JSON.stringify(Policies, (_name, value: unknown) => {
-    // Safe cast: members stay `unknown`. An object may be an intrinsic function.
-    const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as Members;
+    const { "Fn::GetAtt": attribute, "Fn::Sub": substituted }: Members = Object(value);
     if (attribute !== undefined) return named(Object(attribute)[0]);
     if (substituted !== undefined)
       return named(String(substituted).replace(/^.*:|\$\{[^}]*\}-?/g, ""));
@@ -58,9 +57,8 @@ function policyCharacters({ Policies }: Members, { Parameters }: Template) {
   return text.length;
 }
 
-function environmentBytes({ Environment = {} }: Members, template: Template) {
-  // Safe cast: this is CloudFormation's format.
-  const { Variables = {} } = Environment as { readonly Variables?: Members };
+function environmentBytes({ Environment }: Members, template: Template) {
+  const { Variables = {} }: { Variables?: Members } = Object(Environment);
   const values = mappedMembers(Variables, (value) => deployedText(value, template));
   return Buffer.byteLength(JSON.stringify(values));
 }
@@ -71,22 +69,15 @@ const pseudo: Readonly<Record<string, string>> = {
   "AWS::Partition": "aws",
   "AWS::URLSuffix": "amazonaws.com",
 };
-/** Placeholder for a secret or another stack's output. */
+/** For a secret or another stack's output. */
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
-/** Estimates the deployed value from the template. */
 function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
-  // Safe cast: members stay `unknown`.
-  const {
-    Ref: name,
-    "Fn::Sub": substituted,
-    "Fn::GetAtt": attribute,
-    "Fn::If": choice,
-    "Fn::Join": joined,
-  } = value as Members;
+  const { Ref: name, "Fn::Sub": substituted, "Fn::GetAtt": attribute }: Members = { ...value };
+  const { "Fn::If": choice, "Fn::Join": joined }: Members = { ...value };
   if (depth > mostReferences) return unknownText;
   if (name !== undefined) return referredText(String(name), template, resolve);
   if (Array.isArray(attribute))
@@ -106,7 +97,7 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   );
 }
 
-/** Value of a reference: a parameter's default, a table's or bus's name, or a queue's URL. */
+/** A parameter's default, the name of a table or bus, or a queue's URL. */
 function referredText(
   name: string,
   { Parameters, Resources }: Template,

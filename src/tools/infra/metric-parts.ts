@@ -19,15 +19,14 @@ import {
 import { apiId } from "./trigger-parts.ts";
 
 interface Alarm {
-  /** Suffix of the alarm's name, in kebab case: `dead-events`. */
+  /** In kebab case: `dead-events`. */
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
-  /** Dimensions of the metric. Default: the whole account and region. */
+  /** Default: the whole account and region. */
   readonly of?: Values;
-  /** Default: `Sum`. */
   readonly statistic?: "Sum" | "Maximum";
-  /** Breaching minutes out of the latest minutes. By default, a single failure raises no alarm. */
+  /** Breaching minutes out of the latest. By default, a single failure raises no alarm. */
   readonly minutes?: readonly [above: number, of: number];
   readonly threshold?: number;
 }
@@ -46,14 +45,16 @@ export function alarmParts(
     FunctionName: ref(functionIds(name).lambda),
   });
   const alarms: readonly Alarm[] = [
-    ...queuesOf(needs).map((queue) => ({
-      name: `dead-${queue.kind}`,
-      says: "Something can never be done: queue.dead_lettered says what, and why",
-      metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"] as const,
-      of: { QueueName: place.deadQueueName(queue) },
-      statistic: "Maximum" as const,
-      minutes: [1, 1] as const,
-    })),
+    ...queuesOf(needs).map(
+      (queue): Alarm => ({
+        name: `dead-${queue.kind}`,
+        says: "Something can never be done: queue.dead_lettered says what, and why",
+        metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"],
+        of: { QueueName: place.deadQueueName(queue) },
+        statistic: "Maximum",
+        minutes: [1, 1],
+      }),
+    ),
     {
       name: "http-errors",
       says: "Requests fail: errors and throttles of the functions behind the API among them",
@@ -62,26 +63,30 @@ export function alarmParts(
     },
     ...functions
       .filter(({ calledBy }) => calledBy !== "requests")
-      .map((one) => ({
-        name: `${one.name}-errors`,
-        says: `The function ${one.name} does not start, or runs out of time`,
-        metric: ["AWS/Lambda", "Errors"] as const,
-        of: ofFunction(one),
-      })),
+      .map(
+        (one): Alarm => ({
+          name: `${one.name}-errors`,
+          says: `The function ${one.name} does not start, or runs out of time`,
+          metric: ["AWS/Lambda", "Errors"],
+          of: ofFunction(one),
+        }),
+      ),
     {
       name: "throttles",
       says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
       metric: ["AWS/Lambda", "Throttles"],
     },
-    ...outbox.filter(isStream).map((one) => ({
-      name: `${one.name}-age`,
-      says: "The stream of the outbox is read late: events come late",
-      metric: ["AWS/Lambda", "IteratorAge"] as const,
-      of: ofFunction(one),
-      statistic: "Maximum" as const,
-      minutes: [5, 5] as const,
-      threshold: 60_000, // milliseconds
-    })),
+    ...outbox.filter(isStream).map(
+      (one): Alarm => ({
+        name: `${one.name}-age`,
+        says: "The stream of the outbox is read late: events come late",
+        metric: ["AWS/Lambda", "IteratorAge"],
+        of: ofFunction(one),
+        statistic: "Maximum",
+        minutes: [5, 5],
+        threshold: 60_000, // milliseconds
+      }),
+    ),
   ];
   return [
     resource(topicId, "AWS::SNS::Topic", { TopicName: substituted(`${namePrefix}-alarms`) }),
@@ -91,7 +96,7 @@ export function alarmParts(
       ? []
       : [
           ...outbox.filter((one) => !isStream(one)).flatMap(leftParts),
-          ...lineAlarms.flatMap((alarm) => lineParts(functions.filter(alarm.isOf), alarm)),
+          ...lineAlarms.flatMap((alarm) => lineParts(functions, alarm)),
         ]),
   ];
 }
@@ -110,11 +115,13 @@ function leftParts({ name }: NeededFunction) {
   ];
 }
 
-interface LineAlarm extends Pick<Alarm, "name" | "says"> {
-  readonly line: string;
-  /** Whether a function logs the line. */
-  readonly isOf: (one: NeededFunction) => boolean;
-}
+/** `isOf` says whether a function logs the line. */
+type LineAlarm = readonly [
+  name: string,
+  line: string,
+  isOf: (one: NeededFunction) => boolean,
+  says: string,
+];
 
 const does =
   (...some: readonly Duty[]) =>
@@ -123,33 +130,34 @@ const does =
 const isOfOutbox = does("sweep-outbox", "send-due");
 
 const lineAlarms: readonly LineAlarm[] = [
-  {
-    name: "events-set-aside",
-    line: "event.set_aside",
-    isOf: isOfOutbox,
-    says: "The bus refuses an event for good: event.set_aside says which, and why",
-  },
-  {
-    name: "jobs-set-aside",
-    line: "job.set_aside",
-    isOf: does("send-due"),
-    says: "A job that was due will never be taken: job.set_aside says which, and why",
-  },
-  {
-    name: "schedules-given-up",
-    line: "schedule.gave_up",
-    isOf: ({ name }) => name === "schedule",
-    says: "A schedule has failed too often: schedule.gave_up says which",
-  },
-  {
-    name: "steps-unknown",
-    line: "step.unknown",
-    isOf: does("steps"),
-    says: "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
-  },
+  [
+    "events-set-aside",
+    "event.set_aside",
+    isOfOutbox,
+    "The bus refuses an event for good: event.set_aside says which, and why",
+  ],
+  [
+    "jobs-set-aside",
+    "job.set_aside",
+    does("send-due"),
+    "A job that was due will never be taken: job.set_aside says which, and why",
+  ],
+  [
+    "schedules-given-up",
+    "schedule.gave_up",
+    ({ name }) => name === "schedule",
+    "A schedule has failed too often: schedule.gave_up says which",
+  ],
+  [
+    "steps-unknown",
+    "step.unknown",
+    does("steps"),
+    "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
+  ],
 ];
 
-function lineParts(functions: readonly NeededFunction[], { name, line, says }: LineAlarm) {
+function lineParts(all: readonly NeededFunction[], [name, line, isOf, says]: LineAlarm) {
+  const functions = all.filter(isOf);
   if (functions.length === 0) return [];
   const idOf = (one: NeededFunction) => `${logicalId(name, "In")}${functionIds(one.name).id}Metric`;
   return [
@@ -159,8 +167,8 @@ function lineParts(functions: readonly NeededFunction[], { name, line, says }: L
 }
 
 /**
- * Filter pattern that excludes lines from browsers, which can contain any message. `NOT EXISTS` is
- * needed, because AWS does not document whether `!=` matches a missing field.
+ * Excludes lines from browsers, which can contain any message. `NOT EXISTS` is needed: AWS does not
+ * document whether `!=` matches a missing field.
  */
 function ownLine(msg: string, ...more: readonly string[]) {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
@@ -213,7 +221,6 @@ export function metricVariables({ options }: DeclaredServer): Values {
   return options.metrics === undefined ? {} : { POWERTOOLS_METRICS_NAMESPACE: ownNamespace };
 }
 
-/** Alarms of keelson's own metrics, and a dashboard of all metrics. */
 export function metricParts({ options, registry }: DeclaredServer) {
   if (options.metrics === undefined) return [];
   const service = options.metrics.service ?? options.dynamodb?.prefix ?? "keelson";

@@ -14,7 +14,7 @@ import type { Variables } from "../../base/process/environment.ts";
 
 export interface NeededTable extends RequiredTable {
   readonly variable: string;
-  /** Whether items are permanent, and so need point-in-time recovery and deletion protection. */
+  /** Permanent items need point-in-time recovery and deletion protection. */
   readonly isLasting: boolean;
   readonly stream: "KEYS_ONLY" | undefined;
 }
@@ -23,7 +23,6 @@ export type NeededQueue = ReturnType<typeof neededQueue>;
 
 export type NeededBus = ReturnType<typeof neededBus>;
 
-/** Doctor checks these resources, and templates create them. */
 export interface Needs {
   /** The configuration table, which every server has, comes first. */
   readonly tables: readonly [NeededTable, ...NeededTable[]];
@@ -36,14 +35,13 @@ export interface Needs {
     readonly keyRing: string | undefined;
   };
   readonly hasAuthSecret: boolean;
-  /** Whether isolation is enabled and a table has tenants. */
   readonly isIsolated: boolean;
 }
 
 /** Reads declarations only, and does not call AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
-  { env = {}, prefix }: { readonly env?: Variables; readonly prefix?: string } = {},
+  { env = {}, prefix }: { env?: Variables; prefix?: string } = {},
 ): Needs {
   const source = options.dynamodb?.prefix ?? "keelson";
   const start = prefix ?? source;

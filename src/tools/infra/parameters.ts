@@ -1,6 +1,5 @@
 import { type Parameter, ref, type TemplatePart, type Value, when } from "./template.ts";
 
-/** Parameter that prefixes every name, as a placeholder of `Fn::Sub`. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
 export const namePrefix = "${NamePrefix}";
 
@@ -14,11 +13,10 @@ export function longestFunctionPrefix(functions: readonly { readonly name: strin
 
 export function nameParameter(prefix: string, stage: string, longest: number) {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
-  if (name.length > longest) {
+  if (name.length > longest)
     throw new Error(
       `names would begin with ${JSON.stringify(name)}, which is longer than ${longest} characters; shorten dynamodb.prefix or the stage`,
     );
-  }
   const description =
     "What every name begins with, so that stages and applications share an account";
   const rules = {
@@ -29,7 +27,6 @@ export function nameParameter(prefix: string, stage: string, longest: number) {
   return { Parameters: { NamePrefix: given(name, description, rules) } };
 }
 
-/** Customer-managed KMS key of tables, queues and the roles that access them. */
 export const customerKeyParts: readonly TemplatePart[] = [
   arnParameter(
     "CustomerKeyArn",

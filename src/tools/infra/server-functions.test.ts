@@ -293,7 +293,7 @@ test("outputs name the API, functions, roles and topic", () => {
 });
 
 test("limits the name prefix so that each function's name fits", () => {
-  const prefix = (template: Template) => template.Parameters["NamePrefix"]?.MaxLength;
+  const prefix = (template: Template) => template.Parameters["NamePrefix"]?.["MaxLength"];
   expect([
     prefix(templateOf([spades, sheds], { part: "data" })),
     prefix(all),

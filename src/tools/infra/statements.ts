@@ -7,7 +7,7 @@ import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { arnRef, ref, type Value, type Values } from "./template.ts";
 
-/** IAM statement, which never allows the action or resource `*`. */
+/** Never allows the action or resource `*`. */
 interface Statement extends Values {
   readonly Sid: string;
 }
@@ -32,7 +32,7 @@ export function statementsOf(
   return [...new Map(statements.map((one) => [one.Sid, one])).values(), useCustomerKey];
 }
 
-/** A function reads parameters when it starts, and the key ring again when a new key appears. */
+/** Parameters are read at the start, and the key ring again when a new key appears. */
 function parameterStatements({ parameters: { overrides, keyRing } }: Needs) {
   const arns = (name: string | undefined, ...ends: readonly string[]) =>
     name === undefined
@@ -64,27 +64,24 @@ const sweep: Grant = ["SweepOutbox", dynamodb("DeleteItem", "PutItem", "Query"),
 
 const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
-  // Operators' routes write a row with its history. Keys are rotated with a person's role.
+  // A row with its history. Keys are rotated with a person's role.
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
-  // The first write after a rename supersedes the former key's row, or checks that it is missing.
+  // The first write after a rename replaces the former key's row, or checks that none is there.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
   // Taking and completing (PutItem), a duplicate (GetItem), renewal (UpdateItem) and release.
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
   // `ctx.step`, and responses with cookies, which are never stored, only check the claim.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
-  // `ctx.publish`: the event is written with the effects and deleted after dispatch.
   publish: [leave, putEvents],
   // Events, after their day; versions of projections, and marks of the events they have counted.
   "keep-events": [["KeepEvents", dynamodb("BatchGetItem", "PutItem"), kept]],
-  // Reads of kept events (`ctx.events`) and of the active version of a projection.
+  // `ctx.events`, and the active version of a projection.
   "read-events": [["ReadEvents", dynamodb("GetItem", "Query"), kept]],
-  // A delivery or a later job is written with the effects, and deleted once sent or unscheduled.
+  // Deliveries and later jobs.
   later: [leave],
-  // Due jobs are read, marked (UpdateItem), sent and deleted; invalid rows are set aside (PutItem).
+  // Due jobs are marked (UpdateItem), sent and deleted; invalid rows are set aside (PutItem).
   "send-due": [sweep, ["MarkDue", dynamodb("UpdateItem"), outbox], enqueue],
-  // Remaining events are read, and deleted after dispatch, or set aside (PutItem) for good.
   "sweep-outbox": [sweep, putEvents],
-  // `ctx.enqueue`, and deliveries after their commit.
   enqueue: [enqueue],
   consume: [
     [
@@ -100,7 +97,6 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
       (place, queues) => queues.map(place.deadQueueArn),
     ],
   ],
-  // Lambda reads the stream with the function's role.
   "read-stream": [
     [
       "ReadStream",
@@ -146,7 +142,6 @@ function tableStatements(
   ];
 }
 
-/** Returns no statement if there are no resources. */
 function statement(
   Sid: string,
   Action: readonly string[],
@@ -200,10 +195,9 @@ function commitStatements({ duties, tables }: NeededFunction, place: DataPlace) 
     ...(duties.has("publish") || duties.has("later") ? [outboxTable] : []),
     ...(duties.has("keep-events") ? [keptEventsTable] : []),
   ];
-  const inside = (operation: string) => ({
-    StringEquals: { "dynamodb:EnclosingOperation": operation },
+  const inside = (kind: string) => ({
+    StringEquals: { "dynamodb:EnclosingOperation": `Transact${kind}Items` },
   });
-  const inWrite = inside("TransactWriteItems");
   const arnsOf = (...reaches: readonly string[]) =>
     tables
       .filter(({ table, reach }) => table.tenant !== true && reaches.includes(reach))
@@ -214,14 +208,14 @@ function commitStatements({ duties, tables }: NeededFunction, place: DataPlace) 
     arnsOf("write"),
   ];
   return [
-    ...statement("ReadTogether", dynamodb("GetItem"), read, inside("TransactGetItems")),
+    ...statement("ReadTogether", dynamodb("GetItem"), read, inside("Get")),
     ...statement("CheckTogether", dynamodb("ConditionCheckItem"), checked),
     ...statement(
       "WriteTogether",
       dynamodb("DeleteItem", "PutItem", "UpdateItem"),
       written,
-      inWrite,
+      inside("Write"),
     ),
-    ...statement("Commit", dynamodb("PutItem"), committed.map(place.tableArn), inWrite),
+    ...statement("Commit", dynamodb("PutItem"), committed.map(place.tableArn), inside("Write")),
   ];
 }

@@ -23,12 +23,7 @@ export interface Parameter {
   readonly Type: "String" | "Number";
   readonly Default?: string | number;
   readonly Description: string;
-  readonly AllowedPattern?: string;
-  readonly AllowedValues?: readonly (string | number)[];
-  readonly ConstraintDescription?: string;
-  readonly MaxLength?: number;
-  readonly MinValue?: number;
-  readonly MaxValue?: number;
+  readonly [rule: string]: Value;
 }
 
 export interface Output {
@@ -37,7 +32,6 @@ export interface Output {
   readonly Value: Value;
 }
 
-/** Entries by logical ID. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Values;
@@ -63,9 +57,7 @@ export const output = (id: string, Description: string, Value: Value): TemplateP
   Outputs: { [id]: { Description, Value } },
 });
 export const ref = (id: string): Value => ({ Ref: id });
-export const attributeOf = (id: string, attribute: string): Value => ({
-  "Fn::GetAtt": [id, attribute],
-});
+export const attributeOf = (id: string, name: string): Value => ({ "Fn::GetAtt": [id, name] });
 export const arnRef = (id: string) => attributeOf(id, "Arn");
 /** Replaces `${Name}` by a parameter's value or one of `values`. */
 export const substituted = (text: string, values?: Values): Value => ({

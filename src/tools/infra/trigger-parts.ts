@@ -139,8 +139,8 @@ function routeId(route: string) {
 }
 
 /**
- * Omits query, body and other headers, which contain tokens and values. Fields that a client
- * controls come first, because the later of two duplicate members wins.
+ * Without query, body and other headers, which contain tokens and values. What a client controls
+ * comes first: the later of two duplicate members wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { EmbeddedStack } from "../../../src/embedded/stack/index.ts";
-import { stackVariables } from "../../../src/embedded/stack/stack-child.ts";
+import { stackVariables } from "../../../src/embedded/stack/stack.ts";
 
 export interface HostRequest {
   readonly id: number;

@@ -1,4 +1,4 @@
-import { oldestUncounted } from "../../../app/projections/projection-position.ts";
+import { oldestUncounted } from "../../../app/projections/projection-versions.ts";
 import { rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { timeOf } from "../../../parts/messages/kept-events.ts";

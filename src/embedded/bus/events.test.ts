@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readEventPattern } from "./event-pattern.ts";
+import { readEventPattern } from "./events.ts";
 
 const event = {
   source: "shop",

@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cronProblem } from "./cron.ts";
+import { cronProblem } from "./schedule.ts";
 
 /** Whether croner, which decides when a schedule runs, takes an expression. */
 function isCronersToo(expression: string): boolean {

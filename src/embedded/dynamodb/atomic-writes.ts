@@ -8,9 +8,8 @@ import {
 } from "../service/dynalite.ts";
 
 /**
- * Commits writes with their index entries atomically: LevelDB logs a batch as one checksummed
- * record. Reads need not see uncommitted writes, because no request has two operations on one item.
- * The caller holds the write lock, which replaces item locks.
+ * Atomic, because LevelDB logs a batch as one checksummed record. Reads need not see uncommitted
+ * writes: no request has two operations on one item. The write lock replaces item locks.
  */
 export function openWriteBatch(store: Store) {
   const changes = new Map<string, Change>();
@@ -50,3 +49,27 @@ export function openWriteBatch(store: Store) {
     commit: (further: readonly Change[] = []) => store.db.batch([...changes.values(), ...further]),
   };
 }
+
+export type ReadWriteLock = ReturnType<typeof createReadWriteLock>;
+
+/** A reader waits for all earlier writers, a writer for all earlier readers and writers. */
+export function createReadWriteLock() {
+  let lastWrite: Promise<unknown> = Promise.resolve();
+  const readers = new Set<Promise<unknown>>();
+  return {
+    read<Result>(work: () => Promise<Result>): Promise<Result> {
+      const run = lastWrite.then(work);
+      const settled = run.then(nothing, nothing);
+      readers.add(settled);
+      void settled.then(() => readers.delete(settled));
+      return run;
+    },
+    write<Result>(work: () => Promise<Result>): Promise<Result> {
+      const run = Promise.all([lastWrite, ...readers]).then(work);
+      lastWrite = run.then(nothing, nothing);
+      return run;
+    },
+  };
+}
+
+function nothing(): void {}

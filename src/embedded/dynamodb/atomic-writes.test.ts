@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createReadWriteLock } from "./read-write-lock.ts";
+import { createReadWriteLock } from "./atomic-writes.ts";
 
 test("a writer runs alone, and readers see every write requested before them", async () => {
   const step = fc.record({

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { stackVariables } from "./stack-child.ts";
+import { stackVariables } from "./stack.ts";
 
 const parents = {
   PATH: "/bin",

@@ -5,8 +5,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { indexPrefix, openDynalite } from "../service/dynalite.ts";
 import type { ServiceError } from "../service/service.ts";
 import { type DynamoDb, openDynamoDb } from "./dynamodb.ts";
-import { changeTable } from "./table-changes.ts";
-import { changeIndexes } from "./table-indexes.ts";
+import { changeIndexes, changeTable } from "./table-changes.ts";
 
 const definition = (AttributeName: string, AttributeType = "S") => ({
   AttributeName,

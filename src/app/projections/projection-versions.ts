@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
+import type { Lazy } from "../../base/process/lazy.ts";
 import {
   behind,
   endOfTime,
   type KeptEventStore,
   type KeptRow,
+  type KeptStream,
   keptRows,
 } from "../../parts/messages/kept-events.ts";
 import { timeText } from "../../parts/messages/outbox-store.ts";
@@ -57,9 +59,8 @@ interface Switching {
 }
 
 /**
- * Activates the declared version in one conditional write, except for tenants with events that
- * could not be counted, which keep their active version.
- * @returns whether another version was active.
+ * Activates the declared version in one conditional write; tenants with events that could not be
+ * counted keep their version. @returns whether another version was active.
  */
 export async function switchTo(
   switching: Switching,
@@ -74,13 +75,13 @@ export async function switchTo(
       for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
-  // Before the first activation, every tenant reads the declared version, so all tenants switch.
+  // Before the first activation, all tenants read the declared version, so all switch.
   if (before.all === undefined && tenantId !== undefined)
     return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
-    // Pins these tenants to their version before the switch. The pins name the new revision, so
-    // they take effect with the switch, and no reader sees an incomplete version.
+    // These pins name the new revision, so they take effect with the switch: no reader sees an
+    // incomplete version.
     for (const tenant of lost) {
       const { own } = await store.active(name, tenant);
       const kept = own?.over === before.all.revision ? own : before.all;
@@ -88,11 +89,8 @@ export async function switchTo(
       if (!(await store.activate(name, tenant, next, own))) throw switchedMeanwhile(name);
     }
   }
-  const next = {
-    version,
-    revision,
-    ...(tenantId === undefined ? {} : { over: before.all?.revision }),
-  };
+  const over = tenantId === undefined ? {} : { over: before.all?.revision };
+  const next = { version, revision, ...over };
   if (await store.activate(name, tenantId, next, tenantId === undefined ? before.all : before.own))
     return true;
   const now = effectiveVersion(await store.active(name, tenantId))?.version;
@@ -110,4 +108,60 @@ async function follow({ store, projection: { name, version } }: Switching, tenan
 function switchedMeanwhile(name: string, version?: number) {
   const what = version === undefined ? "another version" : `version ${version}`;
   return new Error(`the projection ${name} was switched to ${what} meanwhile; rebuild it again`);
+}
+
+/** Look-back spans, in milliseconds. Usually the first is enough; no message waits two weeks. */
+const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000];
+/** After so many counted events in a row, all older events count as counted. */
+const enough = 10;
+
+/**
+ * Time, in milliseconds since the epoch, of the oldest event that the active version has not
+ * counted. Goes from the newest backwards, so that an old dead letter is not reported.
+ */
+export async function oldestUncounted(
+  adapters: {
+    readonly keptEvents: Lazy<KeptEventStore>;
+    readonly projections: Lazy<ProjectionStore>;
+  },
+  { name, version, on }: ProjectionDeclaration,
+  nowMs: number,
+): Promise<number | undefined> {
+  const [kept, store] = await Promise.all([
+    adapters.keptEvents.open(),
+    adapters.projections.open(),
+  ]);
+  const versions = new Map<string | undefined, number>();
+  let oldestMs: number | undefined;
+  for await (const stream of store.firstEvents([...on.keys()], undefined)) {
+    const { tenantId } = stream;
+    const read =
+      versions.get(tenantId) ??
+      effectiveVersion(await store.active(name, tenantId))?.version ??
+      version;
+    versions.set(tenantId, read);
+    let counted = 0;
+    for await (const { sort, atMs } of newestFirst(kept, stream, nowMs)) {
+      const eventId = sort.slice(sort.indexOf("#") + 1);
+      if (await store.isCounted(name, read, { tenantId, eventId })) counted += 1;
+      else {
+        counted = 0;
+        oldestMs = Math.min(oldestMs ?? atMs, atMs);
+      }
+      if (counted === enough) break;
+    }
+  }
+  return oldestMs;
+}
+
+async function* newestFirst(kept: KeptEventStore, stream: KeptStream, nowMs: number) {
+  let untilMs = nowMs + 60_000; // clock skew of other processes
+  for (const spanMs of spansMs) {
+    const fromMs = Math.max(0, nowMs - spanMs);
+    const rows: KeptRow[] = [];
+    for await (const row of keptRows(kept, stream, { from: timeText(fromMs), untilMs, nowMs }))
+      rows.push(row);
+    yield* rows.reverse();
+    untilMs = fromMs;
+  }
 }

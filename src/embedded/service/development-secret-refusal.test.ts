@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refuseInProduction } from "./refusal.ts";
+import { refuseInProduction } from "./development-secret.ts";
 
 test.each(["development", "test"])("accepts NODE_ENV=%s", (name) => {
   expect(() => refuseInProduction("It", { NODE_ENV: name })).not.toThrow();
