@@ -36,8 +36,8 @@ import type { ParameterReader } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRequestIds } from "../runtime/scope.ts";
-import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
-import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
+import { readKeyRing } from "./boot-parameters.ts";
+import { openingWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 
@@ -55,9 +55,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const delivery = options.webhook === undefined ? state.options.delivery : options;
   const builtIn = builtInChannels(delivery, undefined, tracing);
   const channels = new Map([...builtIn, ...state.registry.channels]);
-  const bootParameters = createBootParameterLoader(state, clock, developmentSecret);
   const adapters = new RuntimeAdapters(
-    () => openWithParameters(runtime, state, bootParameters, () => options.openAdapters(runtime)),
+    openingWithParameters(
+      state,
+      developmentSecret,
+      () => runtime,
+      () => options.openAdapters(runtime),
+    ),
     configReaders(state),
   );
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
