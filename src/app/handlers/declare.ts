@@ -21,7 +21,7 @@ import {
   requireOptions,
 } from "./requirements.ts";
 
-/** Declares the keys of one `r.config` call. Boot checks each definition. */
+/** Boot checks each definition. */
 export function configKeys(
   feature: string,
   options: unknown,

@@ -83,12 +83,10 @@ export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }
 
-/** Whether a name is in kebab case. */
 export function isWord(name: unknown): boolean {
   return typeof name === "string" && /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }
 
-/** Whether a name is two kebab-case words, joined by a dot. */
 export function isTwoWords(name: unknown): boolean {
   return typeof name === "string" && eventType.test(name);
 }

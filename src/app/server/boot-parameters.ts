@@ -33,12 +33,7 @@ export async function loadParameters(
   return { overrides, keyRing: ring.keyRing };
 }
 
-/**
- * Reads the key ring. Derives a missing one from `developmentSecret`, if given. No message contains
- * its value.
- *
- * @throws Error if SSM fails.
- */
+/** Derives a missing key ring from `developmentSecret`. No message contains its value. */
 export async function readKeyRing(
   reader: ParameterReader,
   name: string,

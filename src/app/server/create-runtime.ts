@@ -145,7 +145,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   return runtime;
 }
 
-/** What other parts of the runtime are made of. */
+/** Members of a runtime that others are made of. */
 interface Parts
   extends Pick<
     Runtime,
@@ -154,11 +154,7 @@ interface Parts
   readonly adapters: RuntimeAdapters;
 }
 
-/**
- * Returns the options of authentication, and the development secret if it may encrypt data.
- *
- * @throws Error if a secret of the environment is weak, or if production disables idempotency.
- */
+/** @throws Error if a secret of the environment is weak, or if production disables idempotency. */
 function authentication(
   state: ServerInternals,
   { variables, auth: given, ...options }: RuntimeOptions,
@@ -177,7 +173,7 @@ function authentication(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  // In production and in Lambda, this secret never encrypts data.
+  // In production and in Lambda, the development secret never encrypts data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   return { auth, developmentSecret: isLocal ? secret : undefined };

@@ -10,8 +10,8 @@ import { loadParameters } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
 /**
- * Adapters of one runtime, opened in two steps: the first is enough to read configuration, the
- * second loads the SDK. After a failure, the next caller tries the step again.
+ * Adapters of one runtime, opened in two steps: the first suffices to read configuration, the
+ * second loads the SDK. After a failure, the next caller tries again.
  */
 export class RuntimeAdapters implements OpeningAdapters {
   readonly #open: () => Promise<Adapters>;
