@@ -7,6 +7,12 @@ import {
 } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 
+/** A feature that declares something, and the receiver of its problems. */
+export interface Declaring {
+  readonly feature: string;
+  readonly report: Report;
+}
+
 export type Problem = (rule: string, message: string, fix: string) => void;
 
 export interface Requirement {
