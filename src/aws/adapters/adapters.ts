@@ -1,7 +1,7 @@
 import { databaseWith, requestDatabases } from "../../app/ctx/request-database.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
+import type { AdaptedRuntime } from "../../app/server/runtime-options.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
@@ -18,7 +18,7 @@ import { dynamoDueJobs, dynamoOutbox } from "../stores/outbox-store.ts";
  * possible.
  */
 export async function openAwsAdapters(
-  runtime: Runtime,
+  runtime: AdaptedRuntime,
   variables: Variables,
   mode: "create" | "check" = "check",
   isEarly = false,
@@ -75,7 +75,7 @@ export async function openAwsAdapters(
 }
 
 function lazyMessaging(
-  runtime: Runtime,
+  runtime: Pick<AdaptedRuntime, "server" | "runs">,
   variables: Variables,
   mode: "create" | "check",
 ): Adapters["messaging"] {
@@ -97,7 +97,7 @@ function lazyMessaging(
 
 /** Opens the isolation of tenants: the databases of requests and the sessions of tenants. */
 async function openWall(
-  runtime: Runtime,
+  runtime: AdaptedRuntime,
   given: {
     readonly database: Database;
     readonly variables: Variables;
@@ -138,7 +138,10 @@ async function openWall(
 }
 
 /** Creates stores whose code is loaded with their first use. */
-function lazyStores({ tableName, clock }: Runtime, database: Database) {
+function lazyStores(
+  { tableName, clock }: Pick<AdaptedRuntime, "tableName" | "clock">,
+  database: Database,
+) {
   const [once, outbox, kept] = [onceTable, outboxTable, keptEventsTable].map(({ name }) =>
     tableName(name),
   ) as [string, string, string]; // safe: three tables have three names
@@ -158,7 +161,7 @@ function lazyStores({ tableName, clock }: Runtime, database: Database) {
 }
 
 /** Tables whose rows start with their tenant, by physical name. */
-function walledTables({ server, tableName }: Runtime) {
+function walledTables({ server, tableName }: Pick<AdaptedRuntime, "server" | "tableName">) {
   return [...server.registry.tables.values()].flatMap((table) =>
     table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
   );

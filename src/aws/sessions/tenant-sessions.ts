@@ -31,7 +31,7 @@ interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region
  * because a function that reads no tenants' rows needs no role.
  */
 export function openTenantSessions(
-  runtime: Runtime,
+  runtime: Pick<Runtime, "server" | "environment" | "clock" | "log">,
   options: TenantSessionsOptions,
 ): AssumedRole | undefined {
   const { variables, isChecked, ...place } = options;

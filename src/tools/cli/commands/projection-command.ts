@@ -112,7 +112,10 @@ function tenantText(tenantId: string | undefined): string {
   return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
 }
 
-async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<number> {
+async function tell(
+  runtime: Pick<Runtime, "server" | "adapters">,
+  { print, clock }: CommandContext,
+): Promise<number> {
   const adapters = await runtime.adapters.open();
   const store = await adapters.projections.open();
   const nowMs = clock.now();
