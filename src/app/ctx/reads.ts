@@ -16,7 +16,7 @@ import type { RequestScope } from "../runtime/scope.ts";
 import { receiveResult } from "./check-output.ts";
 
 export interface ReadingSession extends OperatorSession {
-  readonly runtime: Runtime;
+  readonly runtime: Pick<Runtime, "server" | "resolver" | "clock">;
   readonly scope: RequestScope;
   readonly user: User;
   readonly database: Database;

@@ -16,7 +16,7 @@ import {
   job,
   type ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
-import { isWord } from "../handlers/requirements.ts";
+import { type Declaring, isWord } from "../handlers/requirements.ts";
 import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
@@ -107,13 +107,22 @@ export function defineFeature<
   const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
     readonly [Kind in keyof Kinds]: Declared<Kind>[];
   };
-  const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
-    void declared[kind].push(...items);
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
 
+  const declaring: Declaring = { feature: name, report };
+  const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
+    void declared[kind].push(...items);
   // In plain JavaScript, options can have any type, so each function checks its options.
+  const adding =
+    <Kind extends keyof Kinds>(
+      kind: Kind,
+      declare: (by: Declaring, name: string, ...given: unknown[]) => Declared<Kind>,
+    ) =>
+    (name: string, ...given: unknown[]) =>
+      add(kind, declare(declaring, name, ...given));
+
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
@@ -131,15 +140,12 @@ export function defineFeature<
       // Safe cast: only a table with `tenant: true` has tenant keys, at runtime and in its type.
       return tableHandle(made) as never;
     },
-    query: (operation, options) =>
-      add("handlers", handler("query", name, operation, options, report)),
-    write: (operation, options) =>
-      add("handlers", handler("write", name, operation, options, report)),
-    hook: (write, options) => void hooks.push(hook(name, write, options, report)),
-    event: (type, schema, options) => add("events", event(name, type, schema, options, report)),
-    on: (type, consumerName, run) =>
-      add("consumers", consumer(name, type, consumerName, run, report)),
-    job: (operation, options) => add("jobs", job(name, operation, options, report)),
+    query: adding("handlers", (by, operation, options) => handler("query", by, operation, options)),
+    write: adding("handlers", (by, operation, options) => handler("write", by, operation, options)),
+    hook: (write, options) => void hooks.push(hook(declaring, write, options)),
+    event: adding("events", event),
+    on: adding("consumers", consumer),
+    job: adding("jobs", job),
     schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
       const made = projection(name, projectionName, options, report);
@@ -149,7 +155,7 @@ export function defineFeature<
     },
     metric: (metricName, options) =>
       add("metrics", metric(name, metricName, options as unknown as RawOptions, report)),
-    channel: (channelName, options) => add("channels", channel(name, channelName, options, report)),
+    channel: adding("channels", channel),
   };
   if (!isWord(name)) {
     const message = `feature name ${JSON.stringify(name)} is not in kebab case`;

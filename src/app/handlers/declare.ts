@@ -13,6 +13,7 @@ import type { HandlerDeclaration } from "./handler.ts";
 import {
   aFunction,
   aSchema,
+  type Declaring,
   isTwoWords,
   knownOptions,
   type Problem,
@@ -21,7 +22,7 @@ import {
   requireOptions,
 } from "./requirements.ts";
 
-/** Declares the keys of one `r.config` call. Boot checks each definition. */
+/** Boot checks each definition. */
 export function configKeys(
   feature: string,
   options: unknown,
@@ -93,10 +94,9 @@ const repeatRequirements = {
 
 export function handler(
   kind: HandlerDeclaration["kind"],
-  feature: string,
+  { feature, report }: Declaring,
   name: string,
   options: unknown,
-  report: Report,
 ): HandlerDeclaration {
   const fullName = `${feature}.${name}`;
   const problem = problemsOf(fullName, report);

@@ -1,11 +1,17 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { Report } from "../../base/errors/option-table.ts";
 import { nearest, quoted } from "../../base/errors/quoted.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { Writes } from "../../base/types/names.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
-import { aFunction, knownOptions, named, problemsOf, requireOptions } from "./requirements.ts";
+import {
+  aFunction,
+  type Declaring,
+  knownOptions,
+  named,
+  problemsOf,
+  requireOptions,
+} from "./requirements.ts";
 
 /** The `ctx` of the hooks `before` and `commit`. Hooks return items instead of committing them. */
 export type HookContext = Omit<PipelineContext, "commit">;
@@ -68,10 +74,9 @@ const run = aFunction("pass async (ctx, input) => ...");
 const hookRequirements = { before: run, commit: run, after: run };
 
 export function hook(
-  feature: string,
+  { feature, report }: Declaring,
   write: unknown,
   options: unknown,
-  report: Report,
 ): HookDeclaration {
   const name = named(write);
   const key = hookKey(name);

@@ -9,6 +9,7 @@ import type { PipelineContext } from "./pipeline-context.ts";
 import {
   aFunction,
   aSchema,
+  type Declaring,
   isWord,
   knownOptions,
   named,
@@ -168,11 +169,10 @@ export interface ProjectionDeclaration {
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 export function event(
-  feature: string,
+  { feature, report }: Declaring,
   type: string,
   schema: unknown,
   options: unknown,
-  report: Report,
 ): EventDeclaration {
   const key = `event ${named(type)}`;
   const problem = problemsOf(key, report);
@@ -197,11 +197,10 @@ function keptDaysOf(key: string, options: unknown, report: Report): number | und
 }
 
 export function consumer(
-  feature: string,
+  { feature, report }: Declaring,
   type: string,
-  name: string,
+  name: unknown,
   run: unknown,
-  report: Report,
 ): ConsumerDeclaration {
   const fullName = `${feature}.${named(type).split(".")[0]}.${named(name)}`;
   const problem = problemsOf(fullName, report);
@@ -226,10 +225,9 @@ const jobRequirements = {
 };
 
 export function job(
-  feature: string,
+  { feature, report }: Declaring,
   name: string,
   options: unknown,
-  report: Report,
 ): JobDeclaration {
   const fullName = `${feature}.${named(name)}`;
   const problem = problemsOf(fullName, report);
@@ -250,10 +248,9 @@ export function job(
 const channelRequirements = { input: required(aSchema), send: required(aFunction()) };
 
 export function channel(
-  feature: string,
+  { feature, report }: Declaring,
   name: string,
   options: unknown,
-  report: Report,
 ): ChannelDeclaration {
   const key = `channel ${named(name)}`;
   const problem = problemsOf(key, report);

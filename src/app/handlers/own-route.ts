@@ -1,7 +1,7 @@
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 
-/** Declares a route of keelson, without its function. A GET is a query. */
+/** A route of keelson, without its function. */
 export function ownRoute(
   name: string,
   route: string,

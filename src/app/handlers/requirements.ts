@@ -7,6 +7,12 @@ import {
 } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 
+/** A feature that declares something, and the receiver of its problems. */
+export interface Declaring {
+  readonly feature: string;
+  readonly report: Report;
+}
+
 export type Problem = (rule: string, message: string, fix: string) => void;
 
 export interface Requirement {
@@ -83,12 +89,10 @@ export function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }
 
-/** Whether a name is in kebab case. */
 export function isWord(name: unknown): boolean {
   return typeof name === "string" && /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }
 
-/** Whether a name is two kebab-case words, joined by a dot. */
 export function isTwoWords(name: unknown): boolean {
   return typeof name === "string" && eventType.test(name);
 }

@@ -66,8 +66,7 @@ const numbers: readonly string[] = ["expectedVersion", "version", "before", "lim
 const maxFields = 20;
 
 /**
- * Returns the fields of an input, without those that are `null`, except `value`. Converts the
- * numbers of a query.
+ * Drops fields that are `null`, except `value`, and converts the numbers of a query.
  * @throws ValidationError with each field that the route does not accept.
  */
 export function configInput(allowed: readonly string[], given: unknown): ConfigInput {

@@ -5,8 +5,8 @@ import type { Registry } from "../registry/registry.ts";
 import type { ConfigInput, configActions } from "./config-actions.ts";
 
 /**
- * Creates the operators' API for configuration keys. Every route requires an authenticated caller;
- * the rules of each key decide who may read and change it. The first call loads the actions.
+ * The operators' API for configuration keys. Every route requires an authenticated caller; the
+ * rules of each key decide who may read and change it. The first call loads the actions.
  */
 export function configHandlers({ configKeys }: Registry): readonly HandlerDeclaration[] {
   const declare = (action: keyof typeof configActions, route: string): HandlerDeclaration => ({

@@ -21,9 +21,9 @@ interface ClientRecord {
 }
 
 /**
- * Creates the handler of `POST /log` (specification 4.2), which logs one record or a list of
- * records from a browser under the caller's identity. Accepts all records or none: 202 with their
- * number, 422 with the invalid fields, or 429 if a user sends too many records or too many bytes.
+ * Creates the handler of `POST /log` (specification 4.2), which logs one or more records from a
+ * browser under the caller's identity. Accepts all or none: 202 with their number, 422 with the
+ * invalid fields, or 429 if a user sends too many records or bytes.
  */
 export function clientLogHandler(clock: Clock): HandlerDeclaration {
   const limit = createRateLimit(rate, clock);
@@ -90,13 +90,12 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
   };
 }
 
-/** Maximum number of keys in memory. Beyond it, the key that has been idle longest is reset. */
+/** Maximum number of keys. Beyond it, the key that has been idle longest starts over. */
 const maxKeys = 10_000;
 
 /**
- * Creates a token bucket for each key with `burst` tokens, refilled at `perSecond`. The returned
- * function takes `count` tokens and returns 0. If too few are left, it takes none and returns the
- * seconds until enough are available.
+ * Creates token buckets by key. The returned function takes `count` tokens and returns 0. If too
+ * few are left, it takes none and returns the seconds until there are enough.
  */
 export function createRateLimit(
   { burst, perSecond }: { readonly burst: number; readonly perSecond: number },

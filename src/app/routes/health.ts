@@ -12,9 +12,8 @@ const cachedMs = 1_000;
 type Results = Readonly<Record<string, "ok" | "failing">>;
 
 /**
- * Creates the health routes (specification 4.3). `/health/live` is 200 as long as the process
- * answers. `/health/ready` is 503 while a check fails. While the service starts or drains, it is
- * 503 without running the checks.
+ * Creates the health routes (specification 4.3). `/health/ready` is 503 while a check fails. While
+ * the service starts or drains, it is 503 without running the checks.
  */
 export function healthHandlers({
   server: { checks },
@@ -85,22 +84,19 @@ function failure(message: string): Failure {
 }
 
 /** Creates a function that logs a check only when its outcome changes, not on every poll. */
-function createReport(): (log: Logger, name: string, failure: Failure | undefined) => void {
+function createReport(): (log: Logger, check: string, failure: Failure | undefined) => void {
   const known = new Map<string, string>();
-  return (log, name, failure) => {
-    const before = known.get(name);
+  return (log, check, failure) => {
     if (failure === undefined) {
-      if (known.delete(name)) log.info("health.check_recovered", { check: name });
+      if (known.delete(check)) log.info("health.check_recovered", { check });
       return;
     }
-    const now = sortOf(failure);
-    if (now === before) return;
-    known.set(name, now);
-    log[failure.level]("health.check_failed", { check: name, ...failure.data });
+    const { level, data } = failure;
+    // Numbers, such as durations and ports, differ in each poll.
+    const message = String(data["message"]).replaceAll(/\d+/g, "0");
+    const now = JSON.stringify([data["error"], message]);
+    if (now === known.get(check)) return;
+    known.set(check, now);
+    log[level]("health.check_failed", { check, ...data });
   };
-}
-
-/** Returns a key of equal failures. Numbers, such as durations and ports, differ in each poll. */
-function sortOf({ data }: Failure): string {
-  return JSON.stringify([data["error"], String(data["message"]).replaceAll(/\d+/g, "0")]);
 }

@@ -8,11 +8,9 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { clientLogRoute, healthRoutes, openApiRoute } from "./own-routes.ts";
 
 /**
- * Creates the OpenAPI document of a server with all of its routes, except those that exist only in
- * development.
+ * Creates the OpenAPI document of a server, without the routes that exist only in development.
  *
- * @param from - directory to resolve the application's packages from. Default: the working
- * directory of the process.
+ * @param from - directory of the application's packages. Default: the working directory.
  */
 export function serverDocument(server: DeclaredServer, from?: string): Promise<OpenApiDocument> {
   const { registry, options } = server;
@@ -26,10 +24,7 @@ export function serverDocument(server: DeclaredServer, from?: string): Promise<O
   return openApiDocument(server, { own, ...defined({ from }) });
 }
 
-/**
- * Creates the document of a server and returns a function that answers with it. The first answer
- * logs the schemas that the document could not describe.
- */
+/** The first answer logs the schemas that the document could not describe. */
 export async function createAnswer(server: DeclaredServer): Promise<HandlerDeclaration["run"]> {
   const { document, unsaid } = await serverDocument(server);
   const text = documentText(document);

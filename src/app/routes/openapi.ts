@@ -6,8 +6,7 @@ import { openApiRoute } from "./own-routes.ts";
 
 /**
  * Creates `GET /openapi.json` for the callers that `openapi.access` admits. Without this rule, the
- * route exists only in development, for every caller. The first request loads the generator, which
- * runs once.
+ * route exists only in development, for every caller. The first request makes the document.
  */
 export function openApiHandlers({
   server,

@@ -183,7 +183,7 @@ function rank(outcome: TaskOutcome): number {
  * the dead-letter queue.
  */
 async function fail(
-  runtime: Runtime,
+  runtime: Pick<Runtime, "log" | "metrics" | "deliveryJob">,
   queue: MessageQueue,
   message: QueueMessage,
   error: unknown,
@@ -212,7 +212,7 @@ async function fail(
 
 /** Hands a message back. On failure, the queue redelivers when the visibility timeout expires. */
 async function handBack(
-  runtime: Runtime,
+  runtime: Pick<Runtime, "log">,
   queue: MessageQueue,
   { id, receipt }: QueueMessage,
   afterMs: number,
@@ -229,7 +229,7 @@ async function handBack(
   return { kind: "later", afterMs };
 }
 
-function kindOf({ deliveryJob }: Runtime, read: ReadMessage | undefined) {
+function kindOf({ deliveryJob }: Pick<Runtime, "deliveryJob">, read: ReadMessage | undefined) {
   if (read === undefined) return undefined;
   if ("event" in read) return "event";
   return read.job.name === deliveryJob.name ? "delivery" : "job";

@@ -10,7 +10,10 @@ import type { Runtime } from "./runtime.ts";
  * of its feature and of the features in its `uses`, like its generated role. For tests and
  * development, where no role denies access to other tables.
  */
-export function withUses(runtime: Runtime, wall?: Pick<Wall, "stackFor"> & Partial<Wall>): Wall {
+export function withUses(
+  runtime: Pick<Runtime, "server" | "tableName">,
+  wall?: Pick<Wall, "stackFor"> & Partial<Wall>,
+): Wall {
   const check = createUseCheck(runtime);
   return {
     stackFor: (stack, caller) =>
@@ -36,7 +39,10 @@ interface Allowed {
   readonly reach: ReadonlyMap<string, Reach>;
 }
 
-function createUseCheck({ server: { registry }, tableName }: Runtime) {
+function createUseCheck({
+  server: { registry },
+  tableName,
+}: Pick<Runtime, "server" | "tableName">) {
   const owned = ownedTables(registry, tableName);
   const known = new Map<string, Allowed | undefined>();
   const allowedTo = (handler: string): Allowed | undefined => {

@@ -1,77 +1,39 @@
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
-import { FrameworkError } from "../../base/errors/errors.ts";
-import type { Clock } from "../../base/process/clock.ts";
 import { developmentKeyRing, type KeyRing, parseKeyRing } from "../../base/secrets/key-ring.ts";
 import { parameterOverrides } from "../../parts/config/declare/parameter-overrides.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 
-/** Pause after SSM failed or returned invalid parameters, in milliseconds. */
-const pauseMs = 5_000;
-
-export type BootParameterLoader = ReturnType<typeof createBootParameterLoader>;
-
-/** Creates the loader of one runtime. `developmentSecret` replaces a missing key ring. */
-export function createBootParameterLoader(
-  { options, registry }: DeclaredServer,
-  clock: Clock,
+/**
+ * Loads the app-boot overrides, of which those from SSM take precedence, and the key ring, if the
+ * server names one or has a development secret.
+ *
+ * @throws Error if SSM fails. BootError with every problem of the parameters.
+ */
+export async function loadParameters(
+  { options, registry }: Pick<DeclaredServer, "options" | "registry">,
+  reader: ParameterReader | undefined,
   developmentSecret: string | undefined,
 ) {
   const { config = {}, ssm, keyRing: named } = options;
-  let failed: { readonly atMs: number; readonly error: FrameworkError } | undefined;
-
   const readOverrides = async (reader: ParameterReader, path: string) => {
     const { overrides, problems } = parameterOverrides(registry, path, await reader.read(path));
     return { overrides: { ...config, ...overrides }, problems };
   };
-
-  return {
-    /** @throws FrameworkError (503) if `load` failed less than 5 seconds ago. */
-    assertDue: () => {
-      if (failed === undefined) return;
-      const elapsedMs = clock.now() - failed.atMs;
-      if (elapsedMs >= 0 && elapsedMs < pauseMs) throw failed.error;
-    },
-    /**
-     * Loads the app-boot overrides, of which those from SSM take precedence, and the key ring, if
-     * the server names one or has a development secret.
-     *
-     * @throws FrameworkError `config_unavailable` (503). Its cause is the failure of SSM, or a
-     * BootError with every problem of the parameters.
-     */
-    load: async (reader: ParameterReader | undefined) => {
-      try {
-        const [{ overrides, problems }, ring] = await Promise.all([
-          ssm === undefined || reader === undefined
-            ? { overrides: config, problems: [] }
-            : readOverrides(reader, ssm.path),
-          named === undefined || reader === undefined
-            ? { keyRing: derivedRing(developmentSecret) }
-            : readKeyRing(reader, named.parameter, developmentSecret),
-        ]);
-        if ("problem" in ring) throw new BootError([...problems, ring.problem]);
-        if (problems.length > 0) throw new BootError(problems);
-        failed = undefined;
-        return { overrides, keyRing: ring.keyRing };
-      } catch (cause) {
-        const error = new FrameworkError(
-          "config_unavailable",
-          "Configuration is not available at the moment",
-          { cause, headers: { "retry-after": String(pauseMs / 1_000) } },
-        );
-        failed = { atMs: clock.now(), error };
-        throw error;
-      }
-    },
-  };
+  const [{ overrides, problems }, ring] = await Promise.all([
+    ssm === undefined || reader === undefined
+      ? { overrides: config, problems: [] }
+      : readOverrides(reader, ssm.path),
+    named === undefined || reader === undefined
+      ? { keyRing: derivedRing(developmentSecret) }
+      : readKeyRing(reader, named.parameter, developmentSecret),
+  ]);
+  if ("problem" in ring) throw new BootError([...problems, ring.problem]);
+  if (problems.length > 0) throw new BootError(problems);
+  return { overrides, keyRing: ring.keyRing };
 }
 
-/**
- * Reads the key ring. Derives a missing one from `developmentSecret`, if given. No message contains
- * its value.
- *
- * @throws Error if SSM fails.
- */
+/** Derives a missing key ring from `developmentSecret`. No message contains its value. */
 export async function readKeyRing(
   reader: ParameterReader,
   name: string,

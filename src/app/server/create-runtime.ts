@@ -36,8 +36,8 @@ import type { ParameterReader } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRequestIds } from "../runtime/scope.ts";
-import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
-import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
+import { readKeyRing } from "./boot-parameters.ts";
+import { openingWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 
@@ -55,9 +55,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const delivery = options.webhook === undefined ? state.options.delivery : options;
   const builtIn = builtInChannels(delivery, undefined, tracing);
   const channels = new Map([...builtIn, ...state.registry.channels]);
-  const bootParameters = createBootParameterLoader(state, clock, developmentSecret);
   const adapters = new RuntimeAdapters(
-    () => openWithParameters(runtime, state, bootParameters, () => options.openAdapters(runtime)),
+    openingWithParameters(
+      state,
+      developmentSecret,
+      () => runtime,
+      () => options.openAdapters(runtime),
+    ),
     configReaders(state),
   );
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
@@ -141,7 +145,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   return runtime;
 }
 
-/** What other parts of the runtime are made of. */
+/** Members of a runtime that others are made of. */
 interface Parts
   extends Pick<
     Runtime,
@@ -150,11 +154,7 @@ interface Parts
   readonly adapters: RuntimeAdapters;
 }
 
-/**
- * Returns the options of authentication, and the development secret if it may encrypt data.
- *
- * @throws Error if a secret of the environment is weak, or if production disables idempotency.
- */
+/** @throws Error if a secret of the environment is weak, or if production disables idempotency. */
 function authentication(
   state: ServerInternals,
   { variables, auth: given, ...options }: RuntimeOptions,
@@ -173,7 +173,7 @@ function authentication(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  // In production and in Lambda, this secret never encrypts data.
+  // In production and in Lambda, the development secret never encrypts data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   return { auth, developmentSecret: isLocal ? secret : undefined };

@@ -1,16 +1,17 @@
 import { BootError } from "../../base/errors/boot.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import { createConfigResolver } from "../../parts/config/read/resolver.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { proofProblems } from "../registry/option-problems.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { OpeningAdapters, Runtime } from "../runtime/runtime.ts";
-import type { BootParameterLoader } from "./boot-parameters.ts";
+import { loadParameters } from "./boot-parameters.ts";
 import type { ServerInternals } from "./server.ts";
 
 /**
- * Adapters of one runtime, opened in two steps: the first is enough to read configuration, the
- * second loads the SDK. After a failure, the next caller tries the step again.
+ * Adapters of one runtime, opened in two steps: the first suffices to read configuration, the
+ * second loads the SDK. After a failure, the next caller tries again.
  */
 export class RuntimeAdapters implements OpeningAdapters {
   readonly #open: () => Promise<Adapters>;
@@ -57,31 +58,53 @@ export class RuntimeAdapters implements OpeningAdapters {
   }
 }
 
-/** Opens the adapters and loads the overrides and the key ring from SSM. */
-export async function openWithParameters(
-  runtime: Pick<Runtime, "clock" | "log" | "secrets"> & { resolver: Runtime["resolver"] },
+/** Pause after SSM failed or returned invalid parameters, in milliseconds. */
+const pauseMs = 5_000;
+
+/**
+ * Returns the function that opens the adapters and loads the parameters of SSM. If it cannot load
+ * them, it fails with `config_unavailable` (503), and so do the calls of the next five seconds.
+ */
+export function openingWithParameters(
   state: ServerInternals,
-  bootParameters: BootParameterLoader,
+  developmentSecret: string | undefined,
+  runtimeOf: () => Pick<Runtime, "clock" | "log" | "secrets"> & { resolver: Runtime["resolver"] },
   open: () => Promise<Adapters>,
-): Promise<Adapters> {
-  const { clock, log, secrets } = runtime;
-  bootParameters.assertDue();
-  const adapters = await open();
-  try {
-    const askedMs = clock.now();
-    const { overrides, keyRing } = await bootParameters.load(adapters.parameters);
-    runtime.resolver = createConfigResolver({ appOverrides: overrides });
-    state.resolver = runtime.resolver;
-    const problems = proofProblems(state.options, keyRing !== undefined);
-    if (problems.length > 0) throw new BootError(problems);
-    secrets.begin(keyRing, askedMs);
-    const keys = [...state.registry.configKeys.values()]
-      .filter(({ definition }) => definition.encrypted)
-      .map(({ id }) => id);
-    if (keyRing === undefined && keys.length > 0) log.warn("config.no_key_ring", { keys });
-  } catch (error) {
-    await adapters.close();
-    throw error;
-  }
-  return adapters;
+): () => Promise<Adapters> {
+  let failed: { readonly atMs: number; readonly error: FrameworkError } | undefined;
+
+  return async () => {
+    const runtime = runtimeOf();
+    const { clock, log, secrets } = runtime;
+    if (failed !== undefined) {
+      const elapsedMs = clock.now() - failed.atMs;
+      if (elapsedMs >= 0 && elapsedMs < pauseMs) throw failed.error;
+    }
+    const adapters = await open();
+    try {
+      const askedMs = clock.now();
+      const loading = loadParameters(state, adapters.parameters, developmentSecret);
+      const { overrides, keyRing } = await loading.catch((cause: unknown) => {
+        const message = "Configuration is not available at the moment";
+        const headers = { "retry-after": String(pauseMs / 1_000) };
+        const error = new FrameworkError("config_unavailable", message, { cause, headers });
+        failed = { atMs: clock.now(), error };
+        throw error;
+      });
+      failed = undefined;
+      runtime.resolver = createConfigResolver({ appOverrides: overrides });
+      state.resolver = runtime.resolver;
+      const problems = proofProblems(state.options, keyRing !== undefined);
+      if (problems.length > 0) throw new BootError(problems);
+      secrets.begin(keyRing, askedMs);
+      const keys = [...state.registry.configKeys.values()]
+        .filter(({ definition }) => definition.encrypted)
+        .map(({ id }) => id);
+      if (keyRing === undefined && keys.length > 0) log.warn("config.no_key_ring", { keys });
+    } catch (error) {
+      await adapters.close();
+      throw error;
+    }
+    return adapters;
+  };
 }

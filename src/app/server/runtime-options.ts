@@ -8,10 +8,16 @@ import type { WebhookOptions } from "../registry/options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
+/** What adapters use of their runtime. */
+export type AdaptedRuntime = Pick<
+  Runtime,
+  "server" | "environment" | "clock" | "log" | "metrics" | "runs" | "tableName"
+>;
+
 /** Options that a host passes to `createRuntime`. */
 export interface RuntimeOptions {
   readonly variables: Variables;
-  readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
+  readonly openAdapters: (runtime: AdaptedRuntime) => Promise<Adapters>;
   readonly clock?: Clock;
   /** Timers that renew the leases of claims, for tests. Default: the process's timers. */
   readonly schedule?: ClaimSchedule;

@@ -7,21 +7,21 @@ import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { closeResources } from "./close-resources.ts";
 
-/** Creates `run` and `close` of a server, whose hosts may have bound it. */
-export function createServerRuns({
-  shutdown,
-  bound,
-  bindAlone,
-}: {
+interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
   bound(): Promise<Runtime> | undefined;
   bindAlone(): Promise<Runtime>;
-}) {
-  const underWay = new Set<{
-    readonly reason: string;
-    readonly controller: AbortController;
-    readonly ended: Promise<unknown>;
-  }>();
+}
+
+interface RunUnderWay {
+  readonly reason: string;
+  readonly controller: AbortController;
+  readonly ended: Promise<unknown>;
+}
+
+/** Creates `run` and `close` of a server, whose hosts may have bound it. */
+export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptions) {
+  const underWay = new Set<RunUnderWay>();
   let own: Promise<Runtime> | undefined;
   let closing: Promise<void> | undefined;
   let count = 0;

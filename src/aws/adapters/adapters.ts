@@ -1,7 +1,7 @@
 import { databaseWith, requestDatabases } from "../../app/ctx/request-database.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
+import type { AdaptedRuntime } from "../../app/server/runtime-options.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
@@ -17,7 +17,7 @@ import { dynamoDueJobs, dynamoOutbox } from "../stores/outbox-store.ts";
  * missing bus and queues `create` creates. `isEarly` defers loading the SDK, if possible.
  */
 export async function openAwsAdapters(
-  runtime: Runtime,
+  runtime: AdaptedRuntime,
   variables: Variables,
   mode: "create" | "check" = "check",
   isEarly = false,
@@ -71,7 +71,7 @@ export async function openAwsAdapters(
 }
 
 function lazyMessaging(
-  runtime: Runtime,
+  runtime: Pick<AdaptedRuntime, "server" | "runs">,
   variables: Variables,
   mode: "create" | "check",
 ): Adapters["messaging"] {
@@ -92,7 +92,7 @@ function lazyMessaging(
 }
 
 async function openWall(
-  runtime: Runtime,
+  runtime: AdaptedRuntime,
   given: { database: Database; variables: Variables; isChecked: boolean },
 ) {
   const { database, variables } = given;
@@ -128,7 +128,10 @@ async function openWall(
   };
 }
 
-function lazyStores({ tableName, clock }: Runtime, database: Database) {
+function lazyStores(
+  { tableName, clock }: Pick<AdaptedRuntime, "tableName" | "clock">,
+  database: Database,
+) {
   const [once, kept] = [tableName(onceTable.name), tableName(keptEventsTable.name)];
   return {
     schedules: lazy(async () =>
@@ -146,7 +149,7 @@ function lazyStores({ tableName, clock }: Runtime, database: Database) {
 }
 
 /** Tables whose rows start with their tenant. */
-function walledTables({ server, tableName }: Runtime) {
+function walledTables({ server, tableName }: Pick<AdaptedRuntime, "server" | "tableName">) {
   return [...server.registry.tables.values()].flatMap((table) =>
     table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
   );

@@ -52,7 +52,7 @@ export function eventRule(source: string) {
 }
 
 export async function openMessaging(
-  runtime: Runtime,
+  runtime: Pick<Runtime, "runs">,
   options: MessagingOptions,
 ): Promise<Messaging> {
   const { sqsEndpoint, eventBridgeEndpoint, names, mode, ...account } = options;

@@ -30,7 +30,7 @@ interface TenantSessionsOptions
  * instead, because a function that reads no tenants' rows needs no role.
  */
 export function openTenantSessions(
-  { server, environment, clock, log }: Runtime,
+  { server, environment, clock, log }: Pick<Runtime, "server" | "environment" | "clock" | "log">,
   { variables, isChecked, ...place }: TenantSessionsOptions,
 ): AssumedRole | undefined {
   try {

@@ -1,8 +1,7 @@
 import { allTables, usesMessages } from "../../app/registry/registry.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
-import type { RuntimeOptions } from "../../app/server/runtime-options.ts";
+import type { AdaptedRuntime, RuntimeOptions } from "../../app/server/runtime-options.ts";
 import { type BindAlone, type Server, serverInternals } from "../../app/server/server.ts";
 import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { ensureTables } from "../../aws/tables/tables.ts";
@@ -63,7 +62,7 @@ async function openLocal(
 
 /** Opens the AWS adapters. Creates their tables on an emulator, and checks them on AWS. */
 export async function openChecked(
-  runtime: Runtime,
+  runtime: AdaptedRuntime,
   variables: Variables,
   mode: "create" | "check",
 ): Promise<Adapters> {
@@ -85,7 +84,7 @@ export async function openChecked(
 }
 
 async function openEmbedded(
-  runtime: Runtime,
+  runtime: AdaptedRuntime,
   variables: Variables,
   directory: string,
 ): Promise<Adapters> {

@@ -29,7 +29,13 @@ const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
+export function beginLife(
+  runtime: Pick<
+    Runtime,
+    "server" | "environment" | "log" | "lifecycle" | "inFlight" | "metrics" | "close"
+  >,
+  times: ShutdownTimes,
+): ProcessLife {
   const { log } = runtime;
   let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
   let timer: NodeJS.Timeout | undefined;

@@ -163,12 +163,18 @@ function exiting(): Promise<never> {
 const quickMs = 250;
 
 /** A process that restarts on source changes has no load balancer to notify, so no linger. */
-export function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
+export function shutdownTimes(
+  runtime: Pick<Runtime, "environment" | "variables">,
+  given: Partial<ShutdownTimes> = {},
+): ShutdownTimes {
   const times = { ...defaultTimes, ...given };
   return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
 }
 
-export function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
+export function warnOfPlatform(
+  runtime: Pick<Runtime, "environment" | "log">,
+  given: Partial<ShutdownTimes> = {},
+): void {
   const { totalMs } = { ...defaultTimes, ...given };
   if (runtime.environment !== "production" || totalMs <= platformMs) return;
   const least = Math.ceil(totalMs / 1_000);
@@ -187,7 +193,10 @@ export function portOf(port: number | undefined, variables: Variables): number {
 }
 
 /** @throws Error if a handler needs an identity but the server cannot verify tokens. */
-export function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
+export function requireTokens(
+  runtime: Pick<Runtime, "server" | "verifiesTokens">,
+  { developmentSecret }: Binding,
+): void {
   const needy = [...runtime.server.registry.handlers.values()].find(
     ({ access }) => access !== undefined && needsIdentity(access),
   );

@@ -61,7 +61,7 @@ export function prepareLambda<Loaded extends InvocationModule>(
 
 const owners = Symbol.for("keelson.short-close");
 
-type Bind = () => Promise<Runtime>;
+type Bind = () => Promise<Pick<Runtime, "server" | "lifecycle" | "log" | "metrics" | "close">>;
 
 interface ShortClose {
   (): void;

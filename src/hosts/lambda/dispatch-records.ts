@@ -55,7 +55,10 @@ export async function dispatchRecords(
 }
 
 /** Returns the rows that the records name. Logs one line about all others. */
-function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): WrittenRow[] {
+function writtenRows(
+  runtime: Pick<Runtime, "tableName" | "log">,
+  { Records }: DynamoDBStreamEvent,
+): WrittenRow[] {
   const tableName = runtime.tableName(outboxTable.name);
   const written: WrittenRow[] = [];
   const reasons: Record<string, number> = {};
@@ -76,7 +79,7 @@ function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): Writte
 
 /** Dispatches the pending rows of one shard and returns those that remain. Never throws. */
 async function dispatchShard(
-  runtime: Runtime,
+  runtime: Pick<Runtime, "clock" | "log" | "runs">,
   store: OutboxStore,
   time: TimeLeft,
   shard: string,

@@ -168,7 +168,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded) {
+function recordDeliveries({ channels }: Pick<Runtime, "channels">, { deliveries }: Recorded) {
   // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {

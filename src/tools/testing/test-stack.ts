@@ -93,7 +93,7 @@ export interface TestRow {
 export async function openTestRows(
   { endpoint, env }: TestStack,
   clock: TestClock,
-  running: () => Promise<Runtime>,
+  running: () => Promise<Pick<Runtime, "server" | "tableName" | "configRows">>,
 ) {
   const database = await openDatabase({ endpoint, ...accountOf(env) });
   return {

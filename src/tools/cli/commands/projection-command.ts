@@ -108,7 +108,10 @@ function tenantText(tenantId: string | undefined) {
   return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
 }
 
-async function tell(runtime: Runtime, { print, clock }: CommandContext) {
+async function tell(
+  runtime: Pick<Runtime, "server" | "adapters">,
+  { print, clock }: CommandContext,
+) {
   const adapters = await runtime.adapters.open();
   const store = await adapters.projections.open();
   const nowMs = clock.now();

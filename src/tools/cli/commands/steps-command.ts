@@ -69,7 +69,11 @@ queue are moved back afterwards; clients retry by themselves.`,
 
 const actions = { list: listing, resolve: resolving };
 
-type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
+type Work = (
+  runtime: Pick<Runtime, "secrets" | "tableName">,
+  adapters: Adapters,
+  context: CommandContext,
+) => Promise<void>;
 
 function listing({ unknown, result, retry }: Values): Work {
   if (result !== undefined || retry) refuse("--result and --retry are options of resolve");

@@ -1,5 +1,6 @@
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { createRuntime } from "../../../app/server/create-runtime.ts";
+import type { AdaptedRuntime } from "../../../app/server/runtime-options.ts";
 import { type ServerInternals, serverInternals } from "../../../app/server/server.ts";
 import { accountOf, endpointOf, openAwsAdapters } from "../../../aws/adapters/adapters.ts";
 import type { ClientOptions } from "../../../aws/clients/client-options.ts";
@@ -21,7 +22,7 @@ export async function onItsServer<Result>(
   const server = await findServer(module);
   return onItsStack(context, serverInternals(server), async (there) => {
     const { env, clock, complain } = there;
-    const openAdapters = (runtime: Runtime) => openAwsAdapters(runtime, env);
+    const openAdapters = (runtime: AdaptedRuntime) => openAwsAdapters(runtime, env);
     const runtime = createRuntime(server, { variables: env, clock, write: complain, openAdapters });
     try {
       return await work(runtime, there);
