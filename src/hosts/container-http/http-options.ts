@@ -1,6 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { Runtime } from "../../app/runtime/runtime.ts";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import type { ByteBudget } from "./receive-body.ts";
+import type { UnreadBudget } from "./unread-bytes.ts";
 
 /** Timeouts and limits of the container's HTTP server. */
 export interface HttpServerOptions {
@@ -76,6 +79,14 @@ export type UpgradeHandler = (
   head: Buffer,
   draining: AbortSignal,
 ) => void | Promise<void>;
+
+export interface Serving {
+  readonly runtime: Runtime;
+  readonly routes: Runtime["routes"];
+  readonly settings: HttpSettings;
+  readonly bodies: ByteBudget;
+  readonly unread: UnreadBudget;
+}
 
 export type HttpSettings = ReturnType<typeof httpSettings>;
 

@@ -15,8 +15,13 @@ import {
   isIdle,
 } from "./connections.ts";
 import { createDrain, type Drain, lateRequest } from "./drain.ts";
-import { Exchange, headersOf, type Serving, splitTarget } from "./exchange.ts";
-import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
+import { Exchange, headersOf, splitTarget } from "./exchange.ts";
+import {
+  type HttpServerOptions,
+  httpSettings,
+  type Serving,
+  type UpgradeHandler,
+} from "./http-options.ts";
 import { serveSession } from "./http2-session.ts";
 import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
 import { countedReport, createNodeServer } from "./node-server.ts";

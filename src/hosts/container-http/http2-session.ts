@@ -4,7 +4,8 @@ import { type Sender, serve } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { HttpResponse } from "../../parts/http/message.ts";
 import type { Connection, Outflow } from "./connections.ts";
-import type { Serving } from "./exchange.ts";
+import { reportSent } from "./exchange.ts";
+import type { Serving } from "./http-options.ts";
 import {
   createInFlightLimit,
   type InFlightLimit,
@@ -12,13 +13,7 @@ import {
   maxInFlight,
 } from "./in-flight-limit.ts";
 import type { HeldBytes } from "./receive-body.ts";
-import {
-  reportCut,
-  reportSent,
-  type SentBody,
-  sendPieces,
-  type WaitingBytes,
-} from "./send-body.ts";
+import { reportCut, type SentBody, sendPieces, type WaitingBytes } from "./send-body.ts";
 import { type StreamRequest, streamRequest } from "./stream-request.ts";
 
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
