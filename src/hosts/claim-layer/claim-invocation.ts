@@ -13,7 +13,7 @@ export interface Invocation {
   /** Invocation whose function started this one. */
   readonly outer: Invocation | undefined;
   /** Time at which the function times out, in epoch milliseconds. */
-  readonly deadlineMs: number | undefined;
+  deadlineMs: number | undefined;
   readonly durable: DurableInvocation | undefined;
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
@@ -56,7 +56,7 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Error that carries the answer of another durable execution that has done the same work. */
+/** Carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 
@@ -80,24 +80,19 @@ export interface DurableInvocation {
   readonly owners: Set<string>;
 }
 
-export function durableInvocation(event: unknown, context: DurableContextLike): DurableInvocation {
-  const { durableExecutionArn } = context.executionContext;
-  // Powertools reads this undeclared member in the same way.
-  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown };
-  return {
-    execution: createHash("sha256").update(durableExecutionArn).digest("base64url"),
-    replayed: durableExecutionMode === "ReplayMode" ? { event } : undefined,
-    owners: new Set(),
-  };
-}
-
 /** @throws TypeError if `context` is not a durable function's context. */
-export function assertDurableContext(context: unknown): asserts context is DurableContextLike {
-  const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext
-    ?.durableExecutionArn;
-  if (typeof arn !== "string" || arn === "") {
+export function durableInvocation(event: unknown, context: unknown): DurableInvocation {
+  // Powertools reads the undeclared `durableExecutionMode` in the same way.
+  const given: Partial<DurableContextLike> & { readonly durableExecutionMode?: unknown } =
+    Object(context);
+  const arn: unknown = given.executionContext?.durableExecutionArn;
+  if (typeof arn !== "string" || arn === "")
     throw new TypeError(
       "ClaimLayer: the context has no executionContext.durableExecutionArn; put durable() between withDurableExecution and makeIdempotent",
     );
-  }
+  return {
+    execution: createHash("sha256").update(arn).digest("base64url"),
+    replayed: given.durableExecutionMode === "ReplayMode" ? { event } : undefined,
+    owners: new Set(),
+  };
 }

@@ -8,13 +8,13 @@ import { takenByKernel, type Unread } from "./unread-bytes.ts";
 
 /** Request that is being answered or waits for its turn. */
 export interface OpenRequest {
-  /** Request ID; empty until the request is served. */
+  /** Empty until the request is served. */
   requestId: string;
   readonly method: string;
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Cleans up if the connection closes before the response is complete. */
+  /** Called if the connection closes before the response is complete. */
   leave?(): void;
   /** Set once the response is ready. */
   readonly log?: Logger | undefined;

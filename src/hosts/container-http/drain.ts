@@ -10,7 +10,7 @@ export type Drain = ReturnType<typeof createDrain>;
 /** Maximum number of requests, events and jobs that a log line names. */
 export const mostNamed = 20;
 
-/** Time between two checks for connections that became idle during the drain, in milliseconds. */
+/** Time between two checks for idle connections during the drain, in milliseconds. */
 const sweepMs = 100;
 
 /**
@@ -107,7 +107,7 @@ function underWay(known: Connections["known"]) {
   };
 }
 
-/** Maximum number of event loop turns to wait, because in a flood, each may accept a connection. */
+/** Maximum number of event loop turns to wait, because in a flood, each accepts a connection. */
 const mostTurns = 1_000;
 
 /**

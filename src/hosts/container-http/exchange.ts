@@ -254,7 +254,6 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 }
 
-/** Reports the end of a request to the server's observer. */
 export function reportSent(
   scope: RequestScope,
   method: string,
@@ -285,7 +284,7 @@ export function headersOf({ headers }: IncomingMessage): HeaderMap {
   ) as HeaderMap; // safe: Node joins repeated headers except `set-cookie`
 }
 
-/** Splits a request target into path and query, without the host of `GET http://host/path`. */
+/** Leaves out the host of `GET http://host/path`. */
 export function splitTarget(target: string): { path: string; query: string } {
   const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
   const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";

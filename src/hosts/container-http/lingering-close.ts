@@ -36,7 +36,6 @@ export function lingerAfterAnswer(
   };
 }
 
-/** Starts the lingering close of a connection whose last response is already out. */
 function lingerNow(
   socket: Socket,
   connection: Connection,
@@ -87,8 +86,7 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
 
 /**
  * Discards the rest of a body whose request was answered early, so that the connection can serve
- * the next request. If too much arrives, the connection closes in stages. A silent client is cut
- * off.
+ * the next request. If too much arrives, closes in stages. Cuts a silent client.
  *
  * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
  */

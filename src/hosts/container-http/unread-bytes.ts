@@ -23,10 +23,6 @@ export interface Holder {
   readonly transport: Duplex;
 }
 
-/**
- * Limit for the bytes that wait for clients: unread responses, and requests that were sent before
- * earlier ones were answered.
- */
 export type UnreadBudget = ReturnType<typeof createUnreadBudget>;
 
 /**
@@ -52,6 +48,9 @@ export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_lim
 }
 
 /**
+ * Creates the limit for the bytes that wait for clients: unread responses, and requests that were
+ * sent before earlier ones were answered.
+ *
  * @param onStrain - called at each eighth of the limit, as more bytes are held.
  * @param onCut - called with the number of connections that were cut.
  */
@@ -103,7 +102,7 @@ export function createUnreadBudget(
     get heldBytes() {
       return held;
     },
-    /** Whether so many bytes are held that freeing memory precedes fairness. */
+    /** Whether freeing memory precedes fairness. */
     get isStrained() {
       return held > strainBytes;
     },
@@ -130,10 +129,7 @@ export function createUnreadBudget(
       unread.movedMs = performance.now();
       letGo(bytes);
     },
-    /**
-     * Reserves a place for a request that starts before earlier ones of its connection are
-     * answered. Returns whether one was free.
-     */
+    /** Reserves a place, if one is free, for a request that starts before earlier answers. */
     takeAhead: (): boolean => {
       if (ahead >= maxAhead) return false;
       ahead += 1;
