@@ -19,17 +19,15 @@ export interface OpenRequest {
   /** Set once the response is ready. */
   readonly log?: Logger | undefined;
   /** Progress of an HTTP/2 response. */
-  outflow?: Outflow;
+  outflow?: {
+    /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
+    taken(): number | undefined;
+    reset(): void;
+  };
   /** Whether the request was ended, and logged, because its client does not read. */
   isStalled?: boolean;
   /** Ends the wait of a response for earlier ones, because the connection is cut. */
   drop?: (() => void) | undefined;
-}
-
-export interface Outflow {
-  /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
-  taken(): number | undefined;
-  reset(): void;
 }
 
 export interface Connection {

@@ -272,7 +272,6 @@ export function reportSent(
 
 /** Bytes that a waiting stream is assumed to hold, because the pipeline has read its start. */
 const streamBytes = 1_048_576;
-
 /** Size of the pieces in which a long, counted body is written, in bytes. */
 const pieceBytes = 65_536;
 

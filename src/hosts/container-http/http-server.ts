@@ -178,10 +178,7 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
   [lateRequest]: refusals.late,
 };
 
-/**
- * Whether a connection that Node has detached can be taken over. Pending responses are written
- * first, and the last one closes the connection.
- */
+/** Pending responses of a connection that Node has detached are written, and then it closes. */
 function isFree(connection: Connection, socket: Duplex): boolean {
   // Node has removed its listeners, and an unhandled error would end the process.
   socket.on("error", () => socket.destroy());

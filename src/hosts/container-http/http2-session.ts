@@ -6,7 +6,7 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
-import type { Connection, OpenRequest, Outflow } from "./connections.ts";
+import type { Connection, OpenRequest } from "./connections.ts";
 import { reportSent, splitTarget } from "./exchange.ts";
 import type { HttpSettings, Serving } from "./http-options.ts";
 import {
@@ -160,7 +160,7 @@ async function write(
     taken: () =>
       stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined,
     reset: () => stream.close(internalError),
-  } satisfies Outflow;
+  };
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   if (!(bytes instanceof Uint8Array)) return sendPieces(bytes, stream, pieceBytes, sent, waiting);
   waiting.hold(bytes.byteLength);

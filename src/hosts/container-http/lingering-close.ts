@@ -11,9 +11,9 @@ const hurriedMs = 250;
 const lookMs = 50;
 
 /**
- * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards all
- * data that the client still sends. A socket that closes with unread bytes is reset, and a client
- * that reads only after it has sent everything would never see its response.
+ * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards what
+ * the client still sends: a socket that closes with unread bytes is reset, and a client that reads
+ * only after it has sent everything would never see its response.
  *
  * ```text
  * response out    request read, or quiet for 0.5 s    client ends, 5 s silent, 30 s or 64 MiB

@@ -20,7 +20,7 @@ const chunksHeld = 3;
 
 /**
  * Sends a body in pieces, to know how many bytes were sent before a connection broke. A piece
- * counts as sent once `to` requests the next one, because `to` has taken it by then.
+ * counts as sent once `to` requests the next one.
  */
 export async function sendPieces(
   body: Uint8Array | ReadableStream<Uint8Array>,

@@ -61,7 +61,7 @@ async function openLocal(
   return { ...secret, keepRecord: openDevelopmentLog(directory, variables).keep };
 }
 
-/** Opens the AWS adapters. Creates their tables on an emulator, and checks them on AWS. */
+/** Creates the tables on an emulator, and checks them on AWS. */
 export async function openChecked(
   runtime: Runtime,
   variables: Variables,
@@ -109,8 +109,7 @@ async function openEmbedded(
   }
 }
 
-// Imported dynamically, because the embedded stack is a layer above the hosts, and production
-// processes must not load it.
+// Dynamic, because production processes must not load the embedded stack.
 function loadEmbedded() {
   return import("../../embedded/stack/index.ts");
 }

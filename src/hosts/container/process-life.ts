@@ -177,18 +177,14 @@ export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
 /** Time in which two signals count as one, in milliseconds. */
 const sameSignalMs = 200;
 
-export interface ProcessTie {
-  /** Whether the caller closed the container, so that the process continues. */
-  isCallers: boolean;
-  readonly ignore: () => void;
-}
+export type ProcessTie = ReturnType<typeof listen>;
 
 /** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
 export function listen(
   process: HostProcess,
   { log, environment }: Pick<Runtime, "log" | "environment">,
   life: Pick<ProcessLife, "tell" | "ended">,
-): ProcessTie {
+) {
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -213,7 +209,8 @@ export function listen(
     unhandledRejection: onFault("process.unhandled_rejection"),
   };
   for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
-  const tie: ProcessTie = {
+  const tie = {
+    /** Whether the caller closed the container, so that the process continues. */
     isCallers: false,
     ignore: () => {
       for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);

@@ -132,7 +132,7 @@ async function startQueueWorker(
     },
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
-        // Makes the messages immediately visible to other processes.
+        // Visible to other processes at once.
         for (const { receipt } of messages.map(queueMessage))
           await queue.changeVisibility(receipt, 0);
         return [];
@@ -189,7 +189,7 @@ async function workOn(
   try {
     for (const message of group) {
       if (behindMs !== undefined) {
-        // The message must not overtake the retried one of its group.
+        // It must not overtake the retried message of its group.
         waiting.delete(message);
         await queue.changeVisibility(message.receipt, behindMs);
         continue;

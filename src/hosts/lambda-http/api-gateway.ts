@@ -199,10 +199,8 @@ export function asksAuthorizer(event: object): boolean {
 }
 
 export function isOfSocket(requestContext: unknown): boolean {
-  return (
-    typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)
-      ?.connectionId === "string"
-  );
+  const { connectionId }: { readonly connectionId?: unknown } = Object(requestContext);
+  return typeof connectionId === "string";
 }
 
 /** The value may be of any type: any caller allowed to invoke the function creates events. */

@@ -38,10 +38,7 @@ export async function runMiddlewares(
   return result;
 }
 
-/**
- * Calls `requestEnd` for a failed request. As in Middy, an error of `requestEnd` becomes the
- * `cause` of the request's error, if that error has no cause.
- */
+/** As in Middy, an error of `requestEnd` becomes the cause of the request's error without one. */
 async function endFailed(
   plugin: MiddyPlugin,
   request: MiddyRequest,
