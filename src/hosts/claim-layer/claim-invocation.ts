@@ -3,7 +3,6 @@ import type { IdempotencyConfig } from "@aws-lambda-powertools/idempotency";
 import type { ClaimRecord } from "../../parts/once/claim.ts";
 import type { Claim } from "../../parts/once/held-claim.ts";
 
-/** Invocation of a function that Powertools' engine runs, from its claim to its end. */
 export interface Invocation {
   readonly data: unknown;
   /** Hash of the event at the start, because a function may change its event. */
@@ -34,10 +33,7 @@ export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
-/**
- * Whether an invocation was refused, and the engine has not processed the refusal. If the engine
- * runs the function in this state, the invocation is a replay.
- */
+/** If the engine runs the function of an unanswered refusal, the invocation is a replay. */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }

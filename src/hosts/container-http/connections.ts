@@ -50,7 +50,15 @@ export interface Connection {
     | { readonly requestId: string; readonly path: string; readonly draining: AbortController }
     | undefined;
   /** `undefined` for HTTP/1.1. */
-  session: Session | undefined;
+  session:
+    | {
+        /** Makes the client use another connection. Serves requests that are on their way. */
+        retire(): void;
+        /** Refuses new requests, and closes once all others are answered. */
+        close(): void;
+        destroy(): void;
+      }
+    | undefined;
   readonly unread: Unread;
   /** Set at the first HTTP/1.1 request. */
   inFlight: InFlightLimit | undefined;
@@ -63,14 +71,6 @@ export interface Connection {
    * because creating an error takes longer than most steps of a request.
    */
   readonly departure: () => DOMException;
-}
-
-export interface Session {
-  /** Makes the client use another connection. Requests that are on their way are still served. */
-  retire(): void;
-  /** Refuses new requests, and closes once all others are answered. */
-  close(): void;
-  destroy(): void;
 }
 
 export interface Connections {

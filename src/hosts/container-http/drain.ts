@@ -2,9 +2,6 @@ import type { Server as HttpServer } from "node:http";
 import type { Server } from "node:net";
 import { type Connections, isIdle } from "./connections.ts";
 
-/** Requests in flight. `requests` and `requestIds`, in the same order, are cut at `mostNamed`. */
-export type UnderWay = ReturnType<typeof underWay>;
-
 export type Drain = ReturnType<typeof createDrain>;
 
 /** Maximum number of requests, events and jobs that a log line names. */
@@ -90,6 +87,7 @@ export function createDrain(
   };
 }
 
+/** Names the first requests, and their IDs in the same order. */
 function underWay(known: Connections["known"]) {
   const all = [...known.values()];
   const upgraded = all.flatMap((connection) => connection.upgraded ?? []);

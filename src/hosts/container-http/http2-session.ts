@@ -175,11 +175,7 @@ async function write(
 /** Size of the pieces in which a response is written and progress is measured, in bytes. */
 const pieceBytes = 16_384;
 
-interface StreamRequest extends HttpRequest, OpenRequest {
-  requestId: string;
-  readonly signal: AbortSignal;
-  log?: Logger;
-}
+type StreamRequest = HttpRequest & OpenRequest & { log?: Logger };
 
 function streamRequest(
   { runtime, settings }: Serving,

@@ -30,9 +30,7 @@ export type UnreadBudget = ReturnType<typeof createUnreadBudget>;
  * size of a response is unknown until it is ready, and many may become ready together.
  */
 const mostAhead = 100;
-const mebibyte = 1_048_576;
-/** Assumed size of a pipelined response, in bytes: a low limit allows fewer than `mostAhead`. */
-const aheadBytes = mebibyte;
+const mebibyte = 1_048_576; // also the assumed size of a pipelined response
 
 /** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
@@ -60,7 +58,7 @@ export function createUnreadBudget(
   onStrain: () => void,
   onCut: (count: number) => void,
 ) {
-  const maxAhead = Math.min(mostAhead, Math.max(1, Math.floor(limitBytes / aheadBytes)));
+  const maxAhead = Math.min(mostAhead, Math.max(1, Math.floor(limitBytes / mebibyte)));
   const strainBytes = limitBytes * connectionShare;
   let held = 0;
   let told = 0; // bytes held at the last call of `onStrain`

@@ -12,7 +12,7 @@ import {
   startingLifecycle,
   step,
 } from "../../base/process/lifecycle.ts";
-import { mostNamed, type UnderWay } from "../container-http/drain.ts";
+import { mostNamed } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
 import type { Workers } from "./workers.ts";
 
@@ -26,8 +26,6 @@ export interface ProcessLife {
 }
 
 const mostFlushMs = 1_000;
-
-const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
 export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const { log } = runtime;
@@ -67,9 +65,10 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       life.server?.drain.abort(new FrameworkError("timeout", "The service is shutting down"));
     },
     "cut-requests": () => {
-      const underWay = life.server?.drain.underWay() ?? noRequests;
+      const none = { requests: [], requestIds: [], count: 0, upgraded: 0 };
+      const underWay = life.server?.drain.underWay() ?? none;
       cutRequestIds = underWay.requestIds;
-      log.error("shutdown.requests_cut_off", { ...underWay });
+      log.error("shutdown.requests_cut_off", underWay);
       life.server?.drain.cut();
     },
     "finish-workers": () => {
@@ -179,7 +178,6 @@ const sameSignalMs = 200;
 
 export type ProcessTie = ReturnType<typeof listen>;
 
-/** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
 export function listen(
   process: HostProcess,
   { log, environment }: Pick<Runtime, "log" | "environment">,

@@ -62,11 +62,7 @@ export function prepareLambda<Loaded extends InvocationModule>(
 const owners = Symbol.for("keelson.short-close");
 
 type Bind = () => Promise<Runtime>;
-
-interface ShortClose {
-  (): void;
-  readonly [owners]: Map<object, Bind>;
-}
+type ShortClose = (() => void) & { readonly [owners]: Map<object, Bind> };
 
 /**
  * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. The

@@ -32,7 +32,6 @@ export interface EventScope {
   readonly deadlineMs: number | undefined;
 }
 
-/** Response before it becomes a result of the event's shape. */
 export interface LambdaAnswer {
   readonly statusCode: number;
   /** Headers, with names in lower case and without `set-cookie`. */

@@ -107,7 +107,6 @@ export function hasMiddlewares({ befores, afters, onErrors }: MiddyFunction): bo
   return befores.length + afters.length + onErrors.length > 0;
 }
 
-/** Returns what answers an invocation at its deadline. */
 function timeoutListener(
   scope: RequestScope,
   { delayMs, controller }: Deadline,

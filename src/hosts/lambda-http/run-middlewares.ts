@@ -53,7 +53,6 @@ async function endFailed(
   }
 }
 
-/** Returns the result of `requestEnd` only if it is a promise. */
 function ended(plugin: MiddyPlugin, request: MiddyRequest): unknown {
   const end = plugin.requestEnd(request);
   return end instanceof Promise ? end : undefined;
