@@ -3,7 +3,6 @@ import type { IdempotencyConfig } from "@aws-lambda-powertools/idempotency";
 import type { ClaimRecord } from "../../parts/once/claim.ts";
 import type { Claim } from "../../parts/once/held-claim.ts";
 
-/** Invocation of a function that Powertools' engine runs, from its claim to its end. */
 export interface Invocation {
   readonly data: unknown;
   /** Hash of the event at the start, because a function may change its event. */
@@ -13,7 +12,7 @@ export interface Invocation {
   /** Invocation whose function started this one. */
   readonly outer: Invocation | undefined;
   /** Time at which the function times out, in epoch milliseconds. */
-  readonly deadlineMs: number | undefined;
+  deadlineMs: number | undefined;
   readonly durable: DurableInvocation | undefined;
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
@@ -34,10 +33,7 @@ export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
-/**
- * Whether an invocation was refused, and the engine has not processed the refusal. If the engine
- * runs the function in this state, the invocation is a replay.
- */
+/** If the engine runs the function of an unanswered refusal, the invocation is a replay. */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }
@@ -56,7 +52,7 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Error that carries the answer of another durable execution that has done the same work. */
+/** Carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 
@@ -80,24 +76,19 @@ export interface DurableInvocation {
   readonly owners: Set<string>;
 }
 
-export function durableInvocation(event: unknown, context: DurableContextLike): DurableInvocation {
-  const { durableExecutionArn } = context.executionContext;
-  // Powertools reads this undeclared member in the same way.
-  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown };
-  return {
-    execution: createHash("sha256").update(durableExecutionArn).digest("base64url"),
-    replayed: durableExecutionMode === "ReplayMode" ? { event } : undefined,
-    owners: new Set(),
-  };
-}
-
 /** @throws TypeError if `context` is not a durable function's context. */
-export function assertDurableContext(context: unknown): asserts context is DurableContextLike {
-  const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext
-    ?.durableExecutionArn;
-  if (typeof arn !== "string" || arn === "") {
+export function durableInvocation(event: unknown, context: unknown): DurableInvocation {
+  // Powertools reads the undeclared `durableExecutionMode` in the same way.
+  const given: Partial<DurableContextLike> & { readonly durableExecutionMode?: unknown } =
+    Object(context);
+  const arn: unknown = given.executionContext?.durableExecutionArn;
+  if (typeof arn !== "string" || arn === "")
     throw new TypeError(
       "ClaimLayer: the context has no executionContext.durableExecutionArn; put durable() between withDurableExecution and makeIdempotent",
     );
-  }
+  return {
+    execution: createHash("sha256").update(arn).digest("base64url"),
+    replayed: given.durableExecutionMode === "ReplayMode" ? { event } : undefined,
+    owners: new Set(),
+  };
 }

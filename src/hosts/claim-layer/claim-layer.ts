@@ -14,7 +14,6 @@ import {
 import { leaseMs } from "../../parts/once/claim.ts";
 import {
   AnsweredElsewhere,
-  assertDurableContext,
   type DurableContextLike,
   type DurableInvocation,
   durableInvocation,
@@ -66,11 +65,9 @@ export class ClaimLayer extends BasePersistenceLayer {
     handler: (event: Event, context: Context) => Result | Promise<Result>,
   ): (event: Event, context: Context) => Promise<Result> {
     return async (event, context) => {
-      assertDurableContext(context);
+      const durable = durableInvocation(event, context);
       try {
-        return await this.#durable.run(durableInvocation(event, context), async () =>
-          handler(event, context),
-        );
+        return await this.#durable.run(durable, async () => handler(event, context));
       } catch (error) {
         // The engine wraps errors that a layer throws; the original error is the `cause`.
         const cause = error instanceof Error ? error.cause : undefined;
@@ -86,10 +83,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     super.configure(options);
   }
 
-  /**
-   * Calls `enterWith` before its first `await`, so that the following steps of Powertools' engine
-   * belong to this invocation.
-   */
+  /** Calls `enterWith` before its first `await`: the engine's next steps are this invocation's. */
   override async saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
     let outer = this.#invocations.getStore();
     if (outer?.state === "held" && Object.is(outer.data, data)) {
@@ -98,13 +92,9 @@ export class ClaimLayer extends BasePersistenceLayer {
     }
     while (outer !== undefined && outer.state !== "running" && !isUnanswered(outer))
       outer = outer.outer;
-    const deadlineMs =
-      remainingTimeInMillis === undefined ? undefined : Date.now() + remainingTimeInMillis;
-    const invocation = {
-      ...this.#begin(data, super.getHashedIdempotencyKey(data)),
-      outer,
-      deadlineMs,
-    };
+    const invocation = this.#begin(data, super.getHashedIdempotencyKey(data), outer);
+    if (remainingTimeInMillis !== undefined)
+      invocation.deadlineMs = Date.now() + remainingTimeInMillis;
     this.#invocations.enterWith(invocation);
     invocation.key = this.getHashedIdempotencyKey(data); // a subclass may change it
     try {
@@ -121,10 +111,8 @@ export class ClaimLayer extends BasePersistenceLayer {
     const invocation = this.#unanswered(data);
     if (invocation?.found === undefined) return super.getRecord(data);
     // Throws for a duplicate with another payload, before any wait.
-    const seen = this.processExistingRecord(
-      await this.#claims.recordOf(invocation.key, invocation.found),
-      data,
-    );
+    const record = await this.#claims.recordOf(invocation.key, invocation.found);
+    const seen = this.processExistingRecord(record, data);
     if (this.#waitMs === 0) return seen;
     const found = await this.#claims.take(invocation, this.#waitMs);
     if (found !== undefined)
@@ -207,14 +195,11 @@ export class ClaimLayer extends BasePersistenceLayer {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);
       }
-      if (
-        invocation.claim === undefined ||
-        !(await this.#claims.complete(invocation.claim, responseData))
-      ) {
+      const { claim } = invocation;
+      if (claim === undefined || !(await this.#claims.complete(claim, responseData)))
         throw new Error(
           `${idempotencyKey} is not claimed by this invocation: it never was, or its lease was over and it was taken over`,
         );
-      }
     } finally {
       settle(invocation);
     }
@@ -231,12 +216,12 @@ export class ClaimLayer extends BasePersistenceLayer {
     return this.#claims.recordOf(idempotencyKey, found);
   }
 
-  #begin(data: unknown, hash: string): Invocation {
+  #begin(data: unknown, hash: string, outer?: Invocation): Invocation {
     return {
       data,
       hash,
       key: hash,
-      outer: undefined,
+      outer,
       deadlineMs: undefined,
       durable: this.#durable.getStore(),
       responseHook: this.#config?.responseHook,

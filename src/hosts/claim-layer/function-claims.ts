@@ -88,15 +88,21 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
     },
     read: async (idempotencyKey: string): Promise<ClaimRecord | undefined> =>
       (await open()).store.read(claimKey(idempotencyKey)),
-    /**
-     * Converts a claim to Powertools' record.
-     *
-     * @throws TypeError if the result of the claim could not be stored.
-     */
+    /** @throws TypeError if the result of the claim could not be stored. */
     recordOf: async (idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord> => {
       const sortKey = sortKeyAttr === undefined ? {} : { sortKey: idempotencyKey };
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
-      if (found.status === "INPROGRESS") return recordInProgress(common, found);
+      if (found.status === "INPROGRESS")
+        return new IdempotencyRecord({
+          ...common,
+          // No earlier than the lease, unlike some records that Powertools writes.
+          expiryTimestamp: Math.max(
+            found.expiresAt,
+            Math.ceil((found.leaseUntilMs + skewMs) / 1000),
+          ),
+          status: "INPROGRESS",
+          inProgressExpiryTimestamp: found.leaseUntilMs,
+        });
       const { store } = await open();
       // Powertools casts the stored result in the same way.
       const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue;
@@ -136,19 +142,6 @@ async function complete(
     // DynamoDB rejects a value for its size, its depth or a number.
     if (error instanceof Error && error.name === "ValidationException") return completeAsText();
     throw error;
-  });
-}
-
-/** Returns a record that expires no earlier than its lease, unlike some of Powertools. */
-function recordInProgress(
-  common: { readonly idempotencyKey: string; readonly payloadHash: string },
-  { leaseUntilMs, expiresAt }: Extract<ClaimRecord, { readonly status: "INPROGRESS" }>,
-): IdempotencyRecord {
-  return new IdempotencyRecord({
-    ...common,
-    expiryTimestamp: Math.max(expiresAt, Math.ceil((leaseUntilMs + skewMs) / 1000)),
-    status: "INPROGRESS",
-    inProgressExpiryTimestamp: leaseUntilMs,
   });
 }
 

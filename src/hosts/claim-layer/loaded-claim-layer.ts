@@ -4,8 +4,7 @@ type Class = typeof Module.ClaimLayer;
 
 /**
  * Returns a proxy of `ClaimLayer` that loads the class at first use, because a project that adopts
- * a Middy handler does not need Powertools Idempotency. A bundle contains no modules loaded this
- * way.
+ * a Middy handler does not need Powertools Idempotency. A bundle does not contain the class.
  *
  * @throws Error at first use, in a bundle or without Powertools Idempotency.
  */

@@ -16,7 +16,8 @@ export async function storableResult(result: unknown) {
     storable = storableValue(result);
     native = storable.isNative || !storable.isJson ? await marshalled(storable.value) : undefined;
   } catch (error) {
-    return { kind: "unstorable" as const, reason: describe(error) };
+    const reason = (error instanceof Error ? error.message : String(error)).slice(0, 300);
+    return { kind: "unstorable" as const, reason };
   }
   const isInRecord = native !== undefined && storable.isNative && sizeOf(native) <= largestValue;
   return {
@@ -72,8 +73,7 @@ export function unstorableError(reason: string): TypeError {
 
 async function marshalled(value: unknown): Promise<AttributeValue> {
   const { marshall } = await import("../../aws/clients/dynamodb-sdk.ts");
-  const { value: native } = marshall({ value });
-  return native as AttributeValue; // safe: `value` is not undefined
+  return marshall({ value })["value"] as AttributeValue; // safe: `value` is not undefined
 }
 
 async function unmarshalled(value: AttributeValue): Promise<unknown> {
@@ -119,10 +119,6 @@ function textAsBytes(_name: string, value: unknown): unknown {
   // Safe: only `null` has no members, and JSON contains no `undefined`.
   const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName];
   return typeof text === "string" ? new Uint8Array(Buffer.from(text, "base64")) : value;
-}
-
-function describe(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, 300);
 }
 
 /** DynamoDB's nesting limit, minus the levels of the attribute itself. */
@@ -174,8 +170,8 @@ function storableValue(result: unknown) {
     }
     const isMap = value instanceof Map;
     const members = isMap ? value : Object.entries(value);
-    if (!isMap && Object.prototype.toString.call(value) !== "[object Object]")
-      refuse(path, `is a ${nameOf(value)}`);
+    const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+    if (!isMap && kind !== "Object") refuse(path, `is a ${kind}`);
     const copy: [string, unknown][] = [];
     for (const [key, member] of members) {
       if (isMap && typeof key !== "string" && typeof key !== "number")
@@ -219,10 +215,6 @@ function kindOf(value: unknown): string | undefined {
   if (typeof value === "string") return "text";
   if (typeof value === "number" || typeof value === "bigint") return "number";
   return value instanceof Uint8Array ? "bytes" : undefined;
-}
-
-function nameOf(value: object): string {
-  return Object.prototype.toString.call(value).slice("[object ".length, -1);
 }
 
 function refuse(path: string, problem: string): never {

@@ -8,28 +8,26 @@ import { takenByKernel, type Unread } from "./unread-bytes.ts";
 
 /** Request that is being answered or waits for its turn. */
 export interface OpenRequest {
-  /** Request ID; empty until the request is served. */
+  /** Empty until the request is served. */
   requestId: string;
   readonly method: string;
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Cleans up if the connection closes before the response is complete. */
+  /** Called if the connection closes before the response is complete. */
   leave?(): void;
   /** Set once the response is ready. */
   readonly log?: Logger | undefined;
   /** Progress of an HTTP/2 response. */
-  outflow?: Outflow;
+  outflow?: {
+    /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
+    taken(): number | undefined;
+    reset(): void;
+  };
   /** Whether the request was ended, and logged, because its client does not read. */
   isStalled?: boolean;
   /** Ends the wait of a response for earlier ones, because the connection is cut. */
   drop?: (() => void) | undefined;
-}
-
-export interface Outflow {
-  /** Returns the bytes that the client has taken; `undefined` if none wait for it. */
-  taken(): number | undefined;
-  reset(): void;
 }
 
 export interface Connection {
@@ -52,7 +50,15 @@ export interface Connection {
     | { readonly requestId: string; readonly path: string; readonly draining: AbortController }
     | undefined;
   /** `undefined` for HTTP/1.1. */
-  session: Session | undefined;
+  session:
+    | {
+        /** Makes the client use another connection. Serves requests that are on their way. */
+        retire(): void;
+        /** Refuses new requests, and closes once all others are answered. */
+        close(): void;
+        destroy(): void;
+      }
+    | undefined;
   readonly unread: Unread;
   /** Set at the first HTTP/1.1 request. */
   inFlight: InFlightLimit | undefined;
@@ -65,14 +71,6 @@ export interface Connection {
    * because creating an error takes longer than most steps of a request.
    */
   readonly departure: () => DOMException;
-}
-
-export interface Session {
-  /** Makes the client use another connection. Requests that are on their way are still served. */
-  retire(): void;
-  /** Refuses new requests, and closes once all others are answered. */
-  close(): void;
-  destroy(): void;
 }
 
 export interface Connections {

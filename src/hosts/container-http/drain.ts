@@ -2,15 +2,12 @@ import type { Server as HttpServer } from "node:http";
 import type { Server } from "node:net";
 import { type Connections, isIdle } from "./connections.ts";
 
-/** Requests in flight. `requests` and `requestIds`, in the same order, are cut at `mostNamed`. */
-export type UnderWay = ReturnType<typeof underWay>;
-
 export type Drain = ReturnType<typeof createDrain>;
 
 /** Maximum number of requests, events and jobs that a log line names. */
 export const mostNamed = 20;
 
-/** Time between two checks for connections that became idle during the drain, in milliseconds. */
+/** Time between two checks for idle connections during the drain, in milliseconds. */
 const sweepMs = 100;
 
 /**
@@ -90,6 +87,7 @@ export function createDrain(
   };
 }
 
+/** Names the first requests, and their IDs in the same order. */
 function underWay(known: Connections["known"]) {
   const all = [...known.values()];
   const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
@@ -107,7 +105,7 @@ function underWay(known: Connections["known"]) {
   };
 }
 
-/** Maximum number of event loop turns to wait, because in a flood, each may accept a connection. */
+/** Maximum number of event loop turns to wait, because in a flood, each accepts a connection. */
 const mostTurns = 1_000;
 
 /**

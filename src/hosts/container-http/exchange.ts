@@ -1,32 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Sender, serve } from "../../app/run/pipeline.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
-import type { HttpSettings } from "./http-options.ts";
+import type { Serving } from "./http-options.ts";
 import type { InFlightLimit, LimitedRequest } from "./in-flight-limit.ts";
 import { isSmallBody, lingerAfterAnswer, readRest } from "./lingering-close.ts";
-import { type ByteBudget, type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
-import {
-  reportCut,
-  reportSent,
-  type SentBody,
-  sendPieces,
-  type WaitingBytes,
-} from "./send-body.ts";
-import type { UnreadBudget } from "./unread-bytes.ts";
-
-export interface Serving {
-  readonly runtime: Runtime;
-  readonly routes: Runtime["routes"];
-  readonly settings: HttpSettings;
-  readonly bodies: ByteBudget;
-  readonly unread: UnreadBudget;
-}
+import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
+import { reportCut, type SentBody, sendPieces, type WaitingBytes } from "./send-body.ts";
 
 /**
  * HTTP/1.1 request and its response. A class, because a dozen closures per request took a tenth of
@@ -270,9 +254,24 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 }
 
+export function reportSent(
+  scope: RequestScope,
+  method: string,
+  status: number,
+  { bytes, atOnce }: SentBody,
+  isWhole: boolean,
+): void {
+  scope.runtime.observer?.ended(scope, {
+    kind: "request",
+    method,
+    status,
+    bytes: isWhole ? bytes + atOnce : bytes,
+    isAborted: !isWhole,
+  });
+}
+
 /** Bytes that a waiting stream is assumed to hold, because the pipeline has read its start. */
 const streamBytes = 1_048_576;
-
 /** Size of the pieces in which a long, counted body is written, in bytes. */
 const pieceBytes = 65_536;
 
@@ -284,7 +283,7 @@ export function headersOf({ headers }: IncomingMessage): HeaderMap {
   ) as HeaderMap; // safe: Node joins repeated headers except `set-cookie`
 }
 
-/** Splits a request target into path and query, without the host of `GET http://host/path`. */
+/** Leaves out the host of `GET http://host/path`. */
 export function splitTarget(target: string): { path: string; query: string } {
   const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
   const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";

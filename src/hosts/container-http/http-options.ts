@@ -1,6 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { Runtime } from "../../app/runtime/runtime.ts";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import type { Connections } from "./connections.ts";
+import type { ByteBudget } from "./receive-body.ts";
+import type { UnreadBudget } from "./unread-bytes.ts";
 
 /** Timeouts and limits of the container's HTTP server. */
 export interface HttpServerOptions {
@@ -77,6 +81,15 @@ export type UpgradeHandler = (
   draining: AbortSignal,
 ) => void | Promise<void>;
 
+export interface Serving {
+  readonly runtime: Runtime;
+  readonly routes: Runtime["routes"];
+  readonly connections: Connections;
+  readonly settings: HttpSettings;
+  readonly bodies: ByteBudget;
+  readonly unread: UnreadBudget;
+}
+
 export type HttpSettings = ReturnType<typeof httpSettings>;
 
 export function httpSettings({
@@ -93,11 +106,7 @@ export function httpSettings({
   return { ...timeouts, maxHeaderBytes, maxConnections, upgrade, tls };
 }
 
-/**
- * Checks all options of a container before it opens any resource.
- *
- * @throws BootError that lists every problem.
- */
+/** @throws BootError that lists every problem. */
 export function checkHttpOptions(options: HttpServerOptions): void {
   const problems: BootProblem[] = [];
   const add = (key: string, rule: string, message: string, fix: string) =>

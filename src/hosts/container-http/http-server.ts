@@ -1,4 +1,4 @@
-import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Runtime } from "../../app/runtime/runtime.ts";
@@ -14,25 +14,24 @@ import {
   followConnections,
   isIdle,
 } from "./connections.ts";
-import { createDrain, type Drain, lateRequest } from "./drain.ts";
-import { Exchange, headersOf, type Serving, splitTarget } from "./exchange.ts";
-import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
+import { createDrain, lateRequest } from "./drain.ts";
+import { Exchange, headersOf, splitTarget } from "./exchange.ts";
+import {
+  type HttpServerOptions,
+  httpSettings,
+  type Serving,
+  type UpgradeHandler,
+} from "./http-options.ts";
 import { serveSession } from "./http2-session.ts";
 import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
 import { countedReport, createNodeServer } from "./node-server.ts";
-import { type ByteBudget, createByteBudget } from "./receive-body.ts";
+import { createByteBudget } from "./receive-body.ts";
 import { refusals, turnAway } from "./refusals.ts";
-import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
+import { createUnreadBudget, defaultUnreadBytes } from "./unread-bytes.ts";
 
-export interface ContainerServer {
-  readonly http: HttpServer;
-  readonly connections: Connections;
-  readonly drain: Drain;
-  readonly bodies: ByteBudget;
-  readonly unread: UnreadBudget;
-}
+export type ContainerServer = ReturnType<typeof createHttpServer>;
 
-export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
+export function createHttpServer(runtime: Runtime, options: HttpServerOptions) {
   const settings = httpSettings(options);
   const { tls, upgrade } = settings;
   const http = createNodeServer(settings, runtime.log, (socket) => {
@@ -49,31 +48,31 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   );
   const onStrain = () => holdAllBack(connections);
   const unread = createUnreadBudget(limitBytes, connections.known, onStrain, onCut);
-  const serving: Serving = { runtime, routes: runtime.routes, settings, bodies, unread };
+  const { routes } = runtime;
+  const serving: Serving = { runtime, routes, connections, settings, bodies, unread };
   http.on("request", (message, response) =>
-    respond(serving, connections, message, response, refusalOfHead(message)),
+    respond(serving, message, response, refusalOfHead(message)),
   );
   http.on("checkContinue", (message, response) =>
-    respond(serving, connections, message, response, refusalOfHead(message), true),
+    respond(serving, message, response, refusalOfHead(message), true),
   );
   http.on("checkExpectation", (message, response) =>
-    respond(serving, connections, message, response, refusals.expectation),
+    respond(serving, message, response, refusals.expectation),
   );
   http.on("connect", (message, socket) => {
-    if (!isFree(connections.of(socket), socket)) return;
+    const connection = connections.of(socket);
+    if (!isFree(connection, socket)) return;
     const headers = headersOf(message);
     void runInScope(runtime, { headers, signal: undefined }, (scope) =>
-      turnAway(scope, connections, socket, { headers, method: "CONNECT" }, refusals.tunnel()),
+      turnAway(scope, connection, socket, { headers, method: "CONNECT" }, refusals.tunnel()),
     );
   });
   if (upgrade !== undefined) {
     http.on("upgrade", (message, socket, head) =>
-      takeOver(runtime, connections, upgrade, message, socket, head),
+      takeOver(serving, upgrade, message, socket, head),
     );
   }
-  http.on("clientError", (error: NodeJS.ErrnoException, socket) =>
-    refuse(runtime, connections, error, socket),
-  );
+  http.on("clientError", (error: NodeJS.ErrnoException, socket) => refuse(serving, error, socket));
   return { http, connections, drain, bodies, unread };
 }
 
@@ -92,14 +91,13 @@ function refusalOfHead({
 
 function respond(
   serving: Serving,
-  connections: Connections,
   message: IncomingMessage,
   response: ServerResponse,
   refuse: (() => PipelineError) | undefined,
   expectsContinue = false,
 ): void {
   const { socket } = message;
-  const connection = connections.of(socket);
+  const connection = serving.connections.of(socket);
   if (connection.unread.isCut) return;
   if (connection.isClosing) {
     message.resume(); // the lingering close discards it
@@ -149,8 +147,7 @@ function holdAllBack({ known }: Connections): void {
  * pending responses use the socket, so only a later read of the body fails.
  */
 function refuse(
-  runtime: Runtime,
-  connections: Connections,
+  { runtime, connections }: Serving,
   error: NodeJS.ErrnoException,
   socket: Duplex,
 ): void {
@@ -171,7 +168,7 @@ function refuse(
     const headers = emptyHeaders(); // Node does not pass on the headers it has read
     const request = { headers, method: undefined };
     void runInScope(runtime, { headers, signal: undefined }, (scope) =>
-      turnAway(scope, connections, socket, request, refusal),
+      turnAway(scope, connection, socket, request, refusal),
     );
   } else connection.bodyFailure = refusal;
 }
@@ -181,10 +178,7 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
   [lateRequest]: refusals.late,
 };
 
-/**
- * Whether a connection that Node has detached can be taken over. Pending responses are written
- * first, and the last one closes the connection.
- */
+/** Pending responses of a connection that Node has detached are written, and then it closes. */
 function isFree(connection: Connection, socket: Duplex): boolean {
   // Node has removed its listeners, and an unhandled error would end the process.
   socket.on("error", () => socket.destroy());
@@ -196,8 +190,7 @@ function isFree(connection: Connection, socket: Duplex): boolean {
 
 /** A draining process refuses an upgrade, because the connection would soon be cut. */
 function takeOver(
-  runtime: Runtime,
-  connections: Connections,
+  { runtime, connections }: Serving,
   upgrade: UpgradeHandler,
   message: IncomingMessage,
   socket: Duplex,
@@ -211,7 +204,7 @@ function takeOver(
       ? refusals.shuttingDown()
       : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined)
-      return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
+      return turnAway(scope, connection, socket, { headers, method: message.method }, refusal);
     // Otherwise, a handler that does not end the socket would keep it open.
     socket.allowHalfOpen = false;
     const draining = new AbortController();

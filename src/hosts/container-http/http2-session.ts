@@ -1,25 +1,23 @@
-import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import { type Sender, serve } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
-import type { HttpResponse } from "../../parts/http/message.ts";
-import type { Connection, Outflow } from "./connections.ts";
-import type { Serving } from "./exchange.ts";
+import type { PipelineError } from "../../base/errors/errors.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import { addHeader, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
+import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
+import type { Connection, OpenRequest } from "./connections.ts";
+import { reportSent, splitTarget } from "./exchange.ts";
+import type { HttpSettings, Serving } from "./http-options.ts";
 import {
   createInFlightLimit,
   type InFlightLimit,
   type LimitedRequest,
   maxInFlight,
 } from "./in-flight-limit.ts";
-import type { HeldBytes } from "./receive-body.ts";
-import {
-  reportCut,
-  reportSent,
-  type SentBody,
-  sendPieces,
-  type WaitingBytes,
-} from "./send-body.ts";
-import { type StreamRequest, streamRequest } from "./stream-request.ts";
+import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
+import { refusals } from "./refusals.ts";
+import { reportCut, type SentBody, sendPieces, type WaitingBytes } from "./send-body.ts";
 
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
 const closeMs = 5_000;
@@ -29,8 +27,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
-    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets longer
-    // ones.
+    // Headers up to twice the limit get a response. nghttp2 resets longer ones.
     settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
   connection.session = {
@@ -54,16 +51,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     /* v8 ignore next -- Node emits a stream before its reset; no close event would follow */
     if (stream.closed) return;
     const held = bodies.hold();
-    const request = streamRequest(stream, received, fields, {
-      ip: remoteAddress,
-      nowMs: runtime.observer === undefined ? undefined : runtime.clock.now(),
-      settings,
-      held,
-    });
+    const request = streamRequest(serving, stream, received, fields, held, remoteAddress);
     respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
-      // The timeout passed while requests were open. The reset of the last stream sends no data
-      // that would restart the timeout, so it is restarted here.
+      // The timeout passed while requests were open, and a reset stream does not restart it.
       if (isOverdue && connection.requests.size === 0)
         session.setTimeout(settings.keepAliveTimeoutMs);
     });
@@ -72,10 +63,9 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client to send no more requests, and still serves those that are on their way (RFC 9113,
- * 6.8). The first GOAWAY excludes no stream. The final one follows once the client has answered a
- * ping and has therefore read the first. Requires a request in progress, because after a GOAWAY,
- * nghttp2 stops reading from a session without requests.
+ * Tells a client to send no more requests, and still serves those on their way (RFC 9113, 6.8): the
+ * final GOAWAY follows once the client has answered a ping, and so has read the first. Requires a
+ * request in progress, because nghttp2 stops reading after a GOAWAY without one.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {
   if (connection.isClosing || session.destroyed) return;
@@ -94,7 +84,7 @@ function respond(
 ): void {
   connection.requests.add(request);
   const sent: SentBody = { bytes: 0, atOnce: 0 };
-  const isSent = followEnd(stream);
+  const { session } = stream; // kept, because a closed stream has no session
   let isWhole = false;
   let answered: { readonly scope: RequestScope; readonly status: number } | undefined;
   const waiting: WaitingBytes = {
@@ -112,14 +102,13 @@ function respond(
       stream.close(internalError);
     }
   };
-  const ended = () => {
-    held.release();
-    if (answered !== undefined)
-      reportSent(answered.scope, request.method, answered.status, sent, isWhole);
-  };
   const limited: LimitedRequest = {
     work: () => serve(serving, request, { send }),
-    ended,
+    ended: () => {
+      held.release();
+      if (answered !== undefined)
+        reportSent(answered.scope, request.method, answered.status, sent, isWhole);
+    },
     left: 2,
     heldBytes: 0,
     hasLeft: false,
@@ -127,7 +116,10 @@ function respond(
   };
   inFlight.enter(limited);
   stream.on("close", () => {
-    isWhole = isSent();
+    // For a request with a body, Node closes the stream before it sets `writableFinished`.
+    isWhole =
+      stream.rstCode === noError &&
+      (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
     if (!isWhole) request.abort(connection.departure());
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
@@ -136,21 +128,11 @@ function respond(
 }
 
 /** Error codes of HTTP/2 (RFC 9113, 7). */
-const noError = 0;
-const internalError = 2;
+const [noError, internalError] = [0, 2];
 
 /** Headers that HTTP/2 forbids (RFC 9113, 8.2.2). */
 const hopHeaders =
   /^(connection|keep-alive|proxy-connection|transfer-encoding|upgrade|http2-settings|te)$/;
-
-/** Returns a function that tells, once a stream is closed, whether its whole response was sent. */
-function followEnd(stream: ServerHttp2Stream): () => boolean {
-  const { session } = stream; // kept, because a closed stream has no session
-  // For a request with a body, Node closes the stream before it sets `writableFinished`.
-  return () =>
-    stream.rstCode === noError &&
-    (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
-}
 
 async function write(
   stream: ServerHttp2Stream,
@@ -178,7 +160,7 @@ async function write(
     taken: () =>
       stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined,
     reset: () => stream.close(internalError),
-  } satisfies Outflow;
+  };
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   if (!(bytes instanceof Uint8Array)) return sendPieces(bytes, stream, pieceBytes, sent, waiting);
   waiting.hold(bytes.byteLength);
@@ -192,3 +174,79 @@ async function write(
 
 /** Size of the pieces in which a response is written and progress is measured, in bytes. */
 const pieceBytes = 16_384;
+
+type StreamRequest = HttpRequest & OpenRequest & { log?: Logger };
+
+function streamRequest(
+  { runtime, settings }: Serving,
+  stream: ServerHttp2Stream,
+  received: IncomingHttpHeaders,
+  fields: readonly string[],
+  held: HeldBytes,
+  ip: string | undefined,
+): StreamRequest {
+  const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
+  const { path, query } = splitTarget(target);
+  const headers = headersOf(fields);
+  const refusal = refusalOf(received, headers, settings);
+  if (authority !== undefined) headers["host"] = authority;
+  const departure = new AbortController();
+  const body: Pick<Connection, "failBody"> = { failBody: undefined };
+  return {
+    requestId: "",
+    method,
+    path,
+    query,
+    headers,
+    ip,
+    isEncrypted: true,
+    nowMs: runtime.observer === undefined ? undefined : runtime.clock.now(),
+    signal: departure.signal,
+    abort: (reason) => {
+      departure.abort(reason);
+      body.failBody?.(reason);
+    },
+    gatewayClaims: undefined, // a container does not trust claims of a gateway
+    refusal,
+    readBody: (limitBytes) => {
+      if (stream.endAfterHeaders) return noBytes;
+      if (headers["expect"] !== undefined && !stream.destroyed)
+        stream.additionalHeaders({ ":status": 100 });
+      const late = setTimeout(() => body.failBody?.(refusals.late()), settings.requestTimeoutMs);
+      return receiveBody(stream, limitBytes, body, held).finally(() => clearTimeout(late));
+    },
+  };
+}
+
+/** Reads a flat list of names and values: Node's own object drops repetitions of some fields. */
+function headersOf(fields: readonly string[]): HeaderMap {
+  const headers = emptyHeaders();
+  let name = "";
+  for (const [index, text] of fields.entries()) {
+    if (index % 2 === 0) name = text;
+    else if (!name.startsWith(":")) addHeader(headers, name, text);
+  }
+  return headers;
+}
+
+function refusalOf(
+  received: IncomingHttpHeaders,
+  { expect, host }: Readonly<HeaderMap>,
+  { maxHeaderBytes }: HttpSettings,
+): PipelineError | undefined {
+  const bytes = Object.entries(received).reduce(
+    (sum, [name, value]) => sum + name.length + String(value).length + 32,
+    0,
+  );
+  if (bytes > maxHeaderBytes) return refusals.headersTooLarge();
+  if (received[":method"] === "CONNECT") return refusals.tunnel();
+  const { ":authority": authority = host } = received;
+  if (host !== undefined && hostOf(host) !== hostOf(String(authority))) return refusals.twoHosts();
+  return expect === undefined || /^100-continue$/i.test(expect)
+    ? undefined
+    : refusals.expectation();
+}
+
+function hostOf(authority: string): string {
+  return authority.toLowerCase().replace(/:443$/, "");
+}

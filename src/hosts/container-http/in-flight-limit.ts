@@ -5,7 +5,6 @@ import type { Holder, UnreadBudget } from "./unread-bytes.ts";
 /** Maximum number of requests in flight, and of open HTTP/2 streams, per connection. */
 export const maxInFlight = 100;
 
-/** Limit for the requests in flight of one connection. Others wait in order of arrival. */
 export type InFlightLimit = ReturnType<typeof createInFlightLimit>;
 
 export interface LimitedRequest {
@@ -28,7 +27,8 @@ export interface LimitedRequest {
 const requestBytes = 2_048;
 
 /**
- * Creates the limit of one connection. A request is in flight until its work has settled, even if
+ * Creates the limit for the requests in flight of one connection. Others wait in order of arrival.
+ * A request is in flight until its work has settled, even if
  * its HTTP/2 stream is reset, and `leave` was called. Requests run concurrently only while few
  * bytes wait for the client.
  *

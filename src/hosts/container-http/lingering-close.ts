@@ -11,9 +11,9 @@ const hurriedMs = 250;
 const lookMs = 50;
 
 /**
- * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards all
- * data that the client still sends. A socket that closes with unread bytes is reset, and a client
- * that reads only after it has sent everything would never see its response.
+ * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards what
+ * the client still sends: a socket that closes with unread bytes is reset, and a client that reads
+ * only after it has sent everything would never see its response.
  *
  * ```text
  * response out    request read, or quiet for 0.5 s    client ends, 5 s silent, 30 s or 64 MiB
@@ -36,7 +36,6 @@ export function lingerAfterAnswer(
   };
 }
 
-/** Starts the lingering close of a connection whose last response is already out. */
 function lingerNow(
   socket: Socket,
   connection: Connection,
@@ -87,8 +86,7 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
 
 /**
  * Discards the rest of a body whose request was answered early, so that the connection can serve
- * the next request. If too much arrives, the connection closes in stages. A silent client is cut
- * off.
+ * the next request. If too much arrives, closes in stages. Cuts a silent client.
  *
  * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
  */

@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import type { Logger } from "../../base/log/logger.ts";
 import type { HttpSettings, TlsOptions } from "./http-options.ts";
 
-/** @param serveHttp2 - called with each connection of an HTTP/2 client. */
+/** Creates an HTTP/1.1 server. With TLS, HTTP/2 connections go to `serveHttp2`. */
 export function createNodeServer(
   settings: HttpSettings,
   log: Logger,
@@ -27,11 +27,7 @@ export function createNodeServer(
   return http;
 }
 
-/**
- * Creates an HTTPS server. HTTP/2 connections go to `serveHttp2`, all others to Node's HTTP/1.1
- * server. Loads TLS on demand, because most containers run behind a load balancer that terminates
- * it.
- */
+/** Loads TLS on demand, because most containers run behind a load balancer that terminates it. */
 function createTlsServer(
   tls: TlsOptions,
   options: ServerOptions & { readonly headersTimeout: number },
@@ -65,10 +61,7 @@ function createTlsServer(
 /** Minimum time between two reports, in milliseconds. */
 const reportMs = 10_000;
 
-/**
- * Limits reports of events that may flood: reports the first event immediately, then the number of
- * new events at intervals.
- */
+/** Reports the first of events that may flood immediately, then their number at intervals. */
 export function countedReport(report: (count: number) => void): (count: number) => void {
   let counted = 0;
   let timer: NodeJS.Timeout | undefined;

@@ -53,11 +53,8 @@ export function receiveBody(
 }
 
 function overloaded(): FrameworkError {
-  return new FrameworkError(
-    "overloaded",
-    "The server holds as many bytes of requests as it may; try again",
-    { headers: { "retry-after": "1" } },
-  );
+  const message = "The server holds as many bytes of requests as it may; try again";
+  return new FrameworkError("overloaded", message, { headers: { "retry-after": "1" } });
 }
 
 /**
@@ -66,7 +63,7 @@ function overloaded(): FrameworkError {
  */
 const [smallBytes, maxPageBytes] = [1_024, 16_384];
 
-/** Collects the pieces of a body, of any size, in at most about twice the memory of their bytes. */
+/** Collects pieces of any size in at most about twice the memory of their bytes. */
 function createPieces() {
   const whole: Uint8Array[] = [];
   let page = Buffer.alloc(0);
@@ -98,7 +95,6 @@ function createPieces() {
   };
 }
 
-/** Bytes that one request holds of a {@link ByteBudget}. */
 export interface HeldBytes {
   /** Highest number of bytes held so far. */
   readonly mostBytes: number;

@@ -6,7 +6,7 @@ import type { RequestScope } from "../../app/runtime/scope.ts";
 import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
 import { defined } from "../../base/types/defined.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
-import type { Connections } from "./connections.ts";
+import type { Connection } from "./connections.ts";
 
 const malformed = (message: string, status: number, cause?: unknown) =>
   new PipelineError(message, status, { code: "malformed_request", ...defined({ cause }) });
@@ -36,13 +36,13 @@ const cutAfterMs = 500;
 /** Answers a refused request directly on its socket, because Node has no response object for it. */
 export async function turnAway(
   scope: RequestScope,
-  connections: Connections,
+  connection: Connection,
   socket: Duplex,
   // The method is `undefined` if the parser failed.
   { headers: sent, method }: Pick<HttpRequest, "headers"> & { readonly method: string | undefined },
   error: PipelineError,
 ): Promise<void> {
-  connections.of(socket).isClosing = true;
+  connection.isClosing = true;
   socket.on("error", () => socket.destroy());
   scope.asked = { method, isEncrypted: "encrypted" in socket };
   const request = { headers: sent, method: "", gatewayClaims: undefined };

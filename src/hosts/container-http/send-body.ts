@@ -1,6 +1,5 @@
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { RequestScope } from "../../app/runtime/scope.ts";
 import { errorLog } from "../../base/errors/describe.ts";
 import { isTypedError, systemCode } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
@@ -9,23 +8,6 @@ export interface SentBody {
   bytes: number;
   /** Bytes passed to one write. They count as sent only if the whole response was sent. */
   atOnce: number;
-}
-
-/** Reports the end of a request to the server's observer. */
-export function reportSent(
-  scope: RequestScope,
-  method: string,
-  status: number,
-  { bytes, atOnce }: SentBody,
-  isWhole: boolean,
-): void {
-  scope.runtime.observer?.ended(scope, {
-    kind: "request",
-    method,
-    status,
-    bytes: isWhole ? bytes + atOnce : bytes,
-    isAborted: !isWhole,
-  });
 }
 
 export interface WaitingBytes {
@@ -38,7 +20,7 @@ const chunksHeld = 3;
 
 /**
  * Sends a body in pieces, to know how many bytes were sent before a connection broke. A piece
- * counts as sent once `to` requests the next one, because `to` has taken it by then.
+ * counts as sent once `to` requests the next one.
  */
 export async function sendPieces(
   body: Uint8Array | ReadableStream<Uint8Array>,

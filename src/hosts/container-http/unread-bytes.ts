@@ -23,10 +23,6 @@ export interface Holder {
   readonly transport: Duplex;
 }
 
-/**
- * Limit for the bytes that wait for clients: unread responses, and requests that were sent before
- * earlier ones were answered.
- */
 export type UnreadBudget = ReturnType<typeof createUnreadBudget>;
 
 /**
@@ -34,9 +30,7 @@ export type UnreadBudget = ReturnType<typeof createUnreadBudget>;
  * size of a response is unknown until it is ready, and many may become ready together.
  */
 const mostAhead = 100;
-const mebibyte = 1_048_576;
-/** Assumed size of a pipelined response, in bytes: a low limit allows fewer than `mostAhead`. */
-const aheadBytes = mebibyte;
+const mebibyte = 1_048_576; // also the assumed size of a pipelined response
 
 /** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
@@ -52,6 +46,9 @@ export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_lim
 }
 
 /**
+ * Creates the limit for the bytes that wait for clients: unread responses, and requests that were
+ * sent before earlier ones were answered.
+ *
  * @param onStrain - called at each eighth of the limit, as more bytes are held.
  * @param onCut - called with the number of connections that were cut.
  */
@@ -61,7 +58,7 @@ export function createUnreadBudget(
   onStrain: () => void,
   onCut: (count: number) => void,
 ) {
-  const maxAhead = Math.min(mostAhead, Math.max(1, Math.floor(limitBytes / aheadBytes)));
+  const maxAhead = Math.min(mostAhead, Math.max(1, Math.floor(limitBytes / mebibyte)));
   const strainBytes = limitBytes * connectionShare;
   let held = 0;
   let told = 0; // bytes held at the last call of `onStrain`
@@ -103,7 +100,7 @@ export function createUnreadBudget(
     get heldBytes() {
       return held;
     },
-    /** Whether so many bytes are held that freeing memory precedes fairness. */
+    /** Whether freeing memory precedes fairness. */
     get isStrained() {
       return held > strainBytes;
     },
@@ -130,10 +127,7 @@ export function createUnreadBudget(
       unread.movedMs = performance.now();
       letGo(bytes);
     },
-    /**
-     * Reserves a place for a request that starts before earlier ones of its connection are
-     * answered. Returns whether one was free.
-     */
+    /** Reserves a place, if one is free, for a request that starts before earlier answers. */
     takeAhead: (): boolean => {
       if (ahead >= maxAhead) return false;
       ahead += 1;

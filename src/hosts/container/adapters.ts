@@ -47,20 +47,22 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   };
 }
 
-/** Returns the secret of a development directory, and the log that `keelson trace` reads. */
+/**
+ * Returns the secret of a development directory, and the log that `keelson trace` reads. Production
+ * processes load no embedded stack.
+ */
 async function openLocal(
   directory: string,
   variables: Variables,
   environment: Environment,
 ): Promise<Pick<Binding, "developmentSecret" | "keepRecord">> {
-  const { developmentSecret } = await loadEmbedded();
+  const { developmentSecret } = await import("../../embedded/stack/index.ts");
   const secret = { developmentSecret: await developmentSecret(directory, variables) };
   if (environment !== "development" || environmentOf(variables) !== "development") return secret;
   const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
   return { ...secret, keepRecord: openDevelopmentLog(directory, variables).keep };
 }
 
-/** Opens the AWS adapters. Creates their tables on an emulator, and checks them on AWS. */
 export async function openChecked(
   runtime: AdaptedRuntime,
   variables: Variables,
@@ -88,7 +90,7 @@ async function openEmbedded(
   variables: Variables,
   directory: string,
 ): Promise<Adapters> {
-  const { startEmbeddedStack } = await loadEmbedded();
+  const { startEmbeddedStack } = await import("../../embedded/stack/index.ts");
   const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
     const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
@@ -106,12 +108,6 @@ async function openEmbedded(
     await stack.close();
     throw error;
   }
-}
-
-// Imported dynamically, because the embedded stack is a layer above the hosts, and production
-// processes must not load it.
-function loadEmbedded() {
-  return import("../../embedded/stack/index.ts");
 }
 
 /** Returns `create` for an emulator: on this machine, or with plain HTTP outside AWS. */

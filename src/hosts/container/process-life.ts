@@ -12,7 +12,7 @@ import {
   startingLifecycle,
   step,
 } from "../../base/process/lifecycle.ts";
-import { mostNamed, type UnderWay } from "../container-http/drain.ts";
+import { mostNamed } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
 import type { Workers } from "./workers.ts";
 
@@ -26,8 +26,6 @@ export interface ProcessLife {
 }
 
 const mostFlushMs = 1_000;
-
-const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
 export function beginLife(
   runtime: Pick<
@@ -73,9 +71,10 @@ export function beginLife(
       life.server?.drain.abort(new FrameworkError("timeout", "The service is shutting down"));
     },
     "cut-requests": () => {
-      const underWay = life.server?.drain.underWay() ?? noRequests;
+      const none = { requests: [], requestIds: [], count: 0, upgraded: 0 };
+      const underWay = life.server?.drain.underWay() ?? none;
       cutRequestIds = underWay.requestIds;
-      log.error("shutdown.requests_cut_off", { ...underWay });
+      log.error("shutdown.requests_cut_off", underWay);
       life.server?.drain.cut();
     },
     "finish-workers": () => {
@@ -183,18 +182,13 @@ export interface HostProcess extends Pick<NodeJS.EventEmitter, "on" | "off"> {
 /** Time in which two signals count as one, in milliseconds. */
 const sameSignalMs = 200;
 
-export interface ProcessTie {
-  /** Whether the caller closed the container, so that the process continues. */
-  isCallers: boolean;
-  readonly ignore: () => void;
-}
+export type ProcessTie = ReturnType<typeof listen>;
 
-/** Listens to signals and uncaught errors, and exits once the lifecycle has ended. */
 export function listen(
   process: HostProcess,
   { log, environment }: Pick<Runtime, "log" | "environment">,
   life: Pick<ProcessLife, "tell" | "ended">,
-): ProcessTie {
+) {
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -219,7 +213,8 @@ export function listen(
     unhandledRejection: onFault("process.unhandled_rejection"),
   };
   for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
-  const tie: ProcessTie = {
+  const tie = {
+    /** Whether the caller closed the container, so that the process continues. */
     isCallers: false,
     ignore: () => {
       for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);

@@ -210,7 +210,6 @@ export function requireTokens(
 /** Error whose message is complete, so that its stack is not logged. */
 export class ListenError extends Error {}
 
-/** Turns an error about the port into one sentence, and returns any other unchanged. */
 export function listenError(error: unknown, port: number): unknown {
   const reason = reasons.get(systemCode(error));
   return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);

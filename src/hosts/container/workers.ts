@@ -11,12 +11,12 @@ import {
 } from "../../aws/messaging/sqs-queue.ts";
 import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
-import { defined } from "../../base/types/defined.ts";
 import {
   isOrdered,
   type MessageQueue,
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
+import type { SweepOptions } from "../../parts/messages/outbox.ts";
 
 export interface Workers {
   stop(): void;
@@ -34,10 +34,10 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const hasMessages = usesMessages(registry);
   const queues = hasMessages ? await startQueues(runtime) : [];
   const stopping = new AbortController();
-  const sweep = async (ageMs: number, signal?: AbortSignal) => {
+  const sweep = async (options: SweepOptions) => {
     try {
       const { outbox } = runtime.runs.value ?? (await runtime.runs.open());
-      await outbox.sweep({ graceMs: ageMs, ...defined({ signal }) });
+      await outbox.sweep(options);
     } catch (error) {
       runtime.log.warn("outbox.sweep_failed", { reason: String(error) });
     }
@@ -46,9 +46,11 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     for (;;) {
       await pause(eachMs * (0.75 + Math.random() / 2), stopping.signal); // staggers processes
       if (stopping.signal.aborted) return;
-      await sweep(graceMs, stopping.signal);
+      await sweep({ graceMs, signal: stopping.signal });
     }
   };
+  // A reloaded process leaves the last sweep to the next one, because a developer waits.
+  const sweepsAtEnd = hasMessages && !isReloaded(runtime);
   const sweeping = hasMessages ? sweepUntilStopped() : undefined;
   const schedules =
     registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
@@ -59,8 +61,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     },
     finished: async () => {
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
-      // A reloaded process leaves the last sweep to the next one, because a developer waits.
-      if (hasMessages && !isReloaded(runtime)) await sweep(lastGraceMs);
+      if (sweepsAtEnd) await sweep({ graceMs: lastGraceMs });
     },
   };
 }
@@ -131,7 +132,7 @@ async function startQueueWorker(
     },
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
-        // Makes the messages immediately visible to other processes.
+        // Visible to other processes at once.
         for (const { receipt } of messages.map(queueMessage))
           await queue.changeVisibility(receipt, 0);
         return [];
@@ -188,7 +189,7 @@ async function workOn(
   try {
     for (const message of group) {
       if (behindMs !== undefined) {
-        // The message must not overtake the retried one of its group.
+        // It must not overtake the retried message of its group.
         waiting.delete(message);
         await queue.changeVisibility(message.receipt, behindMs);
         continue;

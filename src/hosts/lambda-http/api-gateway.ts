@@ -89,9 +89,9 @@ function httpApiPath({ rawPath, requestContext }: HttpApiEvent): string {
 }
 
 /**
- * Returns whether an event's path is encoded as the client sent it. A function URL's event contains
- * the URL's own domain, even if the client used another domain. Two emulators do the opposite of
- * AWS: LocalStack decodes the paths of function URLs, and serverless-offline decodes no paths.
+ * A function URL's event contains the URL's own domain, even if the client used another. Two
+ * emulators do the opposite of AWS: LocalStack decodes the paths of function URLs, and
+ * serverless-offline decodes no paths.
  */
 function isAsSent(domainName: string): boolean {
   if (domainName.includes(".lambda-url.")) return !domainName.includes(".localstack.cloud");
@@ -172,9 +172,8 @@ export class RestApi implements HttpEvent<RestApiResult> {
 }
 
 /**
- * Returns the claims that the gateway's authorizer verified: a Cognito or JWT authorizer writes
- * them to `claims`, a Lambda authorizer next to `principalId`. Only the gateway writes
- * `requestContext`, so they are trusted.
+ * Returns verified claims: a Cognito or JWT authorizer writes them to `claims`, a Lambda authorizer
+ * next to `principalId`. Only the gateway writes `requestContext`, so they are trusted.
  */
 function restClaims(
   requestContext: RestApiEvent["requestContext"],
@@ -188,8 +187,8 @@ function restClaims(
 }
 
 /**
- * Returns whether an event only looks like a request: a call of a Lambda authorizer, whose result
- * is a policy, or a WebSocket message, to which some tools add a method.
+ * Whether an event only looks like a request: a call of a Lambda authorizer, whose result is a
+ * policy, or a WebSocket message, to which some tools add a method.
  */
 function isNoRequest(event: UnreadEvent): boolean {
   return asksAuthorizer(event) || isOfSocket(event.requestContext);
@@ -200,16 +199,11 @@ export function asksAuthorizer(event: object): boolean {
 }
 
 export function isOfSocket(requestContext: unknown): boolean {
-  return (
-    typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)
-      ?.connectionId === "string"
-  );
+  const { connectionId }: { readonly connectionId?: unknown } = Object(requestContext);
+  return typeof connectionId === "string";
 }
 
-/**
- * Returns a value of an event, or `otherwise` if it is not a string: any caller allowed to invoke
- * the function may have created the event.
- */
+/** The value may be of any type: any caller allowed to invoke the function creates events. */
 function textOf(value: unknown, otherwise = ""): string {
   return typeof value === "string" ? value : otherwise;
 }
@@ -221,7 +215,7 @@ function withoutStage(path: string, stage: unknown): string {
   return path === prefix || path.startsWith(`${prefix}/`) ? path.slice(prefix.length) || "/" : path;
 }
 
-/** Returns whether a path is the same in decoded and encoded form. */
+/** Whether a path is the same in decoded and encoded form. */
 function isPlainPath(path: string): boolean {
   return !unplain.test(path);
 }
@@ -262,7 +256,7 @@ export function bodyReader({
   };
 }
 
-/** Returns the bytes of a body: a string, or a value that a middleware has parsed from JSON. */
+/** The body may be a value that a middleware has parsed from JSON. */
 function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
   if (typeof body === "string") return Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
   try {

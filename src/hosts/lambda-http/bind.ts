@@ -63,10 +63,7 @@ const owners = Symbol.for("keelson.short-close");
 
 type Bind = () => Promise<Pick<Runtime, "server" | "lifecycle" | "log" | "metrics" | "close">>;
 
-interface ShortClose {
-  (): void;
-  readonly [owners]: Map<object, Bind>;
-}
+type ShortClose = (() => void) & { readonly [owners]: Map<object, Bind> };
 
 /**
  * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. The
@@ -113,11 +110,11 @@ async function closeOne(bind: Bind): Promise<void> {
   });
 }
 
-/** Description of a keelson function, for tools that check how it is deployed. */
+/** Describes a function for tools that check how it is deployed. */
 export interface FunctionMark {
-  /** Kind of the function, such as `http` for `lambdaHttp`. */
+  /** Such as `http` for `lambdaHttp`. */
   readonly kind: string;
-  /** Name of the only handler that the function calls, for `lambdaHandler`. */
+  /** The only handler that the function calls, for `lambdaHandler`. */
   readonly handler?: string;
 }
 
@@ -128,7 +125,7 @@ export function marked<Made extends object>(made: Made, saying: FunctionMark): M
   return Object.assign(made, { [mark]: saying });
 }
 
-/** Returns a function's mark; `undefined` for others, such as one that wraps a keelson function. */
+/** Returns `undefined` for any other function, such as one that wraps a keelson function. */
 export function markOf(made: object): FunctionMark | undefined {
   return (made as { readonly [mark]?: FunctionMark })[mark]; // safe: only `marked` sets this
 }

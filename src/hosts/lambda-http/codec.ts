@@ -32,7 +32,6 @@ export interface EventScope {
   readonly deadlineMs: number | undefined;
 }
 
-/** Response before it becomes a result of the event's shape. */
 export interface LambdaAnswer {
   readonly statusCode: number;
   /** Headers, with names in lower case and without `set-cookie`. */
@@ -45,20 +44,15 @@ export interface LambdaAnswer {
 export type WholeBody = Exclude<HttpResponse["body"], ReadableStream>;
 
 /**
- * Creates the reader of a form that a middleware has parsed; `undefined` for any other body. Files
- * of `multipart/form-data` stay in the form that the middleware chose.
+ * Creates the reader of a form that a middleware has parsed, if it has. Files of
+ * `multipart/form-data` stay in the form that the middleware chose.
  */
 export function formReader(
   body: unknown,
   contentType: string | undefined,
 ): HttpRequest["readForm"] {
-  if (
-    typeof body !== "object" ||
-    body === null ||
-    Array.isArray(body) ||
-    !isForm.test(contentType ?? "")
-  )
-    return undefined;
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  if (!isForm.test(contentType ?? "")) return undefined;
   return (limitBytes) => {
     if (sizeOf(body, 0) > limitBytes)
       throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
@@ -74,11 +68,10 @@ function sizeOf(value: unknown, depth: number): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (value instanceof Uint8Array) return value.byteLength;
   if (typeof value !== "object" || value === null) return 0;
-  if (depth === maxFormDepth)
-    throw new FrameworkError(
-      "malformed_request",
-      `The form is nested deeper than ${maxFormDepth} levels`,
-    );
+  if (depth === maxFormDepth) {
+    const message = `The form is nested deeper than ${maxFormDepth} levels`;
+    throw new FrameworkError("malformed_request", message);
+  }
   return Object.entries(value).reduce(
     (sum, [name, part]) => sum + Buffer.byteLength(name) + sizeOf(part, depth + 1),
     0,

@@ -6,7 +6,7 @@ import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";
 import { logLate, timeoutMessage } from "./run-middlewares.ts";
 
 export interface Exchange<Answer> {
-  /** Headers of the event before any middleware can change them, with names in lower case. */
+  /** As sent, before any middleware can change them, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   run(scope: RequestScope, middy: MiddyFunction): Promise<Answer>;
   /** Returns the answer at the deadline. Without this method, `fail` answers. */
@@ -107,7 +107,6 @@ export function hasMiddlewares({ befores, afters, onErrors }: MiddyFunction): bo
   return befores.length + afters.length + onErrors.length > 0;
 }
 
-/** Returns what answers an invocation at its deadline. */
 function timeoutListener(
   scope: RequestScope,
   { delayMs, controller }: Deadline,

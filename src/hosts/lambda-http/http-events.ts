@@ -55,7 +55,6 @@ export function httpMode(runtime: Runtime, name?: string): Mode {
 
 type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
 
-/** Recognizes an HTTP event by its shape. */
 export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
   if (typeof event !== "object" || event === null) return undefined;
   const unread: UnreadEvent = event;

@@ -65,7 +65,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
   const handler = middy({ executionMode }).handler(answeredByMode);
   handler.handler = refuseHandler;
   marked(handler, name === undefined ? { kind: "http" } : { kind: "handler", handler: name });
-  // The cast is safe: a Middy handler has these methods, and each returns the handler itself.
+  // Safe: a Middy handler has these methods, and each returns the handler itself.
   return handler as unknown as LambdaHttpHandler<Event>;
 }
 

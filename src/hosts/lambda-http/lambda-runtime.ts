@@ -30,7 +30,7 @@ export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamod
 
 /**
  * Loads the DynamoDB client before the first request needs it, unless every handler only reads
- * configuration, which needs no client, and a caller waits for the cold start.
+ * configuration, without a client, and a caller waits for the cold start.
  *
  * @param name - the only handler that the function calls; default: every handler with a route.
  */

@@ -39,7 +39,6 @@ export function joinQuery(
     .join("&");
 }
 
-/** Returns each name with each of its values that is a string. */
 function entriesOf(values: Values): (readonly [name: string, value: string])[] {
   const members = typeof values === "object" ? (values ?? {}) : {};
   return Object.entries(members).flatMap(([name, given]) =>

@@ -86,18 +86,15 @@ export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
 }
 
 /**
- * Returns whether the target group has multi-value headers enabled. Its events then contain only
- * lists; a middleware may add empty lists to other events.
+ * Whether the target group has multi-value headers enabled. Its events then contain only lists; a
+ * middleware may add empty lists to others.
  */
 function hasLists({ headers, multiValueHeaders }: LoadBalancerEvent): boolean {
   if (multiValueHeaders === undefined || multiValueHeaders === null) return false;
   return headers === undefined || headers === null || Object.keys(multiValueHeaders).length > 0;
 }
 
-/**
- * Returns the status line, such as `404 Not Found`. An import of `node:http` would add 20 ms to
- * every cold start, so it is loaded here.
- */
+/** Loads `node:http`, because its import would add 20 ms to every cold start. */
 function statusDescription(status: number): string {
   const reason = process.getBuiltinModule("node:http").STATUS_CODES[status];
   return reason === undefined ? String(status) : `${status} ${reason}`;

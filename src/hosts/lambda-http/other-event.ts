@@ -1,6 +1,6 @@
 import { asksAuthorizer, isOfSocket } from "./api-gateway.ts";
 
-/** Names the kind of an event that is not HTTP, to help find its trigger. Never throws. */
+/** Describes an event that is not HTTP, to help find its trigger. Never throws. */
 export function kindOf(event: unknown): string {
   if (!isObject(event)) return event === null ? "null" : `of type ${typeof event}`;
   const asked = requestKind(event);
@@ -13,10 +13,7 @@ export function kindOf(event: unknown): string {
     : "of an unknown kind";
 }
 
-/**
- * Returns whether an event that is not HTTP carries a request from outside the account, which any
- * client may have sent. Never throws.
- */
+/** Whether an event that is not HTTP carries a request that any client may have sent. */
 export function isRequest(event: unknown): boolean {
   // AppSync passes a batch of requests as a list.
   const first: unknown = Array.isArray(event) ? event[0] : event;

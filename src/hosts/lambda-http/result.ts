@@ -112,11 +112,10 @@ function jsonOf(value: unknown, what: string): string | undefined {
 }
 
 function shown(value: unknown): string {
+  if (typeof value === "number") return String(value);
   return typeof value === "string"
     ? JSON.stringify(value.slice(0, 100))
-    : typeof value === "number"
-      ? `${value}`
-      : `a value of type ${typeof value}`;
+    : `a value of type ${typeof value}`;
 }
 
 /**

@@ -38,10 +38,7 @@ export async function runMiddlewares(
   return result;
 }
 
-/**
- * Calls `requestEnd` for a failed request. As in Middy, an error of `requestEnd` becomes the
- * `cause` of the request's error, if that error has no cause.
- */
+/** As in Middy, an error of `requestEnd` becomes the cause of the request's error without one. */
 async function endFailed(
   plugin: MiddyPlugin,
   request: MiddyRequest,
@@ -56,7 +53,6 @@ async function endFailed(
   }
 }
 
-/** Returns the result of `requestEnd` only if it is a promise. */
 function ended(plugin: MiddyPlugin, request: MiddyRequest): unknown {
   const end = plugin.requestEnd(request);
   return end instanceof Promise ? end : undefined;

@@ -45,8 +45,8 @@ export async function dispatchRecords(
   const left = await Promise.all(
     shards.map(([shard, rows]) => dispatchShard(runtime, outbox, time, shard, rows)),
   );
-  // Lambda retries a stream batch from the first failed record, so it also redelivers the records
-  // after it. By then, the table no longer holds their dispatched rows.
+  // Lambda redelivers all records from the first failed one. By then, the table no longer holds the
+  // dispatched rows.
   const kept = new Set(left.flat());
   const first = written.find((row) => kept.has(row));
   return {
@@ -138,8 +138,7 @@ async function rowsOf(
 ): Promise<OutboxRow[]> {
   const sorts = new Set(rows.map(({ sort }) => sort));
   const times = rows.map(({ sort }) => timeOf(sort)).sort();
-  // Sort keys start with `<time>#`. A bare time sorts before every row of that time, and a time
-  // with `$`, the character after `#`, sorts after them.
+  // Sort keys start with `<time>#`: a bare time sorts before them, and one with `$` after them.
   const [first, last] = [String(times[0]), `${times.at(-1)}$`];
   const found: OutboxRow[] = [];
   let after: string | undefined = first;

@@ -75,7 +75,7 @@ async function consume(
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
 }
 
-/** Handles records in sequence until one fails. Returns it and all after it, to retry. */
+/** Handles records until one fails. Returns it and all after it, to retry. */
 async function leftOf(
   group: readonly SQSRecord[],
   handle: (record: SQSRecord) => Promise<void>,

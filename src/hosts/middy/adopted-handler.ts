@@ -23,7 +23,7 @@ import type { MiddyFunction, Mode } from "../lambda-http/lazy-mode.ts";
 import { isRequest, kindOf } from "../lambda-http/other-event.ts";
 import { measured, readResult } from "../lambda-http/result.ts";
 import { fromMiddy, runMiddlewares } from "../lambda-http/run-middlewares.ts";
-import { type ClaimDescription, takeDescription } from "../lambda-http/write-once.ts";
+import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
@@ -119,10 +119,7 @@ class AdoptedExchange extends HttpExchange {
     });
   }
 
-  /**
-   * Returns the answer of a finished run. A result that is not a valid response becomes a 500,
-   * which is stored because the work is done.
-   */
+  /** A result that is not a valid response becomes a 500, stored because the work is done. */
   #doneAnswer(result: unknown, scope: RequestScope): WriteAnswer {
     try {
       return answerOf(readResult(result));
@@ -167,16 +164,16 @@ function otherExchange(invocation: Invocation, { handler, access }: Options): Ex
   };
 }
 
-/** Returns the pattern that the gateway matched, such as `GET /files/{id}`, if there is one. */
+/** Returns the pattern that the gateway matched, such as `GET /files/{id}`. */
 function patternOf(event: unknown): string | undefined {
-  const { routeKey, resource } = Object(event);
+  const { routeKey, resource }: { readonly [Name in "routeKey" | "resource"]?: unknown } =
+    Object(event);
   const pattern = [routeKey, resource].find(
     (given): given is string => typeof given === "string" && given.includes("/"),
   );
   return pattern?.includes("+}") ? undefined : pattern;
 }
 
-/** Runs the function's middlewares and its handler, with `ctx` as `context.keelson`. */
 function runAdopted(
   middy: MiddyFunction,
   scope: RequestScope,

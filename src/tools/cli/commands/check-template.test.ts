@@ -24,9 +24,11 @@ const files = {
   "server.mjs": moduleOf(jugs),
   "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk" });`),
   "lambda.mjs": `import { lambdaHandler, lambdaHttp } from ${lambda};
+import { server } from "./server.mjs";
 export const http = lambdaHttp(server);
 export const jugsJugShow = lambdaHandler(server, "jugs.jug.show");`,
   "other.mjs": `import { lambdaHandler } from ${lambda};
+import { server } from "./server.mjs";
 export const http = lambdaHandler(server, "jugs.jug.show");`,
   "broken.mjs": `import { lambdaHandler } from ${lambda};
 import { server } from "./server.mjs";

@@ -1,6 +1,6 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
-import type { Middleware, MiddyHook } from "./lazy-mode.ts";
+import type { Middleware, MiddyHook } from "../lambda-http/lazy-mode.ts";
 
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
@@ -40,7 +40,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
     throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
-    // `requestScope` reads the description and removes the middleware, so this function never runs.
+    // `requestScope` reads the description and removes the middleware, so this never runs.
     throw new Error(
       "writeOnce() claims nothing by itself: give middy({ executionMode: requestScope(server, { handler }) }), or the write could happen twice",
     );
