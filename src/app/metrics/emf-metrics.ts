@@ -47,7 +47,7 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
   }
 }
 
-/** An EMF line. Each set of labels has a line with its own dimensions and properties. */
+/** An EMF line. Each set of labels has its own. */
 interface Line {
   readonly metrics: Powertools;
   readonly properties: SeriesLabels;
@@ -94,22 +94,17 @@ export function emfSink(
       metrics.addMetric(name, unitOf(unit), value);
     },
     flush: () => {
-      for (const { metrics } of filled) writeLine(metrics);
+      for (const { metrics } of filled) {
+        try {
+          if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
+        } catch {} // Powertools clears the line anyway
+      }
       filled.clear();
       if (lines.size <= maxLines) return;
       lines.clear();
       known = new WeakMap();
     },
   };
-}
-
-/** Writes a line. An error does not fail the invocation. */
-function writeLine(metrics: Powertools): void {
-  try {
-    if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
-  } catch {
-    // Powertools clears the line anyway.
-  }
 }
 
 const units = { s: "Seconds", ms: "Milliseconds", By: "Bytes", "%": "Percent" } as const;

@@ -25,11 +25,11 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Key in `globalThis` under which OpenTelemetry's API keeps the registered SDK. */
+/** Symbol under which OpenTelemetry's API keeps the registered SDK. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
 export function registeredMeter(): Meter | undefined {
-  // Safe cast: the symbol names the API's major version, so the value has that API's shape.
+  // Safe: the symbol names the API's major version.
   const { [registered]: api } = globalThis as {
     readonly [registered]?: { readonly metrics?: { getMeter(name: string): Meter } };
   };
@@ -87,24 +87,19 @@ function takerOf(
   }
 }
 
-/**
- * Creates a function that converts labels to attributes, and those in `integers` to numbers. It
- * caches the result, because a series always passes the same labels object.
- */
+/** Converts labels, and caches them, because a series always passes the same object. */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;
   const made = new WeakMap<SeriesLabels, Attributes>();
   return (labels) => {
-    let attributes = made.get(labels);
-    if (attributes === undefined) {
-      attributes = Object.fromEntries(
-        Object.entries(labels).map(([name, value]) => [
-          name,
-          integers.includes(name) ? Number(value) : value,
-        ]),
-      );
-      made.set(labels, attributes);
-    }
+    const known = made.get(labels);
+    if (known !== undefined) return known;
+    const numbers = integers.flatMap((name) => {
+      const value = labels[name];
+      return value === undefined ? [] : [[name, Number(value)]];
+    });
+    const attributes = { ...labels, ...Object.fromEntries(numbers) };
+    made.set(labels, attributes);
     return attributes;
   };
 }

@@ -18,10 +18,7 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 
 export interface Measuring {
   readonly metrics: Metrics | undefined;
-  /**
-   * Creates an observer that measures runs with the clock of their runtime. `undefined`, like
-   * `metrics`, if there is no exporter.
-   */
+  /** Measures runs with the clock of their runtime. `undefined` if there is no exporter. */
   readonly observer: ((clock: Clock) => RunObserver) | undefined;
   readonly missing: string | undefined;
 }

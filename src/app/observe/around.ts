@@ -35,16 +35,13 @@ export function fail(span: TracerSpan, error: unknown, isRecorded: boolean): voi
   span.setAttribute("error.type", typeOf(error)).setStatus(failed);
 }
 
-/**
- * Records an error on a span, unless its members cannot be read. The log still has such an error.
- */
 export function record(span: TracerSpan, error: unknown): void {
   try {
     span.recordException(error instanceof Error ? error : String(error));
-  } catch {}
+  } catch {} // the log has such an error
 }
 
-/** Returns the type of an error for attributes: its code, or otherwise its name. */
+/** Returns the code of an error, or otherwise its name. */
 export function typeOf(error: unknown): string {
   try {
     const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: `Object()` allows any member access

@@ -15,10 +15,10 @@ export interface RunObserver {
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
-/** Part of a run's scope that an observer reads. `began` and `ended` receive the same object. */
+/** Part of a run's scope. `began` and `ended` receive the same object. */
 export interface ObservedRun {
   readonly requestId: string;
-  /** Request headers as received, or `undefined` for a run without a request. */
+  /** Headers as received. `undefined` for a run without a request. */
   readonly headers: Readonly<Record<string, string>> | undefined;
   /** Connection of the request. `undefined` for a run without a request. */
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
@@ -26,15 +26,15 @@ export interface ObservedRun {
   readonly handler: string | undefined;
   /** Declared route: `GET /files/:id`. `undefined` for a run without a route. */
   readonly route: string | undefined;
-  /** User of the run. Anonymous until the request is authenticated. */
+  /** Anonymous until the request is authenticated. */
   readonly user: User;
   /** Start time, in milliseconds since the epoch. 0 for a request without an observer. */
   readonly startMs: number;
   /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;
-  /** Whether the work was already done, so that the stored result is the answer. */
+  /** Whether the work was done before, so that its stored result is the answer. */
   readonly isReplayed: boolean;
-  /** Spans of the run. `undefined` without a registered tracer. */
+  /** `undefined` without a registered tracer. */
   readonly spans: { ended(end: RunEnd): void } | undefined;
   readonly log: Logger;
 }
@@ -71,7 +71,6 @@ export interface TaskEnd {
   readonly error?: unknown;
 }
 
-/** Combines two observers. Returns one alone if the other is `undefined`. */
 export function observers(
   one: RunObserver | undefined,
   other: RunObserver | undefined,

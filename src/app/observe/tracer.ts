@@ -1,4 +1,5 @@
 import type { SpanContext, TraceHeaders } from "../../base/request/trace.ts";
+import { defined } from "../../base/types/defined.ts";
 
 // keelson calls the copy of OpenTelemetry's API with which the SDK registered, instead of importing
 // the API: an imported copy does nothing if it is newer, and any import slows a cold start. These
@@ -70,40 +71,32 @@ interface RegisteredApi {
   };
 }
 
-/** Returns the API of the registered SDK, for any version 1 of the API. */
-function registeredApi(): RegisteredApi | undefined {
-  // The cast is safe: the API keeps its registrations under this symbol.
-  return (globalThis as { readonly [key: symbol]: unknown })[
-    Symbol.for("opentelemetry.js.api.1")
-  ] as RegisteredApi | undefined;
-}
+/** Symbol under which any version 1 of the API keeps its registrations. */
+const registered = Symbol.for("opentelemetry.js.api.1");
 
-/** Context keys, which are identical in every copy of the API. */
+/** Context keys of every copy of the API. */
 const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
 export class Tracer {
-  readonly #api = registeredApi();
+  readonly #api = (globalThis as { readonly [registered]?: RegisteredApi })[registered];
 
   active(): TracerContext {
     return this.#api?.context?.active() ?? noContext;
   }
 
-  /** Returns the span of a context, or `undefined` if it is missing or invalid. */
+  /** Returns `undefined` if the span is missing or invalid. */
   spanOf(context: TracerContext): TracerSpan | undefined {
     const span = context.getValue(spanKey) as TracerSpan | undefined; // safe: this key holds only spans
     return span !== undefined && isValid(span.spanContext()) ? span : undefined;
   }
 
-  withSpan(
-    context: TracerContext,
-    span: TracerSpan | { spanContext(): TracerSpanContext },
-  ): TracerContext {
+  withSpan(context: TracerContext, span: Pick<TracerSpan, "spanContext">): TracerContext {
     return context.setValue(spanKey, span);
   }
 
-  /** Returns a context in which SDKs start no spans, so that instrumentations add none. */
+  /** Returns a context in which instrumentations start no spans. */
   suppressed(context: TracerContext): TracerContext {
     return context.setValue(suppressionKey, true);
   }
@@ -122,7 +115,7 @@ export class Tracer {
   }
 
   start(name: string, options: SpanOptions, context: TracerContext): TracerSpan {
-    const given = { ...options, attributes: present(options.attributes ?? {}) };
+    const given = { ...options, attributes: defined(options.attributes ?? {}) };
     // The cast is safe: `start` is called only if an SDK is registered.
     return (this.#api as Required<RegisteredApi>).trace
       .getTracer("keelson")
@@ -135,15 +128,6 @@ export class Tracer {
   }
 }
 
-export function present(attributes: Attributes): Record<string, AttributeValue> {
-  const found: Record<string, AttributeValue> = {};
-  for (const name of Object.keys(attributes)) {
-    const value = attributes[name];
-    if (value !== undefined) found[name] = value;
-  }
-  return found;
-}
-
 /** Whether a span context is valid. If no SDK records, its IDs can be all zeros. */
 export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
   return /[1-9a-f]/.test(traceId) && /[1-9a-f]/.test(spanId);
@@ -152,7 +136,7 @@ export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
 /** Converts a remote span to the API's form. Returns `undefined` if only its trace is known. */
 export function remoteSpan(
   span: SpanContext | undefined,
-): { spanContext(): TracerSpanContext } | undefined {
+): Pick<TracerSpan, "spanContext"> | undefined {
   if (span?.spanId === undefined) return undefined;
   const { traceId, spanId, sampled, state } = span;
   const traceState = state === undefined ? undefined : new TraceState(state.split(","));
@@ -160,9 +144,7 @@ export function remoteSpan(
   return { spanContext: () => context };
 }
 
-export function linksOf(
-  ...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]
-) {
+export function linksOf(...spans: readonly (Pick<TracerSpan, "spanContext"> | undefined)[]) {
   return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
 }
 
@@ -207,10 +189,7 @@ class TraceState {
   }
 }
 
-/**
- * Context for an SDK without a context manager: no context is active, and spans receive their
- * parent explicitly.
- */
+/** Context for an SDK without a context manager, whose spans receive their parent explicitly. */
 class PlainContext implements TracerContext {
   readonly #values: ReadonlyMap<symbol, unknown>;
 

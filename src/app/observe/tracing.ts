@@ -2,30 +2,40 @@ import { w3cSpan } from "../../base/request/trace.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
 import { type AroundOptions, around, fail, typeOf } from "./around.ts";
-import { SpansOfRun } from "./run-spans.ts";
-import type { Tracing } from "./spans.ts";
+import { RunSpans } from "./run-spans.ts";
+import type { Origin, RunSubject, TracedRun } from "./span-attributes.ts";
 import {
   type Attributes,
   failed,
   headersOf,
   isValid,
+  linksOf,
   remoteSpan,
   spanKinds,
   Tracer,
   type TracerSpan,
 } from "./tracer.ts";
 
-export function createTracing(): Tracing {
+export type { RunSpans } from "./run-spans.ts";
+export type { AskedRequest, Origin, RunSubject } from "./span-attributes.ts";
+export type Tracing = ReturnType<typeof createTracing>;
+
+/** Creates the spans of runs if an SDK is registered. */
+export function createTracing() {
   const tracer = new Tracer();
   return {
-    spansOf: (scope, origin, subject) => new SpansOfRun(tracer, scope, origin, subject),
-    around: (name, work) =>
+    spansOf: (run: TracedRun, origin: () => Origin, subject: RunSubject | undefined) =>
+      new RunSpans(tracer, run, origin, subject),
+    /** Runs work in a span below the active span. */
+    around: <Result>(name: string, work: () => Promise<Result>) =>
       around(tracer, tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
         fail(span, error, true),
       ),
-    posting: (url, send) => post(tracer, url, send),
-    bus: (bus) => tracedBus(tracer, bus),
-    queue: (queue) => tracedQueue(tracer, queue),
+    /** Runs a POST to an external server in a span. */
+    posting: (url: URL, send: Parameters<typeof post>[2]) => post(tracer, url, send),
+    bus: (bus: EventBus) => tracedBus(tracer, bus),
+    /** Adds spans to the queue of due jobs. */
+    queue: (queue: MessageQueue) => tracedQueue(tracer, queue),
   };
 }
 
@@ -59,7 +69,7 @@ function post(
   );
 }
 
-/** Returns the attributes of a POST, without query and credentials, which may be secrets. */
+/** Omits query and credentials, which may be secrets. */
 function postAttributes({ protocol, origin, pathname, hostname, port }: URL): Attributes {
   return {
     "http.request.method": "POST",
@@ -69,7 +79,7 @@ function postAttributes({ protocol, origin, pathname, hostname, port }: URL): At
   };
 }
 
-/** Wraps a bus so that each `put` has a span with links to the spans that published the events. */
+/** Adds to each `put` a span with links to the spans that published the events. */
 function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
   // An instrumentation of the AWS SDK already creates spans.
   if (bus.isTraced === true) return bus;
@@ -82,33 +92,22 @@ function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
         if (refusals.some((refusal) => refusal !== undefined)) failing(span, "_OTHER");
         return refusals;
       };
-      return around(
-        tracer,
-        tracer.active(),
-        sending("aws.eventbridge", bus.name, events, more),
-        work,
-        failedWith,
-      );
+      const span = sending("aws.eventbridge", bus.name, events, more);
+      return around(tracer, tracer.active(), span, work, failedWith);
     },
   };
 }
 
-/**
- * Wraps the queue of due jobs so that each send has a span with a link to the span that enqueued
- * the job.
- */
+/** Adds to each send a span with a link to the span that enqueued the job. */
 function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
   if (queue.isTraced === true) return queue;
   return {
     isFinal: queue.isFinal,
-    send: (text, options) =>
-      around(
-        tracer,
-        tracer.active(),
-        sending("aws.sqs", queue.name, [{ text }]),
-        () => queue.send(text, options),
-        failedWith,
-      ),
+    send: (text, options) => {
+      const span = sending("aws.sqs", queue.name, [{ text }]);
+      const work = () => queue.send(text, options);
+      return around(tracer, tracer.active(), span, work, failedWith);
+    },
   };
 }
 
@@ -122,10 +121,7 @@ function sending(
   messages: readonly { readonly text: string }[],
   more: Attributes = {},
 ): AroundOptions {
-  const links = messages.flatMap(({ text }) => {
-    const creation = remoteSpan(creationOf(text));
-    return creation === undefined ? [] : [{ context: creation.spanContext() }];
-  });
+  const links = linksOf(...messages.map(({ text }) => remoteSpan(creationOf(text))));
   return {
     name: `send ${destination}`,
     kind: spanKinds.client,
@@ -140,7 +136,7 @@ function sending(
   };
 }
 
-/** Returns the context of the span that created a message, as stored in the message. */
+/** Returns the span that created a message. */
 function creationOf(text: string) {
   try {
     const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: `Object()` allows any member access

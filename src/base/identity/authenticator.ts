@@ -2,20 +2,20 @@ import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
+import { defined } from "../types/defined.ts";
 import { isIdentifier, type User } from "./access.ts";
 import { type AuthOptions, authProblems, type ClaimNames } from "./auth-options.ts";
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Claims that an API Gateway authorizer verified. Set only by the Lambda host. */
+  /** Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
 
-const maxTokenLength = 8 * 1024;
-const maxHeaderLength = "Bearer ".length + maxTokenLength;
+const maxHeaderLength = "Bearer ".length + 8 * 1024;
 
 /**
  * Creates an authenticator. Without `auth`, only a gateway's claims identify a caller; with `auth`,
@@ -50,8 +50,7 @@ export function createAuthenticator(options: {
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known;
-      if (auth === undefined)
-        return { user: undefined, problem: "authentication is not configured" };
+      if (auth === undefined) return refuse("authentication is not configured");
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
@@ -95,7 +94,7 @@ async function verified(
     claims = await (await verifier).verify(token);
   } catch (error) {
     const problem = tokenFault(error);
-    if (problem !== undefined) return { user: undefined, problem };
+    if (problem !== undefined) return refuse(problem);
     // The token may be valid, and a 401 would make clients discard it.
     throw new PipelineError("The caller's identity cannot be verified at the moment", 503, {
       cause: error,
@@ -106,11 +105,10 @@ async function verified(
 }
 
 function bearerToken(authorization: string | undefined): string | Identification {
-  if (authorization === undefined) return { user: undefined, problem: undefined };
-  if (authorization.length > maxHeaderLength)
-    return { user: undefined, problem: "token is longer than 8 KiB" };
+  if (authorization === undefined) return refuse(undefined);
+  if (authorization.length > maxHeaderLength) return refuse("token is longer than 8 KiB");
   const token = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization)?.[1];
-  return token ?? { user: undefined, problem: "the Authorization header is not one bearer token" };
+  return token ?? refuse("the Authorization header is not one bearer token");
 }
 
 /**
@@ -120,9 +118,6 @@ function bearerToken(authorization: string | undefined): string | Identification
 export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
-
-const maxRoles = 100;
-const maxRolesLength = 8192;
 
 /**
  * Creates a `User` from verified claims. User and tenant are non-empty strings without control
@@ -145,7 +140,7 @@ export function identify(
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
 
-/** Whether `claims` include a user, tenant or roles, valid or not. */
+/** Whether there is a user, a tenant or roles, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -159,8 +154,7 @@ export function saysWho(
  */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
-  if (!Array.isArray(names) || names.length > maxRoles || !names.every(isIdentifier))
-    return undefined;
+  if (!Array.isArray(names) || names.length > 100 || !names.every(isIdentifier)) return undefined;
   return [...new Set(names)];
 }
 
@@ -197,12 +191,12 @@ export function withDefaults({
   return { user, tenant, roles };
 }
 
-function refuse(problem: string): Identification {
+function refuse(problem: string | undefined): Identification {
   return { user: undefined, problem };
 }
 
 function splitRoles(text: string, by: GatewayClaims["by"]): readonly string[] | undefined {
-  if (text.length > maxRolesLength) return undefined;
+  if (text.length > 8192) return undefined;
   if (by === "cognito") return textList(text) ?? named(text, text.split(","));
   if (!text.startsWith("[") || !text.endsWith("]")) return named(text, [text]);
   // An HTTP API sends the role "7" as `[7]`, so only lists of strings are parsed as JSON.
@@ -246,8 +240,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds ?? 0,
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience: [audience].flat() }),
+    ...defined({ issuer, audience: audience && [audience].flat() }),
   };
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
     const currentDate = new Date(clock?.now() ?? Date.now());

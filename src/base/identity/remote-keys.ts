@@ -5,7 +5,7 @@ export type RemoteKeyLimits = Readonly<Record<keyof typeof defaults, number>>;
 
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
-  /** Finds a key among those already fetched. */
+  /** Never fetches. */
   readonly findAtHand: JWTVerifyGetKey;
 }
 

@@ -40,6 +40,13 @@ export interface RecentRing {
   readonly isStale: boolean;
 }
 
+interface SecretsOptions {
+  /** Reads the ring; absent if the ring cannot change. */
+  readonly load?: (() => Promise<KeyRing>) | undefined;
+  readonly clock: Clock;
+  readonly onFailure?: (error: unknown) => void;
+}
+
 /** Maximum age of a ring that encrypts, and minimum time between reads for an unknown key. */
 const reloadMs = 10_000;
 /** Minimum time before a write repeats a failed read. */
@@ -51,16 +58,7 @@ const retryMs = 1_000;
 const recentMs = 300_000;
 const patienceMs = 2_000;
 
-export function createSecrets({
-  load,
-  clock,
-  onFailure,
-}: {
-  /** Reads the ring; absent if the ring cannot change. */
-  readonly load?: (() => Promise<KeyRing>) | undefined;
-  readonly clock: Clock;
-  readonly onFailure?: (error: unknown) => void;
-}): Secrets {
+export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
   /** All keys ever seen, because cached values may need a removed key. */
   const known = new Map<string, KeyObject>();
