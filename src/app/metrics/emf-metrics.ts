@@ -11,10 +11,7 @@ import { createRunMetrics, declaredLabels, type Measuring } from "./run-metrics.
 
 const wanted = "@aws-lambda-powertools/metrics";
 
-/**
- * Opens a Lambda function's metrics, written in CloudWatch's Embedded Metric Format after each
- * invocation.
- */
+/** Opens metrics that are written in CloudWatch's Embedded Metric Format after each invocation. */
 export async function openLambdaMetrics(
   server: DeclaredServer,
   variables: Variables,
@@ -53,13 +50,10 @@ interface Line {
   readonly properties: SeriesLabels;
 }
 
-/** Maximum number of lines kept between invocations. */
+/** Lines kept between invocations. */
 const maxLines = 200;
 
-/**
- * Creates a sink that writes values with Powertools at `flush`. Labels in a metric's `dimensions`
- * become dimensions, which CloudWatch bills; all others become properties, which are free.
- */
+/** Labels in `dimensions` become dimensions, which CloudWatch bills; others properties, free. */
 export function emfSink(
   { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
   place: { readonly namespace: string; readonly serviceName: string },

@@ -1,7 +1,7 @@
 import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 
-/** The parts of OpenTelemetry's meter that keelson uses. It needs no OpenTelemetry package. */
+/** The parts of OpenTelemetry's meter that keelson uses, without its package. */
 interface Meter {
   createCounter(name: string, options: InstrumentOptions): { add: Take<Attributes> };
   createHistogram(name: string, options: InstrumentOptions): { record: Take<Attributes> };
@@ -36,7 +36,7 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
-/** Forwards values to a meter. A metric's first value creates its instrument. */
+/** A metric's first value creates its instrument. */
 export function otelSink(meter: Meter): MetricSink & { close(): void } {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, Take>();
@@ -94,11 +94,12 @@ function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels
   return (labels) => {
     const known = made.get(labels);
     if (known !== undefined) return known;
-    const numbers = integers.flatMap((name) => {
-      const value = labels[name];
-      return value === undefined ? [] : [[name, Number(value)]];
-    });
-    const attributes = { ...labels, ...Object.fromEntries(numbers) };
+    const attributes = Object.fromEntries(
+      Object.entries(labels).map(([name, value]) => [
+        name,
+        integers.includes(name) ? Number(value) : value,
+      ]),
+    );
     made.set(labels, attributes);
     return attributes;
   };

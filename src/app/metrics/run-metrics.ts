@@ -63,7 +63,7 @@ function measureMessage(
   kind: "event" | "job" | "delivery",
 ): void {
   const { startMs, handler, isReplayed } = run;
-  if (isReplayed) return; // the work was already done earlier
+  if (isReplayed) return; // the work was done before
   const labels = { "keelson.kind": kind };
   metrics.record("messaging.process.duration", secondsOf(clock, run), {
     "messaging.system.name": "aws.sqs",
@@ -104,7 +104,7 @@ function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
   return Math.max(0, clock.now() - startMs) / 1_000;
 }
 
-/** keelson's routes, except those for configuration. */
+/** keelson's routes, without those for configuration. */
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
 
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {

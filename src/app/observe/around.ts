@@ -10,7 +10,6 @@ export interface AroundOptions extends SpanOptions {
   readonly name: string;
 }
 
-/** Runs work in a new span. `fail` receives the error that the work throws. */
 export async function around<Result>(
   tracer: Tracer,
   context: TracerContext,
@@ -44,7 +43,7 @@ export function record(span: TracerSpan, error: unknown): void {
 /** Returns the code of an error, or otherwise its name. */
 export function typeOf(error: unknown): string {
   try {
-    const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: `Object()` allows any member access
+    const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: only read
     return String(
       [code, name].find((given) => typeof given === "string" && /^[\w.:-]{1,64}$/.test(given)) ??
         "_OTHER",

@@ -2,8 +2,8 @@ import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Observes the start of every request, and the end of every run of a process: requests, event
- * consumers, jobs, deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
+ * Observes the start of every request and the end of every run. Without an observer, the runtime
+ * does no work for this.
  */
 export interface RunObserver {
   /**
@@ -18,11 +18,10 @@ export interface RunObserver {
 /** Part of a run's scope. `began` and `ended` receive the same object. */
 export interface ObservedRun {
   readonly requestId: string;
-  /** Headers as received. `undefined` for a run without a request. */
+  /** As received; `undefined`, like `asked`, for a run without a request. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Connection of the request. `undefined` for a run without a request. */
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
-  /** Full name of the handler, once it is known. */
+  /** Full name, once it is known. */
   readonly handler: string | undefined;
   /** Declared route: `GET /files/:id`. `undefined` for a run without a route. */
   readonly route: string | undefined;
@@ -47,7 +46,7 @@ export interface RequestEnd {
   readonly method: string | undefined;
   /** Status of the prepared answer, even if the client disconnected before reading it. */
   readonly status: number;
-  /** Number of body bytes sent. */
+  /** Body bytes sent. */
   readonly bytes: number;
   /** Whether the connection or stream closed before the answer was sent. */
   readonly isAborted: boolean;
@@ -59,10 +58,7 @@ export interface TaskEnd {
   readonly outcome: "processed" | "failed" | "handed-back";
   /** Attempt number, from 1. `undefined` if attempts are not counted. */
   readonly attempt?: number | undefined;
-  /**
-   * Start of the wait, in milliseconds since the epoch: the time at which the message entered the
-   * queue or the schedule was due.
-   */
+  /** When the message entered the queue or the schedule was due, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined;
   readonly event?: string | undefined;
   readonly channel?: string | undefined;
@@ -90,11 +86,7 @@ export function observers(
 
 /** Whether a tracer is registered. OpenTelemetry's API keeps registered SDKs under this symbol. */
 export function isTracerRegistered(): boolean {
-  // The cast is safe: any member of an object may be read.
-  const api = (globalThis as { readonly [key: symbol]: unknown })[
-    Symbol.for("opentelemetry.js.api.1")
-  ];
-  return Object(api).trace !== undefined;
+  return Object(Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"))).trace !== undefined;
 }
 
 export const spanEnds: RunObserver = {

@@ -32,13 +32,11 @@ import {
   type TracerSpan,
 } from "./tracer.ts";
 
-/** Spans of one run. */
 export class RunSpans {
   readonly #tracer: Tracer;
   readonly #scope: TracedRun;
   readonly #origin: () => Origin;
   readonly #subject: RunSubject | undefined;
-  /** Context that was active when the run started. */
   readonly #outer: TracerContext;
   /** Whether an instrumentation of Node's HTTP owns the span of this request. */
   readonly #isForeign: boolean;
@@ -61,7 +59,6 @@ export class RunSpans {
     this.#isForeign = tracer.isHttp(this.#outer) && tracer.spanOf(this.#outer) !== undefined;
   }
 
-  /** Runs the work with the span of the run as the active span. */
   within<Result>(work: () => Result): Result {
     if (this.#isForeign) return work();
     return this.#tracer.within(this.#tracer.withSpan(this.#outer, this.#late), work);
@@ -77,7 +74,6 @@ export class RunSpans {
     return { traceId, spanId, sampled: (traceFlags & 1) === 1, headers };
   }
 
-  /** Called once the route of the run is known. */
   routed(): void {
     if (this.#isForeign) this.#tracer.isHttp(this.#outer, routeOf(this.#scope));
   }
@@ -205,10 +201,7 @@ export class RunSpans {
     return this.#tracer.start(name, options, this.#below(parent));
   }
 
-  /**
-   * Starts the span of a task as a child of the span that sent the message, with links to that span
-   * and to the span that received the message.
-   */
+  /** A child of the span that sent the message, with links to it and the one that received it. */
   #startTask(outer: TracerSpan | undefined): TracerSpan {
     const { startMs: startTime } = this.#scope;
     const handler = String(this.#scope.handler);
@@ -264,7 +257,7 @@ export class RunSpans {
       : active;
   }
 
-  /** Whether an error is new: each is recorded once, on the span in which it occurred. */
+  /** Each error is recorded once, on the span in which it occurred. */
   #isNew(error: unknown): boolean {
     if (typeof error !== "object" || error === null) return true;
     this.#recorded ??= new WeakSet();

@@ -39,7 +39,6 @@ export interface Origin {
   readonly link?: SpanContext | undefined;
 }
 
-/** Maximum lengths of strings from callers, in characters. */
 const longest = Object.freeze({ method: 32, path: 1_024, agent: 256, host: 255, trace: 512 });
 const methods = "GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH".split(" ");
 
@@ -47,20 +46,19 @@ function knownMethod(method = ""): string {
   return methods.includes(method) ? method : "_OTHER";
 }
 
-/** Returns the span name of OpenTelemetry's HTTP conventions, with `HTTP` for an unknown method. */
+/** Follows OpenTelemetry's HTTP conventions. */
 export function requestName(method: string | undefined, route: string | undefined): string {
   const known = knownMethod(method);
   const verb = known === "_OTHER" ? "HTTP" : known;
   return route === undefined ? verb : `${verb} ${route}`;
 }
 
-/** Returns the path pattern, including the base path. */
 export function routeOf({ route, runtime }: TracedRun): string | undefined {
   if (route === undefined) return undefined;
   return `${runtime.server.options.basePath ?? ""}${route.slice(route.indexOf(" ") + 1)}`;
 }
 
-/** Follows OpenTelemetry's HTTP conventions. Omits the query, which may hold secrets. */
+/** Omits the query, which may hold secrets. */
 export function requestAttributes(scope: TracedRun): Attributes {
   const { asked, headers = {} } = scope;
   const method = asked?.method;
@@ -112,12 +110,10 @@ export function rootAttributes(
 
 export type Verb = "publish" | "enqueue" | "deliver";
 
-/** Whether a job is delayed: it is stored now, and sent when it is due. */
 export function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
   return delaySeconds !== undefined || at !== undefined;
 }
 
-/** A message that is stored and sent later has the operation type `create`. */
 export function producerAttributes(
   { requestId }: TracedRun,
   verb: Verb,

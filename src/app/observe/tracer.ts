@@ -5,7 +5,6 @@ import { defined } from "../../base/types/defined.ts";
 // the API: an imported copy does nothing if it is newer, and any import slows a cold start. These
 // are the types of the part that keelson uses.
 
-/** Immutable values that follow the asynchronous call chain. */
 export interface TracerContext {
   getValue(key: symbol): unknown;
   setValue(key: symbol, value: unknown): TracerContext;
@@ -22,7 +21,6 @@ export interface TracerSpanContext {
 
 export type AttributeValue = string | number | boolean | readonly string[];
 
-/** Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 export interface TracerSpan {
@@ -47,7 +45,6 @@ export interface SpanOptions {
   readonly startTime?: number;
 }
 
-/** Span kinds, numbered like in OpenTelemetry's API. */
 export const spanKinds = Object.freeze({
   internal: 0,
   server: 1,
@@ -101,10 +98,7 @@ export class Tracer {
     return context.setValue(suppressionKey, true);
   }
 
-  /**
-   * Whether an instrumentation of Node's HTTP owns the context. If so, passes the route to its
-   * span.
-   */
+  /** Whether an instrumentation of Node's HTTP owns the context. If so, passes it the route. */
   isHttp(context: TracerContext, route?: string): boolean {
     const metadata = context.getValue(rpcKey) as
       | { readonly type?: string; route?: string }
@@ -122,7 +116,6 @@ export class Tracer {
       .startSpan(name, given, context);
   }
 
-  /** Runs work in a context, which is then active for the application and its libraries too. */
   within<Result>(context: TracerContext, work: () => Result): Result {
     return this.#api?.context === undefined ? work() : this.#api.context.with(context, work);
   }

@@ -26,27 +26,23 @@ export function createTracing() {
   return {
     spansOf: (run: TracedRun, origin: () => Origin, subject: RunSubject | undefined) =>
       new RunSpans(tracer, run, origin, subject),
-    /** Runs work in a span below the active span. */
     around: <Result>(name: string, work: () => Promise<Result>) =>
       around(tracer, tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
         fail(span, error, true),
       ),
-    /** Runs a POST to an external server in a span. */
     posting: (url: URL, send: Parameters<typeof post>[2]) => post(tracer, url, send),
     bus: (bus: EventBus) => tracedBus(tracer, bus),
-    /** Adds spans to the queue of due jobs. */
     queue: (queue: MessageQueue) => tracedQueue(tracer, queue),
   };
 }
 
-/** Maximum length of a URL attribute, in characters. */
 const longestUrl = 1_024;
 /** Lowest status that is a failure for a client. */
 const clientErrors = 400;
 
 /**
- * Runs a POST in a span and passes the span's `traceparent` to `send`. Suppresses instrumentation
- * of Node's HTTP, which would add a second span, and baggage that is not for third parties.
+ * Suppresses instrumentation of Node's HTTP, which would add a second span, and baggage that is not
+ * for third parties.
  */
 function post(
   tracer: Tracer,
@@ -79,7 +75,6 @@ function postAttributes({ protocol, origin, pathname, hostname, port }: URL): At
   };
 }
 
-/** Adds to each `put` a span with links to the spans that published the events. */
 function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
   // An instrumentation of the AWS SDK already creates spans.
   if (bus.isTraced === true) return bus;
@@ -98,7 +93,7 @@ function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
   };
 }
 
-/** Adds to each send a span with a link to the span that enqueued the job. */
+/** Adds spans to the queue of due jobs. */
 function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
   if (queue.isTraced === true) return queue;
   return {
@@ -111,10 +106,7 @@ function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "s
   };
 }
 
-/**
- * Returns the options of a span that sends messages. Each message carries the context of its
- * creation, so this span has the kind `client` (OpenTelemetry's messaging conventions).
- */
+/** The kind is `client`, because each message carries the context of its creation. */
 function sending(
   system: string,
   destination: string,
@@ -139,14 +131,14 @@ function sending(
 /** Returns the span that created a message. */
 function creationOf(text: string) {
   try {
-    const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: `Object()` allows any member access
+    const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: only read
     return w3cSpan(trace);
   } catch {
     return undefined;
   }
 }
 
-/** Marks a span as failed. Does not record the error, which the caller's span records. */
+/** Does not record the error, which the caller's span records. */
 function failedWith(span: TracerSpan, error: unknown): void {
   failing(span, error instanceof Error && error.name === "AbortError" ? "timeout" : typeOf(error));
 }

@@ -8,7 +8,6 @@ export interface ErrorDescription {
     readonly error: string;
     readonly message: string;
     readonly requestId: string;
-    /** Present only for validation errors. */
     readonly fields?: readonly FieldError[];
     /** Present only in development. */
     readonly stack?: string;
@@ -67,7 +66,7 @@ const untyped = {
   fields: undefined,
 };
 
-/** Checks the types of the members, because the brand does not guarantee them. */
+/** The brand does not guarantee the types of the members. */
 function typed(error: unknown) {
   try {
     if (!isTypedError(error)) return undefined;

@@ -55,10 +55,7 @@ export function createAuthenticator(options: {
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
     },
-    /**
-     * Identifies the caller of a request that is rejected anyway. Never fails, and never fetches a
-     * key set.
-     */
+    /** Identifies the caller of a request that is rejected anyway. Never fails or fetches keys. */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known.user;
@@ -119,11 +116,7 @@ export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-/**
- * Creates a `User` from verified claims. User and tenant are non-empty strings without control
- * characters, at most 256 characters. An invalid claim rejects the whole set (specification 5).
- * `rolesOf` parses the roles claim.
- */
+/** Creates a `User`. An invalid claim rejects the whole set (specification 5). */
 export function identify(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -158,7 +151,7 @@ export function parseRoles(claim: unknown): string[] | undefined {
   return [...new Set(names)];
 }
 
-/** Claims verified by an API Gateway authorizer. */
+/** Claims that an API Gateway authorizer verified. */
 export interface GatewayClaims {
   /** Kind of the authorizer: each kind converts lists to strings differently. */
   readonly by: "jwt" | "cognito" | "lambda";
@@ -176,8 +169,7 @@ export interface GatewayClaims {
  * | `"admin,user"` | `admin,user` | `admin`, `user` | `admin,user` |
  * | `"Read-only admin"` | `Read-only admin` | the same | the same |
  *
- * In brackets, a role that contains a space looks like two roles; in a comma-separated list, a role
- * that contains a comma does.
+ * A role that contains a space in brackets, or a comma in a list, looks like two roles.
  */
 export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): string[] | undefined {
   return parseRoles(typeof claim === "string" ? splitRoles(claim, by) : claim);

@@ -32,9 +32,8 @@ const defaults = Object.freeze({
 });
 
 /**
- * Creates functions that find keys in a remote key set. Unlike in jose's remote key set, known keys
- * survive an outage, tokens cannot cause more fetches than `cooldownMs` and `retryMs` allow, and
- * `clock` provides the time.
+ * Finds keys in a remote key set. Unlike in jose's, known keys survive an outage, and tokens cannot
+ * cause more fetches than `cooldownMs` and `retryMs` allow.
  *
  * | known keys | token's key | endpoint | outcome |
  * |---|---|---|---|

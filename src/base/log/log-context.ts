@@ -9,7 +9,7 @@ export interface RecordRules {
   readonly reserved: ReadonlySet<string>;
   /** Whether only context fields, not data fields, may have a name. Default: `false`. */
   readonly isTaken?: (name: string) => boolean;
-  /** Returns `undefined` if the name's value cannot be written as plain text. */
+  /** `undefined` if the value cannot be written as plain text. */
   readonly plainMember: (name: string) => PlainMember | undefined;
   /** Cache of `"msg":"text"` by message. Nearly all messages are constants. */
   readonly messages: Map<string, string>;
@@ -23,7 +23,6 @@ interface PlainMember {
   text: string;
 }
 
-/** @param ownNames Names of the record itself. */
 export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
   const reserved = new Set([...metricNames, ...ownNames]);
   const remembered = new Map<string, PlainMember>();
@@ -74,7 +73,6 @@ export class LogContext {
     return new LogContext(this.#rules, added, this);
   }
 
-  /** Fields as `"name":value`, by name. */
   get fields(): ReadonlyMap<string, string> {
     this.#fields ??= this.#write();
     return this.#fields;
@@ -182,9 +180,8 @@ export function fieldsOf(given: unknown, otherwise: string): Fields {
   if (given === undefined || given === null) return noFields;
   if (typeof given !== "object") return oneField(otherwise, given);
   try {
-    // Safe: any name may be read from any object.
     if (isObjectOfFields(given))
-      return { source: given as Fields["source"], names: Object.keys(given) };
+      return { source: given as Fields["source"], names: Object.keys(given) }; // safe: only read
     return oneField(isError(given) ? "error" : otherwise, given);
   } catch {
     // A Proxy trap threw.

@@ -13,9 +13,7 @@ import { cut, harmless, quoted } from "./redaction.ts";
 
 /** Limits on the parts of a line, which keep it below the 256 KiB of one CloudWatch event. */
 export const recordLimits = Object.freeze({
-  /** Length of `msg`, in UTF-16 code units. */
   msgLength: 8_192,
-  /** Characters of JSON for the data of one call. */
   dataCharacters: 49_152,
 });
 
@@ -26,10 +24,7 @@ export type Print = (
   data: unknown,
 ) => void;
 
-/**
- * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. A data field
- * with a taken name becomes `data_<name>`.
- */
+/** Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. */
 export function recordText(
   level: LogLevel,
   context: LogContext,
@@ -41,15 +36,13 @@ export function recordText(
   return `{"level":"${level}",${bodyText(context, msg, data, rules)},${timeFields}}`;
 }
 
-/** Returns context, `msg` and data as one object of plain, bounded, redacted values. */
 export function recordFields(
   context: LogContext,
   msg: unknown,
   data: unknown,
   rules: RecordRules,
 ): Record<string, unknown> {
-  // Safe: the braces make the text an object.
-  return JSON.parse(`{${bodyText(context, msg, data, rules)}}`) as Record<string, unknown>;
+  return JSON.parse(`{${bodyText(context, msg, data, rules)}}`);
 }
 
 function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
@@ -97,7 +90,6 @@ function errorField(error: Error, { names }: Fields): Fields {
   return { source: { [name]: error }, names: [name] };
 }
 
-/** Limits of the fast path. */
 const plainLimits = Object.freeze({
   fields: 16,
   characters: 256,
@@ -166,10 +158,7 @@ export function timeNames(env: Readonly<Record<string, string | undefined>>): Ti
     : ["time"];
 }
 
-/**
- * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Lines of the
- * same millisecond share one string.
- */
+/** Creates a function that returns the time as members of a record, once per millisecond. */
 export function createTimeFields(names: TimeNames, clock?: Clock): () => string {
   let last = Number.NaN;
   let text = "";

@@ -90,9 +90,8 @@ export async function loadPowertools(env: Variables): Promise<PowertoolsThreshol
 }
 
 /**
- * Whether the variables may make Powertools change the level. Otherwise it is not loaded, which
- * saves 2 ms of a cold start (`lambda-cold`), because a Powertools Logger opens both standard
- * streams.
+ * Whether the variables may make Powertools change the level. Not loading it saves 2 ms of a cold
+ * start (`lambda-cold`), because a Powertools Logger opens both standard streams.
  */
 export function isLeftToPowertools(env: Variables): boolean {
   const platformLevel = "AWS_LAMBDA_LOG_LEVEL";

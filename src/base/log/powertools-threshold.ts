@@ -18,7 +18,6 @@ interface Decided {
 
 const sampleRateName = "POWERTOOLS_LOGGER_SAMPLE_RATE";
 
-/** @throws TypeError or Error from Powertools for a malformed `POWERTOOLS_LOGGER_*` variable. */
 export function createPowertoolsThreshold(
   { env, initial, least, isPlatforms }: Decided,
   notify: Notify,
@@ -32,8 +31,7 @@ export function createPowertoolsThreshold(
   }
   const levels = new Levels({ logLevel: initial, ...sampleRate(env, isPlatforms) });
   const read = () => Math.max(levelOf(levels, powertoolsNumbers[initial]), least);
-  // `read` is slow, because it reads the environment. Only concurrent invocations differ in their
-  // levels, so only they read the level each time.
+  // `read` is slow, because it reads the environment. Only concurrent invocations have own levels.
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
   // Powertools reads the process's variable if keelson's variables lack it.

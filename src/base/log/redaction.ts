@@ -1,7 +1,6 @@
 export interface Member {
   /** The written name, bounded and escaped: `"name":`. */
   readonly json: string;
-  /** Whether the member's value is redacted at any depth. */
   readonly secret: boolean;
 }
 
@@ -10,7 +9,6 @@ export type PathPosition = readonly PathNode[];
 
 export interface Redaction {
   readonly root: PathPosition;
-  /** Returns the written form of a name. Caches names, up to a limit. */
   member(name: string): Member;
   isSecretName(name: unknown): boolean;
 }
@@ -78,7 +76,7 @@ export function stepInto(position: PathPosition, name: string): PathPosition {
   return reached;
 }
 
-/** Whether one of the application's paths ends here, so that the value is redacted. */
+/** Whether one of the application's paths ends here. */
 export function endsPath(position: PathPosition): boolean {
   return position.length > 0 && position.some((node) => node.isEnd);
 }
@@ -105,9 +103,8 @@ function isSecretName(name: unknown): boolean {
 }
 
 /**
- * Quotes text as a JSON string that cannot affect a terminal or imitate the end of a line: escapes
- * control characters, ANSI sequences, U+2028, U+2029 and marks that reorder text. Also escapes lone
- * surrogates, so the result is valid UTF-8.
+ * Quotes text as a JSON string of valid UTF-8 that cannot affect a terminal or imitate the end of a
+ * line: escapes control characters, U+2028, U+2029, marks that reorder text and lone surrogates.
  */
 export function quoted(text: string): string {
   return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
@@ -118,10 +115,7 @@ export function visible(text: string): string {
   return text.replace(controls, escaped).replace(hidden, escaped).replace(loneSurrogates, escaped);
 }
 
-/**
- * Cuts a string to `length` UTF-16 code units and appends the number of units cut. Never splits a
- * surrogate pair.
- */
+/** Cuts a string to `length` UTF-16 code units, but never within a surrogate pair. */
 export function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);

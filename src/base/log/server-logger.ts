@@ -15,9 +15,8 @@ export interface ServerLoggerOptions {
   readonly environment: "development" | "test" | "production";
   readonly level?: LogLevel;
   readonly redact?: readonly string[];
-  /** The application's Powertools Logger. */
   readonly powertools?: PowertoolsLogger;
-  /** Module from `loadPowertools`, which controls level and sampling. Default: none. */
+  /** From `loadPowertools`; controls level and sampling. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
   /** Variables: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -25,7 +24,6 @@ export interface ServerLoggerOptions {
   readonly write?: (line: string) => void;
   /** Also receives each record as JSON, regardless of the line format. */
   readonly keep?: ((record: string) => void) | undefined;
-  /** Source of `time`. Default: the machine's clock. */
   readonly clock?: Clock | undefined;
 }
 
@@ -53,9 +51,8 @@ export interface ServerLogger extends Logger {
 
 /**
  * Creates the logger of a server (specification 2.5). Writes a record with `recordText`, or with
- * `LOG_FORMAT=pretty` as a line for people, colored on a terminal unless `NO_COLOR` is set. No call
- * throws or loses its line: values are bounded (`textLimits`, `recordLimits`) and redacted
- * (`createRedaction`), and unreadable values are marked.
+ * `LOG_FORMAT=pretty` for people, colored on a terminal unless `NO_COLOR` is set. No call throws or
+ * loses its line: values are bounded, redacted, and marked if unreadable.
  *
  * With `powertools`, that Logger prints: its level, sampling, buffering, attributes, formatter and
  * destination apply, and it reads `LOG_LEVEL` itself, in upper case only. It receives the message,
@@ -63,11 +60,7 @@ export interface ServerLogger extends Logger {
  * `context_<name>` and `data_<name>`. With both `powertools` and `write`, as in tests, keelson
  * writes to `write` and uses only the Logger's level and persistent attributes.
  *
- * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
- * malformed.
- * @example
- * const log = createServerLogger({ environment: "production", env: process.env });
- * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
+ * @throws TypeError or Error from Powertools for a malformed `POWERTOOLS_LOGGER_*` variable.
  */
 export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   const rules = createRecordRules(createRedaction(options.redact), [
@@ -180,8 +173,8 @@ function createLinePrint(
 }
 
 /**
- * Writes a line to stdout and returns once the operating system has it, before Lambda freezes the
- * process or `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
+ * Returns once the operating system has the line, before Lambda freezes the process or
+ * `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
  */
 export function writeToStandardOutput(line: string): void {
   const text = `${line}\n`;

@@ -15,7 +15,7 @@ export interface MetricSink {
 
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-/** Maximum number of series per metric. All further series share one, labelled `other`. */
+/** Of a metric. All further series share one, labelled `other`. */
 export const maxSeries = 2_000;
 
 /** CloudWatch's maximum. Keeps sums finite, because no counter recovers from infinity. */
@@ -23,10 +23,7 @@ const maxValue = 2 ** 360;
 
 const maxTold = 100;
 
-/**
- * Creates metrics that check each value against its declaration. Labels only have declared values,
- * so outside input can neither fill the memory nor identify a user or tenant.
- */
+/** Labels only have declared values: input can neither fill the memory nor identify a tenant. */
 export function createMetrics({
   own,
   declared,

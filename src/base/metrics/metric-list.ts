@@ -1,6 +1,6 @@
 export type MetricKind = "counter" | "histogram" | "gauge";
 
-/** Declarations of a server whose names are the values of a label. */
+/** Declarations whose names are the values of a label. */
 export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
 
 /** Allowed values of a label. Any other value becomes {@link otherOf}. */
@@ -12,10 +12,7 @@ export interface MetricDeclaration {
   /** UCUM unit: `s` is seconds, `{claim}` a number of claims. */
   readonly unit: string;
   readonly labels: Readonly<Record<string, LabelValues>>;
-  /**
-   * Labels that are dimensions in CloudWatch, where each combination costs money. The log line of a
-   * value contains the other labels. Default none.
-   */
+  /** Dimensions in CloudWatch, where each combination costs money. Default none. */
   readonly dimensions?: readonly string[];
   /** Labels with integer values. Default none. */
   readonly integers?: readonly string[];

@@ -52,7 +52,7 @@ export interface Lifecycle {
   readonly hasAborted: boolean;
   /** Time at which the process entered each state, in milliseconds since the epoch. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
-  /** Whether the process has ended. Later events have no effect. */
+  /** Later events have no effect. */
   readonly hasEnded: boolean;
 }
 
@@ -70,7 +70,7 @@ export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycl
   };
 }
 
-/** Result of an event. The actions run in order. */
+/** The actions run in order. */
 export interface Step {
   readonly lifecycle: Lifecycle;
   readonly actions: readonly LifecycleAction[];
@@ -154,7 +154,6 @@ function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step 
   return { lifecycle: entering(draining, "draining", nowMs), actions: [phases.draining.enter] };
 }
 
-/** Applies the deadlines that have passed. */
 function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   const due = nextDue(lifecycle);
   if (due === undefined || due > nowMs) return { lifecycle, actions };

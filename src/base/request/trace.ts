@@ -39,7 +39,6 @@ export interface SpanContext {
   readonly state: string | undefined;
 }
 
-/** The parent's trace, or a new one. */
 export class RunTrace implements Trace {
   readonly traceId: string;
   readonly sampled: boolean;
@@ -68,7 +67,7 @@ export class RunTrace implements Trace {
   }
 }
 
-/** Returns the given number of random bytes as hexadecimal digits. */
+/** Returns random bytes as hexadecimal digits. */
 export type RandomDigits = (bytes: 8 | 16) => string;
 
 /** Draws 4 KiB at a time, because one draw per ID would cost more than everything else. */
@@ -92,19 +91,13 @@ const maxLength = 512;
 /**
  * Reads the trace of a request: `traceparent` with `tracestate` (W3C) first, then the trace of the
  * Lambda invocation, which names the running segment, then `x-amzn-trace-id`. Ignores malformed
- * values.
- *
- * @param headers Header names are in lower case.
- * @param env Variables, of which only those set by Lambda are read.
+ * values. Names of headers are in lower case.
  */
 export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | undefined {
   return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);
 }
 
-/**
- * Returns the X-Ray trace of the invocation. Among concurrent invocations, only Lambda's store has
- * the trace of each; the variable does not.
- */
+/** Returns the X-Ray trace of the invocation. The variable lacks those of concurrent ones. */
 function invocationTrace(env: Lookup): unknown {
   const { awslambda } = globalThis as {
     readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } };

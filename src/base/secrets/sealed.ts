@@ -1,10 +1,8 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 
-/** Encrypted value. */
 export interface Sealed {
   /** Version of the format: 1. Other versions are recognized, but cannot be decrypted. */
   readonly sealed: number;
-  /** Name of the key in the ring. */
   readonly key: string;
   /** Initialization vector, authentication tag and ciphertext. */
   readonly data: Uint8Array;

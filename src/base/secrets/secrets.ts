@@ -4,7 +4,6 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-/** Encrypts and decrypts with a key ring that may change while the process runs. */
 export interface Secrets {
   /** Sets the first ring, or none. `askedMs` is when the read of the ring started. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
@@ -15,11 +14,9 @@ export interface Secrets {
    * it cannot be read.
    */
   active(): Promise<string>;
-  /** Reads the ring again. @throws The errors of {@link Secrets.active}. */
   refresh(): Promise<void>;
-  /** Encrypts a text with the active key. @throws The errors of {@link Secrets.active}. */
+  /** @throws The errors of {@link Secrets.active}, like `refresh`. */
   seal(text: string, place: Place): Promise<Sealed>;
-  /** Decrypts a value, or returns why the known keys cannot. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
    * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Returns
@@ -51,10 +48,7 @@ interface SecretsOptions {
 const reloadMs = 10_000;
 /** Minimum time before a write repeats a failed read. */
 const retryMs = 1_000;
-/**
- * Maximum age of a ring for messages. Operators wait that long between activating one key and
- * removing another.
- */
+/** Maximum age of a ring for messages: operators wait that long before they remove a key. */
 const recentMs = 300_000;
 const patienceMs = 2_000;
 

@@ -8,7 +8,7 @@ const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
 const timeoutMs = 30_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
-/** Longest `retry-after` that is respected. */
+/** Longest `retry-after`. */
 const longestWaitMs = 3_600_000;
 
 export function createSendQueue({
@@ -139,7 +139,7 @@ function createWaiting(maxQueued: number) {
   };
 }
 
-/** Keeps the last known token. `refresh` requests a new one and never rejects. */
+/** `refresh` requests a new token and never rejects. */
 function createTokens(token: ClientLoggerOptions["token"]) {
   let last = typeof token === "string" ? token : undefined;
   const refresh = async (): Promise<void> => {
