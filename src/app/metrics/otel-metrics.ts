@@ -1,5 +1,10 @@
-import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
+import {
+  bySeries,
+  type MetricSink,
+  type SeriesLabels,
+} from "../../base/metrics/bounded-metrics.ts";
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
+import { openTelemetry } from "../observe/run-observer.ts";
 
 /** The parts of OpenTelemetry's meter that keelson uses, without its package. */
 interface Meter {
@@ -25,14 +30,11 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Symbol under which OpenTelemetry's API keeps the registered SDK. */
-const registered = Symbol.for("opentelemetry.js.api.1");
-
 export function registeredMeter(): Meter | undefined {
-  // Safe: the symbol names the API's major version.
-  const { [registered]: api } = globalThis as {
-    readonly [registered]?: { readonly metrics?: { getMeter(name: string): Meter } };
-  };
+  const api: { readonly metrics?: { getMeter(name: string): Meter } } | undefined = Reflect.get(
+    globalThis,
+    openTelemetry,
+  );
   return api?.metrics?.getMeter("keelson");
 }
 
@@ -42,11 +44,8 @@ export function otelSink(meter: Meter): MetricSink & { close(): void } {
   const takers = new Map<MetricDeclaration, Take>();
   return {
     record: (metric, value, labels) => {
-      let take = takers.get(metric);
-      if (take === undefined) {
-        take = takerOf(meter, metric, closers);
-        takers.set(metric, take);
-      }
+      const take = takers.get(metric) ?? takerOf(meter, metric, closers);
+      takers.set(metric, take);
       take(value, labels);
     },
     /** Removes the gauges' callbacks, because the process can outlive this server. */
@@ -87,20 +86,14 @@ function takerOf(
   }
 }
 
-/** Converts labels, and caches them, because a series always passes the same object. */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;
-  const made = new WeakMap<SeriesLabels, Attributes>();
-  return (labels) => {
-    const known = made.get(labels);
-    if (known !== undefined) return known;
-    const attributes = Object.fromEntries(
+  return bySeries((labels) =>
+    Object.fromEntries(
       Object.entries(labels).map(([name, value]) => [
         name,
         integers.includes(name) ? Number(value) : value,
       ]),
-    );
-    made.set(labels, attributes);
-    return attributes;
-  };
+    ),
+  );
 }

@@ -1,4 +1,4 @@
-import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
+import { bySeries, type MetricSink } from "../../base/metrics/bounded-metrics.ts";
 import {
   type MetricDeclaration,
   prometheusLabel,
@@ -48,17 +48,11 @@ export function prometheusSink(
     }
   };
   const takers = new Map([...metrics].map((metric) => [metric.name, takerOf(metric)] as const));
-  const renamed = new WeakMap<SeriesLabels, Record<string, string>>();
-  const labelsOf = (labels: SeriesLabels) => {
-    let found = renamed.get(labels);
-    if (found === undefined) {
-      found = Object.fromEntries(
-        Object.entries(labels).map(([name, value]) => [prometheusLabel(name), value]),
-      );
-      renamed.set(labels, found);
-    }
-    return found;
-  };
+  const labelsOf = bySeries((labels) =>
+    Object.fromEntries(
+      Object.entries(labels).map(([name, value]) => [prometheusLabel(name), value]),
+    ),
+  );
   return {
     record: ({ name }, value, labels) => takers.get(name)?.(value, labelsOf(labels)),
     page: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),

@@ -84,9 +84,11 @@ export function observers(
   };
 }
 
-/** Whether a tracer is registered. OpenTelemetry's API keeps registered SDKs under this symbol. */
+/** Symbol under which any version 1 of OpenTelemetry's API keeps the registered SDK. */
+export const openTelemetry = Symbol.for("opentelemetry.js.api.1");
+
 export function isTracerRegistered(): boolean {
-  return Object(Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"))).trace !== undefined;
+  return Object(Reflect.get(globalThis, openTelemetry)).trace !== undefined;
 }
 
 export const spanEnds: RunObserver = {

@@ -129,13 +129,13 @@ export class RunSpans {
 
   producing(effects: Effects): Effects {
     return {
+      ...effects,
       publish: (type, payload) =>
         this.#produced("publish", type, true, () => effects.publish(type, payload)),
       enqueue: (name, payload, options) =>
         this.#produced("enqueue", name, isLater(options), () =>
           effects.enqueue(name, payload, options),
         ),
-      unschedule: (jobId) => effects.unschedule(jobId),
       deliver: (channel, ...given) =>
         this.#produced("deliver", channel, true, () => effects.deliver(channel, ...given)),
       step: (name, options, call) =>

@@ -1,5 +1,6 @@
 import type { SpanContext, TraceHeaders } from "../../base/request/trace.ts";
 import { defined } from "../../base/types/defined.ts";
+import { openTelemetry } from "./run-observer.ts";
 
 // keelson calls the copy of OpenTelemetry's API with which the SDK registered, instead of importing
 // the API: an imported copy does nothing if it is newer, and any import slows a cold start. These
@@ -68,16 +69,13 @@ interface RegisteredApi {
   };
 }
 
-/** Symbol under which any version 1 of the API keeps its registrations. */
-const registered = Symbol.for("opentelemetry.js.api.1");
-
 /** Context keys of every copy of the API. */
 const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
 export class Tracer {
-  readonly #api = (globalThis as { readonly [registered]?: RegisteredApi })[registered];
+  readonly #api: RegisteredApi | undefined = Reflect.get(globalThis, openTelemetry);
 
   active(): TracerContext {
     return this.#api?.context?.active() ?? noContext;

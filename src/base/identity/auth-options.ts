@@ -1,5 +1,4 @@
-import type { BootProblem } from "../errors/boot.ts";
-import { isRecord } from "../errors/option-table.ts";
+import { isRecord, type OptionProblem } from "../errors/option-table.ts";
 
 /** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
@@ -29,13 +28,11 @@ export interface AuthOptions {
   readonly clockToleranceSeconds?: number;
 }
 
-type AuthProblem = Omit<BootProblem, "feature">;
-
 /** RFC 7518 forbids keys shorter than the output of HS256. */
 const minSecretBytes = 32;
 
 /** Returns the problems of the options. Never throws, and never repeats a secret. */
-export function authProblems(options: unknown): AuthProblem[] {
+export function authProblems(options: unknown): OptionProblem[] {
   try {
     if (!isRecord(options))
       return wrong("auth", "not-an-object", options, "pass { jwks } or { secret }");
@@ -48,7 +45,14 @@ export function authProblems(options: unknown): AuthProblem[] {
       ...nameProblems("auth.issuer", issuer, "set the exact iss of the tokens, or leave it out"),
       ...audienceProblems(audience),
       ...claimProblems(claims),
-      ...(seconds === undefined || isTolerance ? [] : toleranceProblems(seconds)),
+      ...(seconds === undefined || isTolerance
+        ? []
+        : wrong(
+            "auth.clockToleranceSeconds",
+            "out-of-bounds",
+            seconds,
+            "set a number of seconds from 0 to 300, or leave it out",
+          )),
     ];
   } catch {
     const message = "cannot be read, one of its members throws";
@@ -64,7 +68,7 @@ export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boo
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }
 
-function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): AuthProblem[] {
+function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): OptionProblem[] {
   if ((jwks === undefined) === (secret === undefined)) {
     const message =
       jwks === undefined
@@ -75,7 +79,7 @@ function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): Au
   return jwks === undefined ? secretProblems(secret) : jwksProblems(jwks);
 }
 
-function secretProblems(secret: unknown): AuthProblem[] {
+function secretProblems(secret: unknown): OptionProblem[] {
   const fix = `set a string of at least ${minSecretBytes} random bytes, for example from openssl rand -base64 32`;
   if (typeof secret !== "string")
     return problem("auth.secret", "not-a-string", `is a ${typeof secret}`, fix);
@@ -85,7 +89,7 @@ function secretProblems(secret: unknown): AuthProblem[] {
   return problem("auth.secret", "secret-length", message, fix);
 }
 
-function jwksProblems(jwks: unknown): AuthProblem[] {
+function jwksProblems(jwks: unknown): OptionProblem[] {
   const fix = "set the https URL of the issuer's JSON Web Key Set";
   const url = typeof jwks === "string" ? URL.parse(jwks) : null;
   if (url === null) return wrong("auth.jwks", "not-a-url", jwks, fix);
@@ -103,13 +107,13 @@ function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
-function audienceProblems(audience: unknown): AuthProblem[] {
+function audienceProblems(audience: unknown): OptionProblem[] {
   if (Array.isArray(audience) && audience.length > 0 && audience.every(isName)) return [];
   const fix = "set a non-empty string or a non-empty list of them, or leave it out";
   return nameProblems("auth.audience", audience, fix);
 }
 
-function claimProblems(claims: unknown): AuthProblem[] {
+function claimProblems(claims: unknown): OptionProblem[] {
   if (claims === undefined) return [];
   if (!isRecord(claims)) {
     const fix = "pass { user, tenant, roles }, or leave it out";
@@ -123,16 +127,11 @@ function claimProblems(claims: unknown): AuthProblem[] {
   ];
 }
 
-function toleranceProblems(seconds: unknown): AuthProblem[] {
-  const fix = "set a number of seconds from 0 to 300, or leave it out";
-  return wrong("auth.clockToleranceSeconds", "out-of-bounds", seconds, fix);
-}
-
 function unknownMembers(
   path: string,
   value: Readonly<Record<string, unknown>>,
   known: readonly string[],
-): AuthProblem[] {
+): OptionProblem[] {
   const fix = `remove it; known are ${known.join(", ")}`;
   const unknown = Object.keys(value).filter((member) => !known.includes(member));
   return unknown.map((member) => {
@@ -141,15 +140,15 @@ function unknownMembers(
   });
 }
 
-function nameProblems(key: string, value: unknown, fix: string): AuthProblem[] {
+function nameProblems(key: string, value: unknown, fix: string): OptionProblem[] {
   return value === undefined || isName(value) ? [] : wrong(key, "not-a-string", value, fix);
 }
 
-function wrong(key: string, rule: string, value: unknown, fix: string): AuthProblem[] {
+function wrong(key: string, rule: string, value: unknown, fix: string): OptionProblem[] {
   return problem(key, rule, `is ${shown(value)}`, fix);
 }
 
-function problem(key: string, rule: string, message: string, fix: string): AuthProblem[] {
+function problem(key: string, rule: string, message: string, fix: string): OptionProblem[] {
   return [{ key, rule, message: `${key} ${message}`, fix }];
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "../process/clock.ts";
+import type { Variables } from "../process/environment.ts";
 import { isError, jsonText, membersText, readMember, startWalk } from "./json-text.ts";
 import {
   type Fields,
@@ -152,7 +153,7 @@ type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
  * In Lambda's JSON log format, the platform treats a line without `timestamp` as INFO and may drop
  * it, even an error.
  */
-export function timeNames(env: Readonly<Record<string, string | undefined>>): TimeNames {
+export function timeNames(env: Variables): TimeNames {
   return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
     ? ["time", "timestamp"]
     : ["time"];

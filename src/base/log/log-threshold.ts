@@ -1,4 +1,4 @@
-import type { Variables } from "../process/environment.ts";
+import type { Environment, Variables } from "../process/environment.ts";
 import {
   type LevelName,
   type LogLevel,
@@ -8,7 +8,7 @@ import {
 } from "./logger.ts";
 
 export interface ThresholdOptions {
-  readonly environment: "development" | "test" | "production";
+  readonly environment: Environment;
   readonly level?: LogLevel;
   readonly env: Variables;
   readonly powertools?: PowertoolsThreshold | undefined;

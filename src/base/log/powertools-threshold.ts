@@ -1,5 +1,6 @@
 import { Logger as Powertools } from "@aws-lambda-powertools/logger";
 import type { LogItemMessage } from "@aws-lambda-powertools/logger/types";
+import type { Variables } from "../process/environment.ts";
 import {
   type LevelName,
   type LogThreshold,
@@ -9,7 +10,7 @@ import {
 } from "./logger.ts";
 
 interface Decided {
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Variables;
   readonly initial: LevelName;
   /** Number of the level below which no line is printed, even if debug lines are sampled. */
   readonly least: number;
@@ -55,7 +56,7 @@ export function createPowertoolsThreshold(
   };
 }
 
-function sampleRate(env: Decided["env"], isPlatforms: boolean): { sampleRateValue?: number } {
+function sampleRate(env: Variables, isPlatforms: boolean): { sampleRateValue?: number } {
   if (isPlatforms) return { sampleRateValue: 0 };
   const text = env[sampleRateName]?.trim();
   const rate = text ? Number(text) : Number.NaN;

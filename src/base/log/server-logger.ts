@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
+import type { Environment, Variables } from "../process/environment.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";
 import { createThreshold, type PowertoolsThreshold } from "./log-threshold.ts";
@@ -12,14 +13,14 @@ import { createRedaction, cut, quoted } from "./redaction.ts";
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
 export interface ServerLoggerOptions {
-  readonly environment: "development" | "test" | "production";
+  readonly environment: Environment;
   readonly level?: LogLevel;
   readonly redact?: readonly string[];
   readonly powertools?: PowertoolsLogger;
   /** From `loadPowertools`; controls level and sampling. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
   /** Variables: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Variables;
   /** Receives each line, without a line end. Default: writes to stdout before the call returns. */
   readonly write?: (line: string) => void;
   /** Also receives each record as JSON, regardless of the line format. */
@@ -76,8 +77,7 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
       { ...options, powertools: options.powertoolsThreshold },
       (level, msg, data) => printLine(level, { context: outside }, msg, data),
     );
-    const { isSampling, refreshSampling } = threshold;
-    return { ...loggerOf(above(threshold, printLine), outside), isSampling, refreshSampling };
+    return serverLogger(above(threshold, printLine), outside, threshold);
   }
   if (options.write === undefined) {
     const { print, context } = createPowertoolsPrint(powertools, rules.redaction, printLine);
@@ -92,12 +92,16 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   return serverLogger(above(threshold, printLine), attributes);
 }
 
-function serverLogger(print: Print, context: LogContext): ServerLogger {
-  return { ...loggerOf(print, context), isSampling: false, refreshSampling: () => undefined };
-}
-
-function loggerOf(print: Print, context: LogContext): Logger {
-  return new ContextLogger(print, undefined, undefined, context);
+function serverLogger(
+  print: Print,
+  context: LogContext,
+  { isSampling, refreshSampling }: Pick<LogThreshold, "isSampling" | "refreshSampling"> = {
+    isSampling: false,
+    refreshSampling: () => undefined,
+  },
+): ServerLogger {
+  const logger: Logger = new ContextLogger(print, undefined, undefined, context);
+  return { ...logger, isSampling, refreshSampling };
 }
 
 /** Logger whose methods are bound functions, so that `onClamp: log.warn` works. */

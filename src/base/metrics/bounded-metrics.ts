@@ -9,6 +9,16 @@ import type { MetricLabels, Metrics } from "./metrics.ts";
 
 export type SeriesLabels = Readonly<Record<string, string>>;
 
+/** Keeps what `make` returns, because a series always passes the same labels object. */
+export function bySeries<Made>(make: (labels: SeriesLabels) => Made) {
+  const made = new WeakMap<SeriesLabels, Made>();
+  return (labels: SeriesLabels): Made => {
+    const known = made.get(labels) ?? make(labels);
+    made.set(labels, known);
+    return known;
+  };
+}
+
 export interface MetricSink {
   record(metric: MetricDeclaration, value: number, labels: SeriesLabels): void;
 }

@@ -114,7 +114,8 @@ export function w3cSpan(given: unknown): SpanContext | undefined {
   const [, version, traceId, spanId, flags, more] = match(traceparent, traceparentForm);
   // Later versions may append more fields, version 00 must not.
   if (traceId === undefined || (version === "00" && more !== undefined)) return undefined;
-  return { traceId, spanId, sampled: isOdd(flags), state: stateOf(tracestate) };
+  const sampled = (Number.parseInt(String(flags), 16) & 1) === 1;
+  return { traceId, spanId, sampled, state: stateOf(tracestate) };
 }
 
 /** `<version>-<trace>-<span>-<flags>`, not version ff or IDs of zeros (W3C Trace Context 3.2, 4.3). */
@@ -153,10 +154,6 @@ const xRaySampled = /(?:^|;)[ \t]*sampled=1[ \t]*(?:;|$)/i;
 
 function match(given: unknown, form: RegExp): readonly (string | undefined)[] {
   return (typeof given === "string" && given.length <= maxLength && form.exec(given)) || [];
-}
-
-function isOdd(flags: string | undefined): boolean {
-  return (Number.parseInt(String(flags), 16) & 1) === 1;
 }
 
 /** Form of request IDs and keelson's own IDs, for a regular expression or a document. */
