@@ -1,7 +1,6 @@
 import type { SpanContext, Trace } from "../../base/request/trace.ts";
 import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
-import { type AroundOptions, around, fail, record } from "./around.ts";
 import { LateSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import {
@@ -19,10 +18,13 @@ import {
   type Verb,
 } from "./span-attributes.ts";
 import {
+  type AroundOptions,
+  fail,
   failed,
   headersOf,
   isValid,
   linksOf,
+  record,
   remoteSpan,
   type SpanOptions,
   serverErrors,
@@ -240,7 +242,7 @@ export class RunSpans {
   }
 
   #around<Result>(options: AroundOptions, work: () => Promise<Result>): Promise<Result> {
-    return around(this.#tracer, this.#inner(), options, work, (span, error) =>
+    return this.#tracer.around(this.#inner(), options, work, (span, error) =>
       this.#fail(span, error),
     );
   }

@@ -74,6 +74,10 @@ const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
+export interface AroundOptions extends SpanOptions {
+  readonly name: string;
+}
+
 export class Tracer {
   readonly #api: RegisteredApi | undefined = Reflect.get(globalThis, openTelemetry);
 
@@ -117,6 +121,25 @@ export class Tracer {
   within<Result>(context: TracerContext, work: () => Result): Result {
     return this.#api?.context === undefined ? work() : this.#api.context.with(context, work);
   }
+
+  /** Runs work in a new span. */
+  async around<Result>(
+    context: TracerContext,
+    { name, ...options }: AroundOptions,
+    work: (span: TracerSpan) => Promise<Result>,
+    fail: (span: TracerSpan, error: unknown) => void,
+    within: (context: TracerContext) => TracerContext = (same) => same,
+  ): Promise<Result> {
+    const span = this.start(name, options, context);
+    try {
+      return await this.within(within(this.withSpan(context, span)), () => work(span));
+    } catch (error) {
+      fail(span, error);
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
 }
 
 /** Whether a span context is valid. If no SDK records, its IDs can be all zeros. */
@@ -148,6 +171,30 @@ export function headersOf({
   const traceparent = `00-${traceId}-${spanId}-${traceFlags & 1 ? "01" : "00"}`;
   const tracestate = traceState?.serialize();
   return Object.freeze(tracestate ? { traceparent, tracestate } : { traceparent });
+}
+
+export function fail(span: TracerSpan, error: unknown, isRecorded: boolean): void {
+  if (isRecorded) record(span, error);
+  span.setAttribute("error.type", typeOf(error)).setStatus(failed);
+}
+
+export function record(span: TracerSpan, error: unknown): void {
+  try {
+    span.recordException(error instanceof Error ? error : String(error));
+  } catch {} // the log has such an error
+}
+
+/** Returns the code of an error, or otherwise its name. */
+export function typeOf(error: unknown): string {
+  try {
+    const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: only read
+    return String(
+      [code, name].find((given) => typeof given === "string" && /^[\w.:-]{1,64}$/.test(given)) ??
+        "_OTHER",
+    );
+  } catch {
+    return "_OTHER";
+  }
 }
 
 /** A `tracestate` with the methods that samplers and propagators call. */

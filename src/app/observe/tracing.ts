@@ -1,11 +1,12 @@
 import { w3cSpan } from "../../base/request/trace.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
-import { type AroundOptions, around, fail, typeOf } from "./around.ts";
 import { RunSpans } from "./run-spans.ts";
 import type { Origin, RunSubject, TracedRun } from "./span-attributes.ts";
 import {
+  type AroundOptions,
   type Attributes,
+  fail,
   failed,
   headersOf,
   isValid,
@@ -14,6 +15,7 @@ import {
   spanKinds,
   Tracer,
   type TracerSpan,
+  typeOf,
 } from "./tracer.ts";
 
 export type { RunSpans } from "./run-spans.ts";
@@ -27,7 +29,7 @@ export function createTracing() {
     spansOf: (run: TracedRun, origin: () => Origin, subject: RunSubject | undefined) =>
       new RunSpans(tracer, run, origin, subject),
     around: <Result>(name: string, work: () => Promise<Result>) =>
-      around(tracer, tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
+      tracer.around(tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
         fail(span, error, true),
       ),
     posting: (url: URL, send: Parameters<typeof post>[2]) => post(tracer, url, send),
@@ -49,8 +51,7 @@ function post(
   url: URL,
   send: (traceparent: string | undefined) => Promise<number>,
 ): Promise<number> {
-  return around(
-    tracer,
+  return tracer.around(
     tracer.active(),
     { name: "POST", kind: spanKinds.client, attributes: postAttributes(url) },
     async (span) => {
@@ -88,7 +89,7 @@ function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
         return refusals;
       };
       const span = sending("aws.eventbridge", bus.name, events, more);
-      return around(tracer, tracer.active(), span, work, failedWith);
+      return tracer.around(tracer.active(), span, work, failedWith);
     },
   };
 }
@@ -101,7 +102,7 @@ function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "s
     send: (text, options) => {
       const span = sending("aws.sqs", queue.name, [{ text }]);
       const work = () => queue.send(text, options);
-      return around(tracer, tracer.active(), span, work, failedWith);
+      return tracer.around(tracer.active(), span, work, failedWith);
     },
   };
 }

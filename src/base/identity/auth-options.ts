@@ -36,28 +36,37 @@ export function authProblems(options: unknown): OptionProblem[] {
   try {
     if (!isRecord(options))
       return wrong("auth", "not-an-object", options, "pass { jwks } or { secret }");
-    const { issuer, audience, claims, clockToleranceSeconds: seconds } = options;
-    const known = ["jwks", "secret", "issuer", "audience", "claims", "clockToleranceSeconds"];
-    const isTolerance = typeof seconds === "number" && seconds >= 0 && seconds <= 300;
     return [
-      ...unknownMembers("auth", options, known),
+      ...unknownMembers("auth", options, ["jwks", "secret", ...Object.keys(optional)]),
       ...sourceProblems(options),
-      ...nameProblems("auth.issuer", issuer, "set the exact iss of the tokens, or leave it out"),
-      ...audienceProblems(audience),
-      ...claimProblems(claims),
-      ...(seconds === undefined || isTolerance
-        ? []
-        : wrong(
-            "auth.clockToleranceSeconds",
-            "out-of-bounds",
-            seconds,
-            "set a number of seconds from 0 to 300, or leave it out",
-          )),
+      ...Object.entries(optional).flatMap(([name, check]) => check(`auth.${name}`, options[name])),
     ];
   } catch {
     const message = "cannot be read, one of its members throws";
     return problem("auth", "unreadable", message, "pass a plain object");
   }
+}
+
+type Check = (key: string, value: unknown) => OptionProblem[];
+
+const optional: Readonly<Record<string, Check>> = {
+  issuer: check(isName, "not-a-string", "set the exact iss of the tokens, or leave it out"),
+  audience: check(
+    (value) => isName(value) || (Array.isArray(value) && value.length > 0 && value.every(isName)),
+    "not-a-string",
+    "set a non-empty string or a non-empty list of them, or leave it out",
+  ),
+  claims: claimProblems,
+  clockToleranceSeconds: check(
+    (value) => typeof value === "number" && value >= 0 && value <= 300,
+    "out-of-bounds",
+    "set a number of seconds from 0 to 300, or leave it out",
+  ),
+};
+
+function check(accepts: (value: unknown) => boolean, rule: string, fix: string): Check {
+  return (key, value) =>
+    value === undefined || accepts(value) ? [] : wrong(key, rule, value, fix);
 }
 
 /**
@@ -107,23 +116,15 @@ function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
-function audienceProblems(audience: unknown): OptionProblem[] {
-  if (Array.isArray(audience) && audience.length > 0 && audience.every(isName)) return [];
-  const fix = "set a non-empty string or a non-empty list of them, or leave it out";
-  return nameProblems("auth.audience", audience, fix);
-}
-
-function claimProblems(claims: unknown): OptionProblem[] {
+function claimProblems(key: string, claims: unknown): OptionProblem[] {
   if (claims === undefined) return [];
-  if (!isRecord(claims)) {
-    const fix = "pass { user, tenant, roles }, or leave it out";
-    return wrong("auth.claims", "not-an-object", claims, fix);
-  }
+  if (!isRecord(claims))
+    return wrong(key, "not-an-object", claims, "pass { user, tenant, roles }, or leave it out");
   const known = ["user", "tenant", "roles"];
-  const fix = "set the name of a claim, or leave it out";
+  const named = check(isName, "not-a-string", "set the name of a claim, or leave it out");
   return [
-    ...unknownMembers("auth.claims", claims, known),
-    ...known.flatMap((member) => nameProblems(`auth.claims.${member}`, claims[member], fix)),
+    ...unknownMembers(key, claims, known),
+    ...known.flatMap((member) => named(`${key}.${member}`, claims[member])),
   ];
 }
 
@@ -138,10 +139,6 @@ function unknownMembers(
     const message = `${path} has no option ${shown(member)}`;
     return { key: `${path}.${member}`, rule: "unknown-option", message, fix };
   });
-}
-
-function nameProblems(key: string, value: unknown, fix: string): OptionProblem[] {
-  return value === undefined || isName(value) ? [] : wrong(key, "not-a-string", value, fix);
 }
 
 function wrong(key: string, rule: string, value: unknown, fix: string): OptionProblem[] {

@@ -264,26 +264,21 @@ function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   };
 }
 
-/** State of the process, which the host updates and `/health/ready` reports. */
-export interface ProcessState {
-  readonly state: LifecycleState;
-  readonly draining: AbortSignal;
-  /** Makes readiness fail and responses close their connections. */
-  drain(): void;
-  enter(state: LifecycleState): void;
-}
+export type ProcessState = ReturnType<typeof createProcessState>;
 
-export function createProcessState(): ProcessState {
+/** State of the process, which the host updates and `/health/ready` reports. */
+export function createProcessState() {
   const controller = new AbortController();
   // A Lambda function has no lifecycle: it is running whenever it is invoked.
   let state: LifecycleState = "running";
   return {
-    get state() {
+    get state(): LifecycleState {
       return state === "running" && controller.signal.aborted ? "draining" : state;
     },
     draining: controller.signal,
+    /** Makes readiness fail and responses close their connections. */
     drain: () => controller.abort(),
-    enter: (entered) => {
+    enter: (entered: LifecycleState) => {
       state = entered;
     },
   };
