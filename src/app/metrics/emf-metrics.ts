@@ -59,7 +59,7 @@ export function emfSink(
   place: { readonly namespace: string; readonly serviceName: string },
 ): MetricSink & { flush(): void } {
   const lines = new Map<string, Line>();
-  /** Lines by labels. A series always passes the same labels object. */
+  /** A series always passes the same labels object. */
   let known = new WeakMap<SeriesLabels, Line>();
   const filled = new Set<Line>();
   const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
@@ -81,8 +81,7 @@ export function emfSink(
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
       const { metrics, properties } = line;
-      // Properties are added with a line's first value, because Powertools publishes a line at 100
-      // values of a metric, and then drops its properties.
+      // Powertools publishes a line at 100 values of a metric, and then drops its properties.
       if (!metrics.hasStoredMetrics())
         for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);

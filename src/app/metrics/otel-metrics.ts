@@ -48,7 +48,7 @@ export function otelSink(meter: Meter): MetricSink & { close(): void } {
       takers.set(metric, take);
       take(value, labels);
     },
-    /** Removes the gauges' callbacks, because the process can outlive this server. */
+    /** The process can outlive this server. */
     close: () => {
       for (const close of closers.splice(0)) close();
     },

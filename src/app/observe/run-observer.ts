@@ -6,12 +6,9 @@ import type { Logger } from "../../base/log/logger.ts";
  * does no work for this.
  */
 export interface RunObserver {
-  /**
-   * Called at the start of a request, when only its headers are known. Upgraded connections, and
-   * handlers that a test calls without HTTP, start but never end.
-   */
+  /** Upgraded connections, and handlers that a test calls without HTTP, start but never end. */
   began(run: ObservedRun): void;
-  /** Called once, after the answer is sent or the message is done. */
+  /** Called once the answer is sent or the message is done. */
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
@@ -23,13 +20,12 @@ export interface ObservedRun {
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
   /** Full name, once it is known. */
   readonly handler: string | undefined;
-  /** Declared route: `GET /files/:id`. `undefined` for a run without a route. */
+  /** Declared route: `GET /files/:id`. */
   readonly route: string | undefined;
   /** Anonymous until the request is authenticated. */
   readonly user: User;
   /** Start time, in milliseconds since the epoch. 0 for a request without an observer. */
   readonly startMs: number;
-  /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;
   /** Whether the work was done before, so that its stored result is the answer. */
   readonly isReplayed: boolean;
@@ -42,11 +38,10 @@ export type RunEnd = RequestEnd | TaskEnd;
 
 export interface RequestEnd {
   readonly kind: "request";
-  /** Method as received. `undefined` if the parser failed before it was known. */
+  /** `undefined` if the parser failed before it was known. */
   readonly method: string | undefined;
-  /** Status of the prepared answer, even if the client disconnected before reading it. */
+  /** Status of the prepared answer, even if the client disconnected. */
   readonly status: number;
-  /** Body bytes sent. */
   readonly bytes: number;
   /** Whether the connection or stream closed before the answer was sent. */
   readonly isAborted: boolean;
@@ -56,7 +51,7 @@ export interface TaskEnd {
   readonly kind: "event" | "job" | "delivery" | "schedule" | "run";
   /** `handed-back`: the run is already in progress in another worker. */
   readonly outcome: "processed" | "failed" | "handed-back";
-  /** Attempt number, from 1. `undefined` if attempts are not counted. */
+  /** From 1. `undefined` if attempts are not counted. */
   readonly attempt?: number | undefined;
   /** When the message entered the queue or the schedule was due, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined;

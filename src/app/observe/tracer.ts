@@ -2,9 +2,8 @@ import type { SpanContext, TraceHeaders } from "../../base/request/trace.ts";
 import { defined } from "../../base/types/defined.ts";
 import { openTelemetry } from "./run-observer.ts";
 
-// keelson calls the copy of OpenTelemetry's API with which the SDK registered, instead of importing
-// the API: an imported copy does nothing if it is newer, and any import slows a cold start. These
-// are the types of the part that keelson uses.
+// keelson calls the copy of OpenTelemetry's API with which the SDK registered: an imported copy
+// does nothing if it is newer, and slows a cold start.
 
 export interface TracerContext {
   getValue(key: symbol): unknown;
@@ -122,7 +121,6 @@ export class Tracer {
     return this.#api?.context === undefined ? work() : this.#api.context.with(context, work);
   }
 
-  /** Runs work in a new span. */
   async around<Result>(
     context: TracerContext,
     { name, ...options }: AroundOptions,
@@ -142,12 +140,12 @@ export class Tracer {
   }
 }
 
-/** Whether a span context is valid. If no SDK records, its IDs can be all zeros. */
+/** If no SDK records, IDs can be all zeros. */
 export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
   return /[1-9a-f]/.test(traceId) && /[1-9a-f]/.test(spanId);
 }
 
-/** Converts a remote span to the API's form. Returns `undefined` if only its trace is known. */
+/** Returns a remote span in the API's form; `undefined` if only its trace is known. */
 export function remoteSpan(
   span: SpanContext | undefined,
 ): Pick<TracerSpan, "spanContext"> | undefined {
@@ -197,7 +195,7 @@ export function typeOf(error: unknown): string {
   }
 }
 
-/** A `tracestate` with the methods that samplers and propagators call. */
+/** Has the methods that samplers and propagators call. */
 class TraceState {
   readonly #members: readonly string[];
 

@@ -29,7 +29,7 @@ export interface TenantSource {
     readonly names: Readonly<Record<string, string>>;
     readonly values: StoredItem;
   };
-  /** Attributes that `verdict` reads besides the key. */
+  /** What `verdict` reads besides the key. */
   readonly looksAt: readonly string[];
   /** Returns the owner of a row; `untold` if the row does not show it. */
   readonly verdict: (item: StoredItem) => "own" | "other" | "untold";
@@ -38,7 +38,7 @@ export interface TenantSource {
 }
 
 export interface TenantSources {
-  /** Tables to search, in the order of erasure. */
+  /** In the order of erasure. */
   readonly sources: readonly TenantSource[];
   /** Data that is not searched, as lines of the receipt. */
   readonly notCovered: readonly string[];

@@ -15,18 +15,17 @@ export const maxDeletes = 25;
 interface RowPage {
   readonly items: readonly StoredItem[];
   readonly scanned: number;
-  /** Start of the next page. Absent on the last page. */
+  /** Start of the next page. */
   readonly next?: StoredItem | undefined;
 }
 
-/** Position and counts of a traversal of all tables, from which it can resume. */
+/** State from which a traversal of all tables can resume. */
 export interface WalkState {
   /** Number of the pass, from 1. */
   readonly pass: number;
   readonly at: number;
-  /** Start of the next page. Absent at the start of a table. */
   readonly from?: StoredItem | undefined;
-  /** Rows of the tenant found in this pass. */
+  /** The tenant's rows in this pass. */
   readonly found: number;
   readonly counts: readonly TableCount[];
 }
@@ -51,7 +50,6 @@ export interface Walk {
     own: readonly StoredItem[],
     counted: (rows: number) => WalkState,
   ) => Promise<void>;
-  /** Called with each state from which a traversal can resume. */
   readonly keep: (state: WalkState) => Promise<void>;
 }
 
@@ -166,8 +164,7 @@ const concurrentCalls = 4;
  */
 export async function eraseTenant({ sources, rows, keep, begun, isDryRun }: Erasure) {
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // A resumed traversal reads an interrupted page again. A dry run leaves the page's rows in
-    // place, so it saves their count only with the complete page.
+    // A resumed dry run reads an interrupted page again, so it saves no count within a page.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {
       await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));

@@ -18,8 +18,8 @@ export type Authenticator = ReturnType<typeof createAuthenticator>;
 const maxHeaderLength = "Bearer ".length + 8 * 1024;
 
 /**
- * Creates an authenticator. Without `auth`, only a gateway's claims identify a caller; with `auth`,
- * tokens do so too, but a gateway's claims take precedence. The first token loads jose.
+ * Without `auth`, only a gateway's claims identify a caller; with `auth`, tokens do too, but a
+ * gateway's claims take precedence. The first token loads jose.
  *
  * @throws BootError if `auth` has problems.
  */
@@ -41,12 +41,7 @@ export function createAuthenticator(options: {
   };
 
   return Object.freeze({
-    /**
-     * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
-     * (specification 5).
-     *
-     * @throws PipelineError 503 if the keys for verifying a token are unavailable.
-     */
+    /** Specification 5. @throws PipelineError 503 if the keys to verify a token are unavailable. */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known;
@@ -108,10 +103,7 @@ function bearerToken(authorization: string | undefined): string | Identification
   return token ?? refuse("the Authorization header is not one bearer token");
 }
 
-/**
- * The caller, or the problem of the credentials, which may be sent to the client. The problem is
- * `undefined` for a request without credentials.
- */
+/** The caller, or a problem for the client: `undefined` for a request without credentials. */
 export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
@@ -133,7 +125,7 @@ export function identify(
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
 
-/** Whether there is a user, a tenant or roles, valid or not. */
+/** Whether a user, a tenant or roles are named, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -220,7 +212,7 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Creates a verifier, which pins algorithms, `iss` and `aud` and requires `exp`. */
+/** Pins algorithms, `iss` and `aud`, and requires `exp`. */
 async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
@@ -239,7 +231,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
     return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
   };
   return {
-    /** Returns a token's claims. @throws errors that {@link tokenFault} explains. */
+    /** @throws errors that {@link tokenFault} explains. */
     verify: verifyWith(keys.find),
     /** Like `verify`, but never fetches keys. @throws also if the token's key is not known. */
     verifyAtHand: verifyWith(keys.findAtHand),
@@ -255,8 +247,8 @@ async function secretKeys(secret: string): Promise<RemoteKeys> {
 }
 
 /**
- * Describes the token's fault for the client; `undefined` for an unlisted error, which is a fault
- * of the server: a failure of the key set must not look like a bad token.
+ * Describes the token's fault for the client; `undefined` for a fault of the server: a failure of
+ * the key set must not look like a bad token.
  */
 function tokenFault(error: unknown): string | undefined {
   // The cast is safe: the members of jose's errors are only compared.

@@ -9,7 +9,7 @@ export interface RemoteKeys {
   readonly findAtHand: JWTVerifyGetKey;
 }
 
-/** Thrown if a token can be neither accepted nor rejected, because keys are unavailable. */
+/** Thrown if a token can be neither accepted nor rejected. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
     const message = `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`;
@@ -76,7 +76,7 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /** Fetches the key set once for all concurrent callers, within the limits. Never throws. */
+  /** Fetches once for all concurrent callers, within the limits. Never throws. */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;

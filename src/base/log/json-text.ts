@@ -4,14 +4,14 @@ import { cut, endsPath, type PathPosition, quoted, type Redaction, stepInto } fr
 /** Limits on the size of a written value. A mark replaces the rest. */
 export const textLimits = Object.freeze({
   depth: 10,
-  /** Members of an object, items of an array, or entries of a Map or Set. */
+  /** Members, items, or entries of a Map or Set. */
   entries: 200,
   stringLength: 8_192,
 });
 
 export interface Walk {
   readonly redaction: Redaction;
-  /** Characters of JSON still available. At 0, the rest of the value is left out. */
+  /** Characters still available. */
   left: number;
   /** Objects that enclose the current position, to detect cycles. */
   readonly within: object[];
@@ -178,7 +178,6 @@ function itemsText(
   return `${text}]`;
 }
 
-/** Writes objects whose own members would show nothing. */
 function specialText(value: object, walk: Walk, position: PathPosition): string | undefined {
   if (isError(value)) return errorText(value, walk, position);
   if (types.isDate(value)) return stringText(dateText(value), walk);

@@ -5,7 +5,7 @@ import { harmless, type Redaction } from "./redaction.ts";
 
 export interface RecordRules {
   readonly redaction: Redaction;
-  /** Names that fields cannot have: the record's own names and {@link metricNames}. */
+  /** The record's own names and {@link metricNames}. */
   readonly reserved: ReadonlySet<string>;
   /** Whether only context fields, not data fields, may have a name. Default: `false`. */
   readonly isTaken?: (name: string) => boolean;
@@ -15,9 +15,8 @@ export interface RecordRules {
   readonly messages: Map<string, string>;
 }
 
-/** Field with plain values. Caches the last value, because values such as a tenant repeat. */
+/** Caches the last value, because values such as a tenant repeat. */
 interface PlainMember {
-  /** `"name":` */
   readonly json: string;
   value: string;
   text: string;
@@ -42,16 +41,16 @@ export function createRecordRules(redaction: Redaction, ownNames: Iterable<strin
 }
 
 export const contextLimits = Object.freeze({
-  /** Characters of JSON for one field, so that a long field leaves room for others. */
+  /** Characters of one field, so that a long field leaves room for others. */
   fieldCharacters: 1_024,
-  /** Characters of JSON for all fields, including the parents'. Further fields are left out. */
+  /** Characters of all fields, including the parents'. Further fields are left out. */
   characters: 16_384,
 });
 
-/** Limits of the fast path, far below `contextLimits`. */
+/** Limits of the fast path. */
 const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 500 });
 
-/** Context of a logger and its parents, converted to JSON for the first line that has it. */
+/** Context of a logger and its parents, written for the first line that has it. */
 export class LogContext {
   readonly #rules: RecordRules;
   readonly #added: unknown;
@@ -60,7 +59,7 @@ export class LogContext {
   #text: string | undefined;
   /** Names of the fields if the fast path wrote them without `#fields`. */
   #plainNames: readonly string[] | undefined;
-  /** Characters left for children after the fields are written. */
+  /** Characters left for children. */
   #left = 0;
 
   constructor(rules: RecordRules, added?: unknown, parent?: LogContext) {
@@ -78,7 +77,7 @@ export class LogContext {
     return this.#fields;
   }
 
-  /** All fields as written in a line, each followed by a comma. */
+  /** All fields, each followed by a comma. */
   get text(): string {
     this.#text ??=
       this.#plainText() ?? [...this.fields.values()].map((field) => `${field},`).join("");
@@ -103,7 +102,7 @@ export class LogContext {
     return fields;
   }
 
-  /** Writes the fields that this context adds, and returns the number of characters left. */
+  /** Returns the number of characters left. */
   #addTo(fields: Map<string, string>, characters: number): number {
     const { redaction, reserved } = this.#rules;
     const { source, names } = fieldsOf(this.#added, "context");
@@ -124,10 +123,7 @@ export class LogContext {
     return left;
   }
 
-  /**
-   * Fast path for nearly all contexts: a few short strings without anything to bound, escape or
-   * redact, below a parent without fields. Returns `undefined` for any other context.
-   */
+  /** Fast path for nearly all contexts: a few short plain strings below a parent without fields. */
   #plainText(): string | undefined {
     const { redaction, plainMember } = this.#rules;
     if (

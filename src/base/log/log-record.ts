@@ -85,7 +85,7 @@ function spoken(msg: unknown, { redaction }: RecordRules): string {
     : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
 }
 
-/** Returns an error as the field `error`, or as `msg`, written `data_msg`, if data has `error`. */
+/** The field is `error`, or `msg`, written `data_msg`, if data has an `error`. */
 function errorField(error: Error, { names }: Fields): Fields {
   const name = names.includes("error") ? "msg" : "error";
   return { source: { [name]: error }, names: [name] };
@@ -98,10 +98,7 @@ const plainLimits = Object.freeze({
   messageLength: 64,
 });
 
-/**
- * Fast path for nearly all data: a few short plain values without anything to bound, escape, redact
- * or rename. Returns `undefined` for other data. A comma precedes each field.
- */
+/** Fast path for nearly all data: a few short plain values. A comma precedes each field. */
 function plainText(
   { source, names }: Fields,
   context: LogContext,
@@ -128,7 +125,7 @@ function plainText(
   return text;
 }
 
-/** Writes each field with a comma before it, and returns the number of characters left. */
+/** Returns the fields, each after a comma, and the number of characters left. */
 function dataText(
   { source, names }: Fields,
   characters: number,

@@ -76,7 +76,7 @@ function levelNamed(name: string | undefined): LevelName | undefined {
   return Object.hasOwn(powertoolsNumbers, level) ? (level as LevelName) : undefined; // safe: a key
 }
 
-/** Returns Lambda's level by Powertools' name. As in Powertools, only upper case is valid. */
+/** As in Powertools, only upper case is valid. */
 function platformName(env: Variables): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";

@@ -1,5 +1,5 @@
 export interface Member {
-  /** The written name, bounded and escaped: `"name":`. */
+  /** `"name":`, bounded and escaped. */
   readonly json: string;
   readonly secret: boolean;
 }
@@ -36,15 +36,14 @@ const secretEnds = [
   ...["apitoken", "authtoken", "accesstoken", "refreshtoken", "sessiontoken"],
   ...["bearertoken", "securitytoken", "csrftoken", "xsrftoken"],
 ];
-/** Characters checked at the end of a long name. */
 const longestSecretEnd = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
 const maxNameLength = 256;
 
 /**
- * Creates the rules for the names that are always redacted, and for `paths`: dotted paths that start
- * at a field of the record. `*` matches any one name, and the name of an item is its index.
+ * Redacts secret names, and `paths`: dotted paths that start at a field of the record. `*` matches
+ * any one name, and the name of an item is its index.
  */
 export function createRedaction(paths: readonly string[] = []): Redaction {
   const start: PathNode = { next: new Map(), isEnd: false };
@@ -123,10 +122,7 @@ export function cut(text: string, length: number): string {
   return `${text.slice(0, end)}...[${text.length - end} characters cut]`;
 }
 
-/**
- * Strings that only need quotes to become JSON: printable ASCII without `"` and `\`. Matches nearly
- * all strings, and tests them four times as fast as `JSON.stringify`.
- */
+/** Strings that only need quotes to become JSON. Four times as fast as `JSON.stringify`. */
 export const harmless = /^[ !#-[\]-~]*$/;
 /**
  * Characters that `JSON.stringify` does not escape although they can end a line or affect a

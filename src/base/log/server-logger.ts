@@ -19,11 +19,11 @@ export interface ServerLoggerOptions {
   readonly powertools?: PowertoolsLogger;
   /** From `loadPowertools`; controls level and sampling. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
-  /** Variables: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
+  /** `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
   readonly env: Variables;
-  /** Receives each line, without a line end. Default: writes to stdout before the call returns. */
+  /** Receives each line, without a line end. Default: writes to stdout. */
   readonly write?: (line: string) => void;
-  /** Also receives each record as JSON, regardless of the line format. */
+  /** Also receives each record, as JSON. */
   readonly keep?: ((record: string) => void) | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -34,7 +34,7 @@ export abstract class LateContext {
 
   abstract fields(): Record<string, unknown>;
 
-  /** Checks a private name, because any other access could trigger a trap of a Proxy. */
+  /** Any other access could trigger a trap of a Proxy. */
   static is(given: unknown): given is LateContext {
     return typeof given === "object" && given !== null && #isLate in given;
   }
@@ -169,7 +169,7 @@ function createLinePrint(
     try {
       return recordText(level, context, msg, data, timeFields(), rules);
     } catch {
-      // The only known cause is a clock that throws. Writes the line without its fields.
+      // The only known cause is a clock that throws.
       const text = quoted(typeof msg === "string" ? cut(msg, recordLimits.msgLength) : typeof msg);
       return `{"level":"${level}","msg":${text},${createTimeFields(names)()}}`;
     }
@@ -183,7 +183,6 @@ function createLinePrint(
 export function writeToStandardOutput(line: string): void {
   const text = `${line}\n`;
   try {
-    // A test or a log collector has replaced the function.
     /* v8 ignore else -- tested in separate processes, which coverage does not follow */
     if (Object.hasOwn(process.stdout, "write")) process.stdout.write(text);
     else writeAll(text, writeSync);

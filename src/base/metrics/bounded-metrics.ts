@@ -25,7 +25,7 @@ export interface MetricSink {
 
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-/** Of a metric. All further series share one, labelled `other`. */
+/** Most series of a metric. All further ones share one, labelled `other`. */
 export const maxSeries = 2_000;
 
 /** CloudWatch's maximum. Keeps sums finite, because no counter recovers from infinity. */

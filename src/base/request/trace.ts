@@ -54,7 +54,6 @@ export class RunTrace implements Trace {
     this.#parent = parent;
   }
 
-  /** Returns the same headers for all calls of a run, which have one parent. */
   readonly headers = (): TraceHeaders => {
     this.#headers ??= this.#makeHeaders();
     return this.#headers;
@@ -70,7 +69,7 @@ export class RunTrace implements Trace {
 /** Returns random bytes as hexadecimal digits. */
 export type RandomDigits = (bytes: 8 | 16) => string;
 
-/** Draws 4 KiB at a time, because one draw per ID would cost more than everything else. */
+/** Draws 4 KiB at a time: a draw per ID would cost more than everything else. */
 export function createRandomDigits(): RandomDigits {
   const pool = Buffer.alloc(4096);
   let offset = pool.length;
@@ -108,7 +107,7 @@ function invocationTrace(env: Lookup): unknown {
   );
 }
 
-/** Reads the W3C trace of a message or of headers. Ignores malformed values. */
+/** Ignores malformed values. */
 export function w3cSpan(given: unknown): SpanContext | undefined {
   const { traceparent, tracestate } = Object(given) as Lookup; // safe: any member of an object may be read
   const [, version, traceId, spanId, flags, more] = match(traceparent, traceparentForm);

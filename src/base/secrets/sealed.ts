@@ -10,7 +10,7 @@ export interface Sealed {
   readonly bound?: unknown;
 }
 
-/** Location of a value, such as table and keys, the only place where it can be decrypted. */
+/** Table and keys of a value, the only place where it can be decrypted. */
 export type Place = readonly string[];
 
 /** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */

@@ -5,11 +5,12 @@ import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
 export interface Secrets {
-  /** Sets the first ring, or none. `askedMs` is when the read of the ring started. */
+  /** Sets the first ring, or none. `askedMs` is when its read started. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
-   * Returns the name of the active key, from a ring at most 10 s old, because a value encrypted
-   * with a key about to be removed would soon be unreadable.
+   * Returns the active key's name, from a ring at most 10 s old, because values of a key that is
+   * about to be removed would soon be unreadable.
+   *
    * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
    * it cannot be read.
    */
@@ -33,7 +34,7 @@ export interface Secrets {
 
 export interface RecentRing {
   readonly ring: KeyRing | undefined;
-  /** Whether the latest read failed or still runs, so that an unknown key may be a new key. */
+  /** Whether an unknown key may be new, because the latest read failed or still runs. */
   readonly isStale: boolean;
 }
 
@@ -166,7 +167,7 @@ async function withPatience(work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Shortens and quotes a key's name, which an untrusted writer may have stored. */
+/** An untrusted writer may have stored the key's name. */
 function shown(key: string): string {
   return JSON.stringify(key.slice(0, 64));
 }

@@ -40,7 +40,7 @@ export function createSendQueue({
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
   };
 
-  /** Sends a batch. If it must be sent again, puts it back and resolves to `false`. */
+  /** Puts back a batch that must be sent again. */
   const isSent = async (batch: readonly string[]): Promise<boolean> => {
     const pauseMs = await sender.post(batch);
     if (pauseMs === undefined) return true;
@@ -165,10 +165,9 @@ function createSender(
   tokens: ReturnType<typeof createTokens>,
 ) {
   let inFlightBytes = 0;
-  /** End of the pause that the server requested, in epoch milliseconds. */
   let notBeforeMs = 0;
 
-  /** Resolves to the minimum delay before a retry, in ms, or to `undefined` if none is needed. */
+  /** Resolves to the least delay before a retry, in ms; `undefined` if none is needed. */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
     // Only one batch at a time reports the dropped records. If that fails, a later batch does.
     const told = waiting.takeDropped();
