@@ -257,21 +257,26 @@ function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   };
 }
 
-export type ProcessState = ReturnType<typeof createProcessState>;
-
 /** State of the process, which the host updates and `/health/ready` reports. */
-export function createProcessState() {
+export interface ProcessState {
+  readonly state: LifecycleState;
+  readonly draining: AbortSignal;
+  /** Makes readiness fail and responses close their connections. */
+  drain(): void;
+  enter(state: LifecycleState): void;
+}
+
+export function createProcessState(): ProcessState {
   const controller = new AbortController();
   // A Lambda function has no lifecycle: it is running whenever it is invoked.
   let state: LifecycleState = "running";
   return {
-    get state(): LifecycleState {
+    get state() {
       return state === "running" && controller.signal.aborted ? "draining" : state;
     },
     draining: controller.signal,
-    /** Makes readiness fail and responses close their connections. */
     drain: () => controller.abort(),
-    enter: (entered: LifecycleState) => {
+    enter: (entered) => {
       state = entered;
     },
   };

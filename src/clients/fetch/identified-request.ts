@@ -3,11 +3,19 @@ const reads: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 
 type Input = Parameters<typeof globalThis.fetch>;
 
+interface IdentifiedRequest {
+  readonly request: Request;
+  /** Whether a second attempt has no further effect and the body can be sent again. */
+  readonly repeatable: boolean;
+  /** Properties of the call that a `Request` drops, such as a runtime's own options. */
+  readonly more: RequestInit;
+}
+
 /**
  * Adds an `X-Request-ID`, and an `Idempotency-Key` to a write, if they are missing.
  * @throws TypeError like `fetch`, for example for an invalid URL.
  */
-export function identifiedRequest(input: Input[0], init: Input[1] = {}) {
+export function identifiedRequest(input: Input[0], init: Input[1] = {}): IdentifiedRequest {
   const request = new Request(input, init);
   const { headers, method, referrer, referrerPolicy } = request;
   if (!headers.has("x-request-id")) headers.set("x-request-id", randomId());
@@ -16,10 +24,9 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}) {
   const { body, headers: _headers, method: _method, signal: _signal, ...rest } = init;
   return {
     request,
-    /** Whether a second attempt has no further effect and the body can be sent again. */
     repeatable: (reads.includes(method) || headers.has("idempotency-key")) && isRepeatable(body),
     // If given any option, `fetch` ignores the request's referrer and policy, so both are repeated.
-    // A `Request` drops options of runtimes and frameworks, which clients set as its properties.
+    // Clients set options of frameworks as properties of their `Request`, which are copied.
     more: {
       referrer,
       referrerPolicy,
