@@ -68,7 +68,7 @@ interface RegisteredApi {
   };
 }
 
-/** Context keys of every copy of the API. */
+/** Context keys, the same in every copy of the API. */
 const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
@@ -195,7 +195,7 @@ export function typeOf(error: unknown): string {
   }
 }
 
-/** Has the methods that samplers and propagators call. */
+/** A `tracestate` with the methods that samplers and propagators call. */
 class TraceState {
   readonly #members: readonly string[];
 

@@ -107,7 +107,7 @@ function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "s
   };
 }
 
-/** The kind is `client`, because each message carries the context of its creation. */
+/** The span's kind is `client`, because each message carries the context of its creation. */
 function sending(
   system: string,
   destination: string,

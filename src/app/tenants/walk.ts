@@ -164,7 +164,7 @@ const concurrentCalls = 4;
  */
 export async function eraseTenant({ sources, rows, keep, begun, isDryRun }: Erasure) {
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // A resumed dry run reads an interrupted page again, so it saves no count within a page.
+    // If it is resumed, a dry run reads an interrupted page again, so it saves no count within one.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {
       await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));

@@ -80,7 +80,7 @@ type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
 type TenantRule = AccessRule<TenantUser>;
 
-/** Signed in, or with a tenant, only if every rule requires it. */
+/** A caller that is signed in, or has a tenant, only if every rule requires it. */
 type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : [Rules[number]] extends [TenantRule]

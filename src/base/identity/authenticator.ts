@@ -41,7 +41,7 @@ export function createAuthenticator(options: {
   };
 
   return Object.freeze({
-    /** Specification 5. @throws PipelineError 503 if the keys to verify a token are unavailable. */
+    /** Identifies the caller (specification 5). @throws PipelineError 503 if keys are unavailable. */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known;
@@ -62,7 +62,7 @@ export function createAuthenticator(options: {
       try {
         return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
       } catch {
-        return undefined; // the request fails for another reason, which the response reports
+        return undefined; // the request fails for another reason
       }
     },
   });
@@ -133,10 +133,7 @@ export function saysWho(
   return Object.values(withDefaults(names)).some((name) => Object.hasOwn(claims, name));
 }
 
-/**
- * Parses a token's roles claim: at most 100 names, or a string, which is one name, so
- * `"Read-only admin"` is not `admin`. Returns `undefined` if the claim is invalid.
- */
+/** Parses at most 100 names, or a string, which is one name: `"Read-only admin"` is not `admin`. */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
   if (!Array.isArray(names) || names.length > 100 || !names.every(isIdentifier)) return undefined;
@@ -151,8 +148,7 @@ export interface GatewayClaims {
 }
 
 /**
- * Parses a roles claim from a gateway, which converts lists to strings. A string that is no list is
- * one role:
+ * Parses roles from a gateway, which converts lists to strings. A string that is no list is one role:
  *
  * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
  * |---|---|---|---|
@@ -197,7 +193,7 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/** Returns `undefined` for a remaining bracket or quote, which means an unknown format. */
+/** A remaining bracket or quote means an unknown format. */
 function named(text: string, names: readonly string[]): string[] | undefined {
   if (/[[\]"']/.test(text)) return undefined;
   return names.map((name) => name.trim()).filter((name) => name !== "");

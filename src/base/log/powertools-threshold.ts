@@ -12,7 +12,7 @@ import {
 interface Decided {
   readonly env: Variables;
   readonly initial: LevelName;
-  /** Number of the level below which no line is printed, even if debug lines are sampled. */
+  /** Level below which no line is printed, even if debug lines are sampled. */
   readonly least: number;
   readonly isPlatforms: boolean;
 }

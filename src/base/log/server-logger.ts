@@ -57,9 +57,8 @@ export interface ServerLogger extends Logger {
  *
  * With `powertools`, that Logger prints: its level, sampling, buffering, attributes, formatter and
  * destination apply, and it reads `LOG_LEVEL` itself, in upper case only. It receives the message,
- * and context, `msg` and data as attributes, redacted and bounded. Names that it reserves become
- * `context_<name>` and `data_<name>`. With both `powertools` and `write`, as in tests, keelson
- * writes to `write` and uses only the Logger's level and persistent attributes.
+ * and context, `msg` and data as attributes. With `write` too, as in tests, keelson writes, and uses
+ * only the Logger's level and persistent attributes.
  *
  * @throws TypeError or Error from Powertools for a malformed `POWERTOOLS_LOGGER_*` variable.
  */

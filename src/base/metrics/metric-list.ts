@@ -22,12 +22,12 @@ export interface MetricDeclaration {
   readonly text: string;
 }
 
-/** Replacement of values that are not allowed. OpenTelemetry defines it for two labels. */
+/** Returns what replaces other values. OpenTelemetry defines it for two labels. */
 export function otherOf(label: string): string {
   return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
 }
 
-/** Buckets that OpenTelemetry defines for `http.server.request.duration`. */
+/** OpenTelemetry's buckets of `http.server.request.duration`. */
 const seconds = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;

@@ -240,7 +240,7 @@ export function deadlinesFrom(
   };
 }
 
-/** Total time after the second signal, in milliseconds. Closing resources may take 90%. */
+/** Time after the second signal, in milliseconds. Closing resources may take 90%. */
 const hurriedMs = 1_000;
 
 /** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */

@@ -29,7 +29,6 @@ export interface Trace {
  */
 export type IncomingTrace = "trust" | "link" | "ignore";
 
-/** A span received from another system. */
 export interface SpanContext {
   readonly traceId: string;
   /** 16 hexadecimal digits in lower case; `undefined` if the caller sent only a trace ID. */

@@ -20,8 +20,8 @@ export interface Secrets {
   seal(text: string, place: Place): Promise<Sealed>;
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Returns
-   * `undefined` if there is nothing to wait for. Never fails: `open` reports missing keys.
+   * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Never fails:
+   * `open` reports missing keys.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
@@ -47,7 +47,7 @@ interface SecretsOptions {
 
 /** Maximum age of a ring that encrypts, and minimum time between reads for an unknown key. */
 const reloadMs = 10_000;
-/** Minimum time before a write repeats a failed read. */
+/** Time before a write repeats a failed read. */
 const retryMs = 1_000;
 /** Maximum age of a ring for messages: operators wait that long before they remove a key. */
 const recentMs = 300_000;
@@ -114,7 +114,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     seal: async (text, place) => {
       const { active, keys } = await current();
-      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // the cast is safe: a ring contains its active key
+      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
