@@ -5,7 +5,7 @@ import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { Fields } from "../../parts/messages/envelope.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type { Tracing } from "../observe/spans.ts";
+import type { Tracing } from "../observe/tracing.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 

@@ -11,10 +11,7 @@ import { createRunMetrics, declaredLabels, type Measuring } from "./run-metrics.
 
 const wanted = "@aws-lambda-powertools/metrics";
 
-/**
- * Opens a Lambda function's metrics, written in CloudWatch's Embedded Metric Format after each
- * invocation.
- */
+/** Opens metrics that are written in CloudWatch's Embedded Metric Format after each invocation. */
 export async function openLambdaMetrics(
   server: DeclaredServer,
   variables: Variables,
@@ -47,25 +44,22 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
   }
 }
 
-/** An EMF line. Each set of labels has a line with its own dimensions and properties. */
+/** An EMF line. Each set of labels has its own. */
 interface Line {
   readonly metrics: Powertools;
   readonly properties: SeriesLabels;
 }
 
-/** Maximum number of lines kept between invocations. */
+/** Lines kept between invocations. */
 const maxLines = 200;
 
-/**
- * Creates a sink that writes values with Powertools at `flush`. Labels in a metric's `dimensions`
- * become dimensions, which CloudWatch bills; all others become properties, which are free.
- */
+/** Labels in `dimensions` become dimensions, which CloudWatch bills; others properties, free. */
 export function emfSink(
   { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
   place: { readonly namespace: string; readonly serviceName: string },
 ): MetricSink & { flush(): void } {
   const lines = new Map<string, Line>();
-  /** Lines by labels. A series always passes the same labels object. */
+  /** A series always passes the same labels object. */
   let known = new WeakMap<SeriesLabels, Line>();
   const filled = new Set<Line>();
   const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
@@ -87,29 +81,23 @@ export function emfSink(
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
       const { metrics, properties } = line;
-      // Properties are added with a line's first value, because Powertools publishes a line at 100
-      // values of a metric, and then drops its properties.
+      // Powertools publishes a line at 100 values of a metric, and then drops its properties.
       if (!metrics.hasStoredMetrics())
         for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);
     },
     flush: () => {
-      for (const { metrics } of filled) writeLine(metrics);
+      for (const { metrics } of filled) {
+        try {
+          if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
+        } catch {} // Powertools clears the line anyway
+      }
       filled.clear();
       if (lines.size <= maxLines) return;
       lines.clear();
       known = new WeakMap();
     },
   };
-}
-
-/** Writes a line. An error does not fail the invocation. */
-function writeLine(metrics: Powertools): void {
-  try {
-    if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
-  } catch {
-    // Powertools clears the line anyway.
-  }
 }
 
 const units = { s: "Seconds", ms: "Milliseconds", By: "Bytes", "%": "Percent" } as const;

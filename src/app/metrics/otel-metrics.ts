@@ -1,7 +1,12 @@
-import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
+import {
+  bySeries,
+  type MetricSink,
+  type SeriesLabels,
+} from "../../base/metrics/bounded-metrics.ts";
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
+import { openTelemetry } from "../observe/run-observer.ts";
 
-/** The parts of OpenTelemetry's meter that keelson uses. It needs no OpenTelemetry package. */
+/** The parts of OpenTelemetry's meter that keelson uses, without its package. */
 interface Meter {
   createCounter(name: string, options: InstrumentOptions): { add: Take<Attributes> };
   createHistogram(name: string, options: InstrumentOptions): { record: Take<Attributes> };
@@ -25,31 +30,25 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Key in `globalThis` under which OpenTelemetry's API keeps the registered SDK. */
-const registered = Symbol.for("opentelemetry.js.api.1");
-
 export function registeredMeter(): Meter | undefined {
-  // Safe cast: the symbol names the API's major version, so the value has that API's shape.
-  const { [registered]: api } = globalThis as {
-    readonly [registered]?: { readonly metrics?: { getMeter(name: string): Meter } };
-  };
+  const api: { readonly metrics?: { getMeter(name: string): Meter } } | undefined = Reflect.get(
+    globalThis,
+    openTelemetry,
+  );
   return api?.metrics?.getMeter("keelson");
 }
 
-/** Forwards values to a meter. A metric's first value creates its instrument. */
+/** A metric's first value creates its instrument. */
 export function otelSink(meter: Meter): MetricSink & { close(): void } {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, Take>();
   return {
     record: (metric, value, labels) => {
-      let take = takers.get(metric);
-      if (take === undefined) {
-        take = takerOf(meter, metric, closers);
-        takers.set(metric, take);
-      }
+      const take = takers.get(metric) ?? takerOf(meter, metric, closers);
+      takers.set(metric, take);
       take(value, labels);
     },
-    /** Removes the gauges' callbacks, because the process can outlive this server. */
+    /** The process can outlive this server. */
     close: () => {
       for (const close of closers.splice(0)) close();
     },
@@ -87,24 +86,14 @@ function takerOf(
   }
 }
 
-/**
- * Creates a function that converts labels to attributes, and those in `integers` to numbers. It
- * caches the result, because a series always passes the same labels object.
- */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;
-  const made = new WeakMap<SeriesLabels, Attributes>();
-  return (labels) => {
-    let attributes = made.get(labels);
-    if (attributes === undefined) {
-      attributes = Object.fromEntries(
-        Object.entries(labels).map(([name, value]) => [
-          name,
-          integers.includes(name) ? Number(value) : value,
-        ]),
-      );
-      made.set(labels, attributes);
-    }
-    return attributes;
-  };
+  return bySeries((labels) =>
+    Object.fromEntries(
+      Object.entries(labels).map(([name, value]) => [
+        name,
+        integers.includes(name) ? Number(value) : value,
+      ]),
+    ),
+  );
 }

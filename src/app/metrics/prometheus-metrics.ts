@@ -1,4 +1,4 @@
-import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
+import { bySeries, type MetricSink } from "../../base/metrics/bounded-metrics.ts";
 import {
   type MetricDeclaration,
   prometheusLabel,
@@ -15,16 +15,15 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
   }
 }
 
-/** Creates a sink with its own registry, separate from the application's and other servers'. */
+/** The registry is separate from the application's and other servers'. */
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
 ): MetricSink & { page(): Promise<MetricsPage> } {
   const registry = new Registry();
   const names = new Set<string>();
-  const takerOf = (
-    metric: MetricDeclaration,
-  ): ((value: number, labels: Record<string, string>) => void) => {
+  type Take = (value: number, labels: Record<string, string>) => void;
+  const takerOf = (metric: MetricDeclaration): Take => {
     let name = prometheusName(metric);
     while (names.has(name)) name += "_2"; // `a.b-c` and `a-b.c` get the same Prometheus name
     names.add(name);
@@ -49,24 +48,18 @@ export function prometheusSink(
     }
   };
   const takers = new Map([...metrics].map((metric) => [metric.name, takerOf(metric)] as const));
-  const renamed = new WeakMap<SeriesLabels, Record<string, string>>();
-  const labelsOf = (labels: SeriesLabels) => {
-    let found = renamed.get(labels);
-    if (found === undefined) {
-      found = Object.fromEntries(
-        Object.entries(labels).map(([name, value]) => [prometheusLabel(name), value]),
-      );
-      renamed.set(labels, found);
-    }
-    return found;
-  };
+  const labelsOf = bySeries((labels) =>
+    Object.fromEntries(
+      Object.entries(labels).map(([name, value]) => [prometheusLabel(name), value]),
+    ),
+  );
   return {
     record: ({ name }, value, labels) => takers.get(name)?.(value, labelsOf(labels)),
     page: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
   };
 }
 
-/** Maximum number of series that a counter starts at 0. */
+/** Most series that a counter starts at 0. */
 const maxZeros = 50;
 
 /** Every combination of labels; none if a label has open values, or for more than `maxZeros`. */

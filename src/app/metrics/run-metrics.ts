@@ -18,10 +18,7 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 
 export interface Measuring {
   readonly metrics: Metrics | undefined;
-  /**
-   * Creates an observer that measures runs with the clock of their runtime. `undefined`, like
-   * `metrics`, if there is no exporter.
-   */
+  /** Measures runs with the clock of their runtime. `undefined` if there is no exporter. */
   readonly observer: ((clock: Clock) => RunObserver) | undefined;
   readonly missing: string | undefined;
 }
@@ -66,7 +63,7 @@ function measureMessage(
   kind: "event" | "job" | "delivery",
 ): void {
   const { startMs, handler, isReplayed } = run;
-  if (isReplayed) return; // the work was already done earlier
+  if (isReplayed) return; // the work was done before
   const labels = { "keelson.kind": kind };
   metrics.record("messaging.process.duration", secondsOf(clock, run), {
     "messaging.system.name": "aws.sqs",
@@ -107,7 +104,7 @@ function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
   return Math.max(0, clock.now() - startMs) / 1_000;
 }
 
-/** keelson's routes, except those for configuration. */
+/** keelson's routes, without those for configuration. */
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
 
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {

@@ -1,9 +1,8 @@
 import type { TracerSpan } from "./tracer.ts";
 
 /**
- * Span that delegates to another span, which starts at first use. Ignores `end`, because the run
- * ends the other span. Drops the start function after the start, so that contexts that outlive the
- * run, as in keep-alive connections, do not retain the run.
+ * Delegates to a span that starts at first use, and that only its run ends. Drops the start function
+ * then, so that contexts that outlive the run, as in keep-alive connections, do not retain it.
  */
 export class LateSpan implements TracerSpan {
   #start: (() => TracerSpan) | undefined;

@@ -2,39 +2,34 @@ import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Observes the start of every request, and the end of every run of a process: requests, event
- * consumers, jobs, deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
+ * Observes the start of every request and the end of every run. Without an observer, the runtime
+ * does no work for this.
  */
 export interface RunObserver {
-  /**
-   * Called at the start of a request, when only its headers are known. Upgraded connections, and
-   * handlers that a test calls without HTTP, start but never end.
-   */
+  /** Upgraded connections, and handlers that a test calls without HTTP, start but never end. */
   began(run: ObservedRun): void;
-  /** Called once, after the answer is sent or the message is done. */
+  /** Called once the answer is sent or the message is done. */
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
-/** Part of a run's scope that an observer reads. `began` and `ended` receive the same object. */
+/** Part of a run's scope. `began` and `ended` receive the same object. */
 export interface ObservedRun {
   readonly requestId: string;
-  /** Request headers as received, or `undefined` for a run without a request. */
+  /** As received; `undefined`, like `asked`, for a run without a request. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Connection of the request. `undefined` for a run without a request. */
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
-  /** Full name of the handler, once it is known. */
+  /** Full name, once it is known. */
   readonly handler: string | undefined;
-  /** Declared route: `GET /files/:id`. `undefined` for a run without a route. */
+  /** Declared route: `GET /files/:id`. */
   readonly route: string | undefined;
-  /** User of the run. Anonymous until the request is authenticated. */
+  /** Anonymous until the request is authenticated. */
   readonly user: User;
   /** Start time, in milliseconds since the epoch. 0 for a request without an observer. */
   readonly startMs: number;
-  /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;
-  /** Whether the work was already done, so that the stored result is the answer. */
+  /** Whether the work was done before, so that its stored result is the answer. */
   readonly isReplayed: boolean;
-  /** Spans of the run. `undefined` without a registered tracer. */
+  /** `undefined` without a registered tracer. */
   readonly spans: { ended(end: RunEnd): void } | undefined;
   readonly log: Logger;
 }
@@ -43,11 +38,10 @@ export type RunEnd = RequestEnd | TaskEnd;
 
 export interface RequestEnd {
   readonly kind: "request";
-  /** Method as received. `undefined` if the parser failed before it was known. */
+  /** `undefined` if the parser failed before it was known. */
   readonly method: string | undefined;
-  /** Status of the prepared answer, even if the client disconnected before reading it. */
+  /** Status of the prepared answer, even if the client disconnected. */
   readonly status: number;
-  /** Number of body bytes sent. */
   readonly bytes: number;
   /** Whether the connection or stream closed before the answer was sent. */
   readonly isAborted: boolean;
@@ -57,12 +51,9 @@ export interface TaskEnd {
   readonly kind: "event" | "job" | "delivery" | "schedule" | "run";
   /** `handed-back`: the run is already in progress in another worker. */
   readonly outcome: "processed" | "failed" | "handed-back";
-  /** Attempt number, from 1. `undefined` if attempts are not counted. */
+  /** From 1. `undefined` if attempts are not counted. */
   readonly attempt?: number | undefined;
-  /**
-   * Start of the wait, in milliseconds since the epoch: the time at which the message entered the
-   * queue or the schedule was due.
-   */
+  /** When the message entered the queue or the schedule was due, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined;
   readonly event?: string | undefined;
   readonly channel?: string | undefined;
@@ -71,7 +62,6 @@ export interface TaskEnd {
   readonly error?: unknown;
 }
 
-/** Combines two observers. Returns one alone if the other is `undefined`. */
 export function observers(
   one: RunObserver | undefined,
   other: RunObserver | undefined,
@@ -89,13 +79,11 @@ export function observers(
   };
 }
 
-/** Whether a tracer is registered. OpenTelemetry's API keeps registered SDKs under this symbol. */
+/** Symbol under which any version 1 of OpenTelemetry's API keeps the registered SDK. */
+export const openTelemetry = Symbol.for("opentelemetry.js.api.1");
+
 export function isTracerRegistered(): boolean {
-  // The cast is safe: any member of an object may be read.
-  const api = (globalThis as { readonly [key: symbol]: unknown })[
-    Symbol.for("opentelemetry.js.api.1")
-  ];
-  return Object(api).trace !== undefined;
+  return Object(Reflect.get(globalThis, openTelemetry)).trace !== undefined;
 }
 
 export const spanEnds: RunObserver = {

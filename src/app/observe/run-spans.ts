@@ -1,26 +1,30 @@
 import type { SpanContext, Trace } from "../../base/request/trace.ts";
 import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
-import { type AroundOptions, around, fail, record } from "./around.ts";
 import { LateSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import {
   isLater,
   messageAttributes,
+  type Origin,
   producerAttributes,
+  type RunSubject,
   requestAttributes,
   requestName,
   rootAttributes,
   routeOf,
+  type TracedRun,
   triggerAttributes,
   type Verb,
 } from "./span-attributes.ts";
-import type { Origin, RunSpans, RunSubject, TracedRun } from "./spans.ts";
 import {
+  type AroundOptions,
+  fail,
   failed,
   headersOf,
   isValid,
   linksOf,
+  record,
   remoteSpan,
   type SpanOptions,
   serverErrors,
@@ -30,12 +34,11 @@ import {
   type TracerSpan,
 } from "./tracer.ts";
 
-export class SpansOfRun implements RunSpans {
+export class RunSpans {
   readonly #tracer: Tracer;
   readonly #scope: TracedRun;
   readonly #origin: () => Origin;
   readonly #subject: RunSubject | undefined;
-  /** Context that was active when the run started. */
   readonly #outer: TracerContext;
   /** Whether an instrumentation of Node's HTTP owns the span of this request. */
   readonly #isForeign: boolean;
@@ -63,6 +66,7 @@ export class SpansOfRun implements RunSpans {
     return this.#tracer.within(this.#tracer.withSpan(this.#outer, this.#late), work);
   }
 
+  /** Returns the trace of the run, or `undefined` if no valid span exists. */
   trace(): (Trace & { readonly spanId: string }) | undefined {
     const context = this.#own().spanContext();
     if (!isValid(context)) return undefined;
@@ -80,6 +84,7 @@ export class SpansOfRun implements RunSpans {
     return this.#around({ name, kind: spanKinds.internal }, work);
   }
 
+  /** Takes a claim in a span, which ends when the work starts or if there is no work. */
   async claimed<Result>(
     run: Run<Result>,
     start: (run: Run<Result>) => Promise<RunOutcome<Result>>,
@@ -88,8 +93,7 @@ export class SpansOfRun implements RunSpans {
     const outer = this.#inner();
     const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
     let isSettled = false;
-    // Calls that take the claim are children of its span. Later calls run in the same context, but
-    // are children of the run's span.
+    // Only calls that take the claim are children of its span. Later ones run in the same context.
     const within = new LateSpan(() => span);
     const settle = (outcome: string) => {
       if (isSettled) return;
@@ -127,13 +131,13 @@ export class SpansOfRun implements RunSpans {
 
   producing(effects: Effects): Effects {
     return {
+      ...effects,
       publish: (type, payload) =>
         this.#produced("publish", type, true, () => effects.publish(type, payload)),
       enqueue: (name, payload, options) =>
         this.#produced("enqueue", name, isLater(options), () =>
           effects.enqueue(name, payload, options),
         ),
-      unschedule: (jobId) => effects.unschedule(jobId),
       deliver: (channel, ...given) =>
         this.#produced("deliver", channel, true, () => effects.deliver(channel, ...given)),
       step: (name, options, call) =>
@@ -141,6 +145,7 @@ export class SpansOfRun implements RunSpans {
     };
   }
 
+  /** Sets the ID of the message being sent on the active span. */
   named(id: string): void {
     this.#tracer.spanOf(this.#tracer.active())?.setAttribute("messaging.message.id", id);
   }
@@ -176,44 +181,36 @@ export class SpansOfRun implements RunSpans {
     return this.#isRequest() ? this.#startRequest(outer) : this.#startTask(outer);
   }
 
-  /**
-   * Whether the run is a request. An adopted handler can receive events that are not HTTP requests.
-   * A request rejected before its head was read is a request too.
-   */
+  /** An adopted handler can receive other events; a rejected request may have no head. */
   #isRequest(): boolean {
     const { headers, asked, handler } = this.#scope;
     return headers !== undefined && (asked !== undefined || handler === undefined);
   }
 
-  /**
-   * Starts the span of a request. Inside another span of the process, such as a Lambda
-   * invocation's, its kind is `internal`, because that span is the server span.
-   */
   #startRequest(outer: TracerSpan | undefined): TracerSpan {
     const scope = this.#scope;
-    const options = { attributes: requestAttributes(scope), startTime: scope.startMs };
+    const { startMs: startTime } = scope;
+    const attributes = requestAttributes(scope);
     const name = requestName(scope.asked?.method, routeOf(scope));
+    // Another span of the process, such as a Lambda invocation's, is the server span.
+    const { internal, server } = spanKinds;
     if (outer !== undefined)
-      return this.#tracer.start(name, { ...options, kind: spanKinds.internal }, this.#outer);
+      return this.#tracer.start(name, { attributes, startTime, kind: internal }, this.#outer);
     const { parent, link } = this.#origin();
-    const attributes = { ...options.attributes, ...rootAttributes(scope, parent, link) };
-    return this.#tracer.start(
-      name,
-      { ...options, attributes, kind: spanKinds.server, links: linksOf(remoteSpan(link)) },
-      this.#below(parent),
-    );
+    Object.assign(attributes, rootAttributes(scope, parent, link));
+    const links = linksOf(remoteSpan(link));
+    const options = { attributes, startTime, kind: server, links };
+    return this.#tracer.start(name, options, this.#below(parent));
   }
 
-  /**
-   * Starts the span of a task as a child of the span that sent the message, with links to that span
-   * and to the span that received the message.
-   */
+  /** A child of the span that sent the message, with links to it and the one that received it. */
   #startTask(outer: TracerSpan | undefined): TracerSpan {
     const { startMs: startTime } = this.#scope;
     const handler = String(this.#scope.handler);
     const { kind = "run", about = handler } = this.#subject ?? {};
     const isMessage = kind === "event" || kind === "job" || kind === "delivery";
-    const producer = remoteSpan(this.#origin().parent);
+    const { parent } = this.#origin();
+    const producer = remoteSpan(parent);
     const options: SpanOptions = {
       kind: isMessage ? spanKinds.consumer : spanKinds.internal,
       attributes: isMessage
@@ -222,11 +219,10 @@ export class SpansOfRun implements RunSpans {
       startTime,
     };
     const name = isMessage ? `process ${about}` : handler;
-    if (producer === undefined) return this.#tracer.start(name, options, this.#outer);
     return this.#tracer.start(
       name,
-      { ...options, links: linksOf(producer, outer) },
-      this.#tracer.withSpan(this.#outer, producer),
+      producer === undefined ? options : { ...options, links: linksOf(producer, outer) },
+      this.#below(parent),
     );
   }
 
@@ -246,7 +242,7 @@ export class SpansOfRun implements RunSpans {
   }
 
   #around<Result>(options: AroundOptions, work: () => Promise<Result>): Promise<Result> {
-    return around(this.#tracer, this.#inner(), options, work, (span, error) =>
+    return this.#tracer.around(this.#inner(), options, work, (span, error) =>
       this.#fail(span, error),
     );
   }
@@ -255,7 +251,7 @@ export class SpansOfRun implements RunSpans {
     fail(span, error, this.#isNew(error));
   }
 
-  /** Returns the active context, or a context with the run's span if no span is active. */
+  /** Returns the active context, with the run's span if no span is active. */
   #inner(): TracerContext {
     const active = this.#tracer.active();
     return this.#tracer.spanOf(active) === undefined
@@ -263,7 +259,7 @@ export class SpansOfRun implements RunSpans {
       : active;
   }
 
-  /** Whether an error is new: each is recorded once, on the span in which it occurred. */
+  /** Each error is recorded once, on the span in which it occurred. */
   #isNew(error: unknown): boolean {
     if (typeof error !== "object" || error === null) return true;
     this.#recorded ??= new WeakSet();

@@ -1,44 +1,64 @@
+import type { Clock } from "../../base/process/clock.ts";
+import type { Variables } from "../../base/process/environment.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
+import type { HttpRequest } from "../../parts/http/message.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
+import type { ServerOptions } from "../registry/options.ts";
+import type { TaskEnd } from "./run-observer.ts";
 import { schemeOf } from "./run-observer.ts";
-import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";
 
-/** Maximum lengths of strings from callers, in characters. */
-const longest = Object.freeze({ method: 32, path: 1_024, agent: 256, host: 255, trace: 512 });
-const methods: readonly unknown[] = [
-  "GET",
-  "HEAD",
-  "POST",
-  "PUT",
-  "DELETE",
-  "CONNECT",
-  "OPTIONS",
-  "TRACE",
-  "PATCH",
-];
-
-function knownMethod(method: string | undefined): string {
-  return method !== undefined && methods.includes(method) ? method : "_OTHER";
+export interface TracedRun {
+  readonly requestId: string;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly asked: AskedRequest | undefined;
+  readonly handler: string | undefined;
+  readonly route: string | undefined;
+  readonly startMs: number;
+  readonly runtime: {
+    readonly clock: Clock;
+    readonly variables: Variables;
+    readonly server: { readonly options: Pick<ServerOptions, "basePath"> };
+  };
 }
 
-/** Returns the span name of OpenTelemetry's HTTP conventions, with `HTTP` for an unknown method. */
+export type AskedRequest = {
+  readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined;
+};
+
+export interface RunSubject {
+  readonly kind: TaskEnd["kind"];
+  /** Event type, job name, schedule name or delivery channel. */
+  readonly about: string;
+  /** ID of the event, the job or the scheduled run. */
+  readonly id: string;
+}
+
+export interface Origin {
+  readonly parent?: SpanContext | undefined;
+  readonly link?: SpanContext | undefined;
+}
+
+const longest = Object.freeze({ method: 32, path: 1_024, agent: 256, host: 255, trace: 512 });
+const methods = "GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH".split(" ");
+
+function knownMethod(method = ""): string {
+  return methods.includes(method) ? method : "_OTHER";
+}
+
+/** Follows OpenTelemetry's HTTP conventions. */
 export function requestName(method: string | undefined, route: string | undefined): string {
   const known = knownMethod(method);
   const verb = known === "_OTHER" ? "HTTP" : known;
   return route === undefined ? verb : `${verb} ${route}`;
 }
 
-/** Returns the path pattern of a request, including the base path. */
 export function routeOf({ route, runtime }: TracedRun): string | undefined {
   if (route === undefined) return undefined;
   return `${runtime.server.options.basePath ?? ""}${route.slice(route.indexOf(" ") + 1)}`;
 }
 
-/**
- * Returns the initial attributes of a request's span (OpenTelemetry's HTTP conventions). Omits the
- * query, which may hold secrets.
- */
+/** Omits the query, which may hold secrets. */
 export function requestAttributes(scope: TracedRun): Attributes {
   const { asked, headers = {} } = scope;
   const method = asked?.method;
@@ -60,7 +80,6 @@ export function requestAttributes(scope: TracedRun): Attributes {
 /** Prefix of an IPv4 address on a dual-stack socket. */
 const mappedAddress = /^::ffff:(?=\d+\.)/i;
 
-/** Returns the requested host and port if the header is well-formed. */
 function serverAttributes(host: string | undefined, scheme: "http" | "https"): Attributes {
   const [, name, port] =
     (host !== undefined && host.length <= longest.host && hostForm.exec(host)) || [];
@@ -75,9 +94,8 @@ const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
 const defaultPorts = Object.freeze({ http: 80, https: 443 });
 
 /**
- * Returns the `x-amzn-trace-id` header if it names a trace without a span, as load balancers and
- * gateways send it. The tracer starts a new trace, so only this attribute leads to the request in
- * their logs.
+ * Returns the `x-amzn-trace-id` header of load balancers and gateways if it names a trace without a
+ * span. The tracer then starts a new trace, so only this attribute leads to their logs.
  */
 export function rootAttributes(
   { headers = {} }: TracedRun,
@@ -92,15 +110,10 @@ export function rootAttributes(
 
 export type Verb = "publish" | "enqueue" | "deliver";
 
-/** Whether a job is delayed: it is stored now, and sent when it is due. */
 export function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
   return delaySeconds !== undefined || at !== undefined;
 }
 
-/**
- * Returns the attributes of a span that produces a message. A message that is stored and sent later
- * has the operation type `create`.
- */
 export function producerAttributes(
   { requestId }: TracedRun,
   verb: Verb,
@@ -116,7 +129,6 @@ export function producerAttributes(
   };
 }
 
-/** Returns the attributes of a span that processes a message (OpenTelemetry's conventions). */
 export function messageAttributes(scope: TracedRun, about: string, id: string): Attributes {
   return {
     "messaging.system.name": "aws.sqs",
@@ -130,7 +142,7 @@ export function messageAttributes(scope: TracedRun, about: string, id: string): 
   };
 }
 
-/** Returns the trigger of a Lambda function, nothing outside of Lambda. */
+/** Returns nothing outside of Lambda. */
 export function triggerAttributes(
   { runtime }: TracedRun,
   trigger: "http" | "pubsub" | "timer" | "other",

@@ -1,10 +1,10 @@
 import type { SpanContext, TraceHeaders } from "../../base/request/trace.ts";
+import { defined } from "../../base/types/defined.ts";
+import { openTelemetry } from "./run-observer.ts";
 
-// keelson calls the copy of OpenTelemetry's API with which the SDK registered, instead of importing
-// the API: an imported copy does nothing if it is newer, and any import slows a cold start. These
-// are the types of the part that keelson uses.
+// keelson calls the copy of OpenTelemetry's API with which the SDK registered: an imported copy
+// does nothing if it is newer, and slows a cold start.
 
-/** Immutable values that follow the asynchronous call chain. */
 export interface TracerContext {
   getValue(key: symbol): unknown;
   setValue(key: symbol, value: unknown): TracerContext;
@@ -21,7 +21,6 @@ export interface TracerSpanContext {
 
 export type AttributeValue = string | number | boolean | readonly string[];
 
-/** Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 export interface TracerSpan {
@@ -46,7 +45,6 @@ export interface SpanOptions {
   readonly startTime?: number;
 }
 
-/** Span kinds, numbered like in OpenTelemetry's API. */
 export const spanKinds = Object.freeze({
   internal: 0,
   server: 1,
@@ -70,48 +68,38 @@ interface RegisteredApi {
   };
 }
 
-/** Returns the API of the registered SDK, for any version 1 of the API. */
-function registeredApi(): RegisteredApi | undefined {
-  // The cast is safe: the API keeps its registrations under this symbol.
-  return (globalThis as { readonly [key: symbol]: unknown })[
-    Symbol.for("opentelemetry.js.api.1")
-  ] as RegisteredApi | undefined;
-}
-
-/** Context keys, which are identical in every copy of the API. */
+/** Context keys, the same in every copy of the API. */
 const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
+export interface AroundOptions extends SpanOptions {
+  readonly name: string;
+}
+
 export class Tracer {
-  readonly #api = registeredApi();
+  readonly #api: RegisteredApi | undefined = Reflect.get(globalThis, openTelemetry);
 
   active(): TracerContext {
     return this.#api?.context?.active() ?? noContext;
   }
 
-  /** Returns the span of a context, or `undefined` if it is missing or invalid. */
+  /** Returns `undefined` if the span is missing or invalid. */
   spanOf(context: TracerContext): TracerSpan | undefined {
     const span = context.getValue(spanKey) as TracerSpan | undefined; // safe: this key holds only spans
     return span !== undefined && isValid(span.spanContext()) ? span : undefined;
   }
 
-  withSpan(
-    context: TracerContext,
-    span: TracerSpan | { spanContext(): TracerSpanContext },
-  ): TracerContext {
+  withSpan(context: TracerContext, span: Pick<TracerSpan, "spanContext">): TracerContext {
     return context.setValue(spanKey, span);
   }
 
-  /** Returns a context in which SDKs start no spans, so that instrumentations add none. */
+  /** Returns a context in which instrumentations start no spans. */
   suppressed(context: TracerContext): TracerContext {
     return context.setValue(suppressionKey, true);
   }
 
-  /**
-   * Whether an instrumentation of Node's HTTP owns the context. If so, passes the route to its
-   * span.
-   */
+  /** Whether an instrumentation of Node's HTTP owns the context. If so, passes it the route. */
   isHttp(context: TracerContext, route?: string): boolean {
     const metadata = context.getValue(rpcKey) as
       | { readonly type?: string; route?: string }
@@ -122,37 +110,45 @@ export class Tracer {
   }
 
   start(name: string, options: SpanOptions, context: TracerContext): TracerSpan {
-    const given = { ...options, attributes: present(options.attributes ?? {}) };
+    const given = { ...options, attributes: defined(options.attributes ?? {}) };
     // The cast is safe: `start` is called only if an SDK is registered.
     return (this.#api as Required<RegisteredApi>).trace
       .getTracer("keelson")
       .startSpan(name, given, context);
   }
 
-  /** Runs work in a context, which is then active for the application and its libraries too. */
   within<Result>(context: TracerContext, work: () => Result): Result {
     return this.#api?.context === undefined ? work() : this.#api.context.with(context, work);
   }
-}
 
-export function present(attributes: Attributes): Record<string, AttributeValue> {
-  const found: Record<string, AttributeValue> = {};
-  for (const name of Object.keys(attributes)) {
-    const value = attributes[name];
-    if (value !== undefined) found[name] = value;
+  async around<Result>(
+    context: TracerContext,
+    { name, ...options }: AroundOptions,
+    work: (span: TracerSpan) => Promise<Result>,
+    fail: (span: TracerSpan, error: unknown) => void,
+    within: (context: TracerContext) => TracerContext = (same) => same,
+  ): Promise<Result> {
+    const span = this.start(name, options, context);
+    try {
+      return await this.within(within(this.withSpan(context, span)), () => work(span));
+    } catch (error) {
+      fail(span, error);
+      throw error;
+    } finally {
+      span.end();
+    }
   }
-  return found;
 }
 
-/** Whether a span context is valid. If no SDK records, its IDs can be all zeros. */
+/** If no SDK records, IDs can be all zeros. */
 export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
   return /[1-9a-f]/.test(traceId) && /[1-9a-f]/.test(spanId);
 }
 
-/** Converts a remote span to the API's form. Returns `undefined` if only its trace is known. */
+/** Returns a remote span in the API's form; `undefined` if only its trace is known. */
 export function remoteSpan(
   span: SpanContext | undefined,
-): { spanContext(): TracerSpanContext } | undefined {
+): Pick<TracerSpan, "spanContext"> | undefined {
   if (span?.spanId === undefined) return undefined;
   const { traceId, spanId, sampled, state } = span;
   const traceState = state === undefined ? undefined : new TraceState(state.split(","));
@@ -160,9 +156,7 @@ export function remoteSpan(
   return { spanContext: () => context };
 }
 
-export function linksOf(
-  ...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]
-) {
+export function linksOf(...spans: readonly (Pick<TracerSpan, "spanContext"> | undefined)[]) {
   return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
 }
 
@@ -175,6 +169,30 @@ export function headersOf({
   const traceparent = `00-${traceId}-${spanId}-${traceFlags & 1 ? "01" : "00"}`;
   const tracestate = traceState?.serialize();
   return Object.freeze(tracestate ? { traceparent, tracestate } : { traceparent });
+}
+
+export function fail(span: TracerSpan, error: unknown, isRecorded: boolean): void {
+  if (isRecorded) record(span, error);
+  span.setAttribute("error.type", typeOf(error)).setStatus(failed);
+}
+
+export function record(span: TracerSpan, error: unknown): void {
+  try {
+    span.recordException(error instanceof Error ? error : String(error));
+  } catch {} // the log has such an error
+}
+
+/** Returns the code of an error, or otherwise its name. */
+export function typeOf(error: unknown): string {
+  try {
+    const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: only read
+    return String(
+      [code, name].find((given) => typeof given === "string" && /^[\w.:-]{1,64}$/.test(given)) ??
+        "_OTHER",
+    );
+  } catch {
+    return "_OTHER";
+  }
 }
 
 /** A `tracestate` with the methods that samplers and propagators call. */
@@ -207,10 +225,7 @@ class TraceState {
   }
 }
 
-/**
- * Context for an SDK without a context manager: no context is active, and spans receive their
- * parent explicitly.
- */
+/** Context for an SDK without a context manager, whose spans receive their parent explicitly. */
 class PlainContext implements TracerContext {
   readonly #values: ReadonlyMap<symbol, unknown>;
 

@@ -1,50 +1,57 @@
 import { w3cSpan } from "../../base/request/trace.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
-import { type AroundOptions, around, fail, typeOf } from "./around.ts";
-import { SpansOfRun } from "./run-spans.ts";
-import type { Tracing } from "./spans.ts";
+import { RunSpans } from "./run-spans.ts";
+import type { Origin, RunSubject, TracedRun } from "./span-attributes.ts";
 import {
+  type AroundOptions,
   type Attributes,
+  fail,
   failed,
   headersOf,
   isValid,
+  linksOf,
   remoteSpan,
   spanKinds,
   Tracer,
   type TracerSpan,
+  typeOf,
 } from "./tracer.ts";
 
-export function createTracing(): Tracing {
+export type { RunSpans } from "./run-spans.ts";
+export type { AskedRequest, Origin, RunSubject } from "./span-attributes.ts";
+export type Tracing = ReturnType<typeof createTracing>;
+
+/** Creates the spans of runs if an SDK is registered. */
+export function createTracing() {
   const tracer = new Tracer();
   return {
-    spansOf: (scope, origin, subject) => new SpansOfRun(tracer, scope, origin, subject),
-    around: (name, work) =>
-      around(tracer, tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
+    spansOf: (run: TracedRun, origin: () => Origin, subject: RunSubject | undefined) =>
+      new RunSpans(tracer, run, origin, subject),
+    around: <Result>(name: string, work: () => Promise<Result>) =>
+      tracer.around(tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
         fail(span, error, true),
       ),
-    posting: (url, send) => post(tracer, url, send),
-    bus: (bus) => tracedBus(tracer, bus),
-    queue: (queue) => tracedQueue(tracer, queue),
+    posting: (url: URL, send: Parameters<typeof post>[2]) => post(tracer, url, send),
+    bus: (bus: EventBus) => tracedBus(tracer, bus),
+    queue: (queue: MessageQueue) => tracedQueue(tracer, queue),
   };
 }
 
-/** Maximum length of a URL attribute, in characters. */
 const longestUrl = 1_024;
 /** Lowest status that is a failure for a client. */
 const clientErrors = 400;
 
 /**
- * Runs a POST in a span and passes the span's `traceparent` to `send`. Suppresses instrumentation
- * of Node's HTTP, which would add a second span, and baggage that is not for third parties.
+ * Suppresses instrumentation of Node's HTTP, which would add a second span, and baggage that is not
+ * for third parties.
  */
 function post(
   tracer: Tracer,
   url: URL,
   send: (traceparent: string | undefined) => Promise<number>,
 ): Promise<number> {
-  return around(
-    tracer,
+  return tracer.around(
     tracer.active(),
     { name: "POST", kind: spanKinds.client, attributes: postAttributes(url) },
     async (span) => {
@@ -59,7 +66,7 @@ function post(
   );
 }
 
-/** Returns the attributes of a POST, without query and credentials, which may be secrets. */
+/** Omits query and credentials, which may be secrets. */
 function postAttributes({ protocol, origin, pathname, hostname, port }: URL): Attributes {
   return {
     "http.request.method": "POST",
@@ -69,7 +76,6 @@ function postAttributes({ protocol, origin, pathname, hostname, port }: URL): At
   };
 }
 
-/** Wraps a bus so that each `put` has a span with links to the spans that published the events. */
 function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
   // An instrumentation of the AWS SDK already creates spans.
   if (bus.isTraced === true) return bus;
@@ -82,50 +88,33 @@ function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
         if (refusals.some((refusal) => refusal !== undefined)) failing(span, "_OTHER");
         return refusals;
       };
-      return around(
-        tracer,
-        tracer.active(),
-        sending("aws.eventbridge", bus.name, events, more),
-        work,
-        failedWith,
-      );
+      const span = sending("aws.eventbridge", bus.name, events, more);
+      return tracer.around(tracer.active(), span, work, failedWith);
     },
   };
 }
 
-/**
- * Wraps the queue of due jobs so that each send has a span with a link to the span that enqueued
- * the job.
- */
+/** Adds spans to the queue of due jobs. */
 function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
   if (queue.isTraced === true) return queue;
   return {
     isFinal: queue.isFinal,
-    send: (text, options) =>
-      around(
-        tracer,
-        tracer.active(),
-        sending("aws.sqs", queue.name, [{ text }]),
-        () => queue.send(text, options),
-        failedWith,
-      ),
+    send: (text, options) => {
+      const span = sending("aws.sqs", queue.name, [{ text }]);
+      const work = () => queue.send(text, options);
+      return tracer.around(tracer.active(), span, work, failedWith);
+    },
   };
 }
 
-/**
- * Returns the options of a span that sends messages. Each message carries the context of its
- * creation, so this span has the kind `client` (OpenTelemetry's messaging conventions).
- */
+/** The span's kind is `client`, because each message carries the context of its creation. */
 function sending(
   system: string,
   destination: string,
   messages: readonly { readonly text: string }[],
   more: Attributes = {},
 ): AroundOptions {
-  const links = messages.flatMap(({ text }) => {
-    const creation = remoteSpan(creationOf(text));
-    return creation === undefined ? [] : [{ context: creation.spanContext() }];
-  });
+  const links = linksOf(...messages.map(({ text }) => remoteSpan(creationOf(text))));
   return {
     name: `send ${destination}`,
     kind: spanKinds.client,
@@ -140,17 +129,17 @@ function sending(
   };
 }
 
-/** Returns the context of the span that created a message, as stored in the message. */
+/** Returns the span that created a message. */
 function creationOf(text: string) {
   try {
-    const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: `Object()` allows any member access
+    const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: only read
     return w3cSpan(trace);
   } catch {
     return undefined;
   }
 }
 
-/** Marks a span as failed. Does not record the error, which the caller's span records. */
+/** Does not record the error, which the caller's span records. */
 function failedWith(span: TracerSpan, error: unknown): void {
   failing(span, error instanceof Error && error.name === "AbortError" ? "timeout" : typeOf(error));
 }

@@ -4,7 +4,7 @@ import type { DueJobsOptions } from "../../parts/messages/due-jobs.ts";
 import { createOutbox, type Outbox } from "../../parts/messages/outbox.ts";
 import type { OutboxRow, Sweeping, SweepStops } from "../../parts/messages/outbox-store.ts";
 import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.ts";
-import type { Tracing } from "../observe/spans.ts";
+import type { Tracing } from "../observe/tracing.ts";
 import type { Adapters } from "./adapters.ts";
 
 /** Services that all runs with effects of one server share. */

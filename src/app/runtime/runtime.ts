@@ -16,7 +16,7 @@ import type { MessageGuard } from "../../parts/messages/message-guard.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
-import type { Tracing } from "../observe/spans.ts";
+import type { Tracing } from "../observe/tracing.ts";
 import type { Projections } from "../projections/projections.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { Adapters } from "./adapters.ts";

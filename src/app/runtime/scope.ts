@@ -10,7 +10,7 @@ import {
 } from "../../base/request/ambient.ts";
 import { incomingSpan, RunTrace, type SpanContext, type Trace } from "../../base/request/trace.ts";
 import type { ObservedRun } from "../observe/run-observer.ts";
-import type { AskedRequest, Origin, RunSpans, RunSubject, Tracing } from "../observe/spans.ts";
+import type { AskedRequest, Origin, RunSpans, RunSubject, Tracing } from "../observe/tracing.ts";
 import type { ExplainedReads } from "./explained-reads.ts";
 import type { RequestIds, Runtime } from "./runtime.ts";
 

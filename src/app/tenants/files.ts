@@ -42,7 +42,7 @@ export async function openExportFile(path: string, bytes?: number) {
         throw new Error(`${part} is another file by now: another export has begun`);
       await rename(part, path);
     },
-    /** Closes the incomplete file, so that a later export can continue it. */
+    /** A later export can continue the incomplete file. */
     close: () => file.close(),
   };
 }
@@ -99,8 +99,8 @@ function parsed(text: string): (KeptState & { readonly identity: unknown }) | un
 /**
  * Creates or replaces a file that only its owner may read. Never writes through a link, or into a
  * file that another user has prepared under this name.
- * @throws Error if another process creates it at the same time, or the existing one cannot be
- * removed.
+ *
+ * @throws Error if another process creates it at the same time, or the old one cannot be removed.
  */
 async function createPrivateFile(path: string): Promise<FileHandle> {
   // An existing file would keep its permissions and its readers.
@@ -108,7 +108,6 @@ async function createPrivateFile(path: string): Promise<FileHandle> {
   return open(path, "wx", 0o600);
 }
 
-/** Mode bits that must not be set, by the access that other users may have. */
 const forbidden = { nothing: 0o077, read: 0o022 } as const;
 
 /**

@@ -6,27 +6,22 @@ export interface TenantReceipt {
   readonly tenant: string;
   /** Start of the action, in ISO 8601. */
   readonly at: string;
-  readonly tables: readonly TableReceipt[];
+  readonly tables: readonly {
+    readonly table: string;
+    readonly tableName: string;
+    /** Rows read, of all tenants and in all passes. */
+    readonly scanned: number;
+    readonly rows: number;
+  }[];
   readonly rows: number;
   readonly passes: number;
-  /**
-   * Whether the action is complete: after an erasure, no rows of the tenant are left, as far as
-   * keys and attributes show.
-   */
+  /** After an erasure: no rows of the tenant are left, as far as keys and attributes show. */
   readonly isDone: boolean;
   readonly notCovered: readonly string[];
 }
 
 /** `count` is an erasure's dry run. */
 export type TenantAction = "export" | "erase" | "count";
-
-interface TableReceipt {
-  readonly table: string;
-  readonly tableName: string;
-  /** Rows read, of all tenants and in all passes. */
-  readonly scanned: number;
-  readonly rows: number;
-}
 
 interface ReceiptParts
   extends TenantSources,
@@ -36,7 +31,7 @@ interface ReceiptParts
 
 export function receiptOf(parts: ReceiptParts): TenantReceipt {
   const { action, tenant, at, isDone, state, sources, notCovered } = parts;
-  const tables: TableReceipt[] = [];
+  const tables = [];
   const untold: string[] = [];
   for (const [index, { table, tableName }] of sources.entries()) {
     const count = state.counts[index] as TableCount; // safe: there is one count per table

@@ -29,16 +29,16 @@ export interface TenantSource {
     readonly names: Readonly<Record<string, string>>;
     readonly values: StoredItem;
   };
-  /** Attributes that `verdict` reads besides the key. */
+  /** What `verdict` reads besides the key. */
   readonly looksAt: readonly string[];
   /** Returns the owner of a row; `untold` if the row does not show it. */
   readonly verdict: (item: StoredItem) => "own" | "other" | "untold";
-  /** Returns a row as it is exported, without secrets and proofs. */
+  /** Returns a row without secrets and proofs. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
 export interface TenantSources {
-  /** Tables to search, in the order of erasure. */
+  /** In the order of erasure. */
   readonly sources: readonly TenantSource[];
   /** Data that is not searched, as lines of the receipt. */
   readonly notCovered: readonly string[];
@@ -208,7 +208,7 @@ function withoutSecrets(registry: Pick<Registry, "configKeys">): (item: StoredIt
   };
 }
 
-/** Whether a value is encrypted, even in a format that only a later version can decrypt. */
+/** Also recognizes formats of later versions. */
 function isSealedValue({ M: value }: NonNullable<StoredItem[string]>): boolean {
   return (
     value?.["sealed"]?.N !== undefined &&

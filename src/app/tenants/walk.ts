@@ -15,18 +15,17 @@ export const maxDeletes = 25;
 interface RowPage {
   readonly items: readonly StoredItem[];
   readonly scanned: number;
-  /** Start of the next page. Absent on the last page. */
+  /** Start of the next page. */
   readonly next?: StoredItem | undefined;
 }
 
-/** Position and counts of a traversal of all tables, from which it can resume. */
+/** State from which a traversal of all tables can resume. */
 export interface WalkState {
   /** Number of the pass, from 1. */
   readonly pass: number;
   readonly at: number;
-  /** Start of the next page. Absent at the start of a table. */
   readonly from?: StoredItem | undefined;
-  /** Rows of the tenant found in this pass. */
+  /** The tenant's rows in this pass. */
   readonly found: number;
   readonly counts: readonly TableCount[];
 }
@@ -51,7 +50,6 @@ export interface Walk {
     own: readonly StoredItem[],
     counted: (rows: number) => WalkState,
   ) => Promise<void>;
-  /** Called with each state from which a traversal can resume. */
   readonly keep: (state: WalkState) => Promise<void>;
 }
 
@@ -99,7 +97,6 @@ export async function walkTables(
   return state;
 }
 
-/** Walk over the tables of a tenant. */
 interface TenantWalk extends Pick<Walk, "sources" | "rows" | "keep"> {
   /** State of an interrupted walk to resume. */
   readonly begun?: WalkState | undefined;
@@ -109,15 +106,13 @@ interface Export extends TenantWalk {
   readonly write: (lines: string) => Promise<void>;
 }
 
-interface ExportHeader {
+export function headerLine(header: {
   readonly tenant: string;
   /** Start of the export, in ISO 8601. */
   readonly exportedAt: string;
   readonly tables: readonly string[];
   readonly notCovered: readonly string[];
-}
-
-export function headerLine(header: ExportHeader): string {
+}): string {
   return `${JSON.stringify({ keelson: "tenant-export", format: 1, ...header })}\n`;
 }
 
@@ -156,26 +151,20 @@ interface Erasure extends TenantWalk {
   readonly isDryRun: boolean;
 }
 
-interface Erased {
-  readonly state: WalkState;
-  /** Whether the last pass found no rows. `true` if rows are only counted. */
-  readonly isDone: boolean;
-}
-
 /** If even the last pass finds rows, some process keeps writing them. */
 const maxPasses = 5;
 const concurrentCalls = 4;
 
 /**
  * Deletes the rows of a tenant, pass by pass, until a pass finds none, because rows may be written
- * to pages that a pass has already read. A later call can resume an interrupted erasure.
+ * to pages that a pass has already read. `isDone` says that none was found, or that rows were only
+ * counted.
+ *
  * @throws any error of the store.
  */
-export async function eraseTenant(erasure: Erasure): Promise<Erased> {
-  const { sources, rows, keep, begun, isDryRun } = erasure;
+export async function eraseTenant({ sources, rows, keep, begun, isDryRun }: Erasure) {
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // A resumed traversal reads an interrupted page again. A dry run leaves the page's rows in
-    // place, so it saves their count only with the complete page.
+    // If it is resumed, a dry run reads an interrupted page again, so it saves no count within one.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {
       await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));

@@ -1,32 +1,21 @@
 import { errorCodes, type FieldError, isTypedError } from "./errors.ts";
 
-/** Body of every error response (specification 2.7). */
-interface ErrorBody {
-  readonly error: string;
-  readonly message: string;
-  readonly requestId: string;
-  /** Present only for validation errors. */
-  readonly fields?: readonly FieldError[];
-  /** Present only in development. */
-  readonly stack?: string;
-}
-
 export interface ErrorDescription {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: ErrorBody;
+  /** Body of every error response (specification 2.7). */
+  readonly body: {
+    readonly error: string;
+    readonly message: string;
+    readonly requestId: string;
+    readonly fields?: readonly FieldError[];
+    /** Present only in development. */
+    readonly stack?: string;
+  };
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
-interface ErrorSituation {
-  readonly requestId: string;
-  readonly environment: "development" | "test" | "production";
-}
-
 const maxText = 2_000;
-const maxStack = 20_000;
-const maxFields = 100;
-const maxCauses = 10;
 
 /**
  * Returns the response and log data for any thrown value (specification 7); never throws. The
@@ -34,39 +23,37 @@ const maxCauses = 10;
  */
 export function describeError(
   error: unknown,
-  { requestId, environment }: ErrorSituation,
+  {
+    requestId,
+    environment,
+  }: { readonly requestId: string; readonly environment: "development" | "test" | "production" },
 ): ErrorDescription {
-  const described = typed(error) ?? untyped;
-  const { status, code, message, headers, fields } = described;
-  const stack = textOf(error, "stack", maxStack);
-  const shown = environment === "development" && stack !== undefined ? { stack } : {};
-  const invalid = fields === undefined ? {} : { fields };
+  const { status, code, message, headers, fields } = typed(error) ?? untyped;
   return {
     status,
     headers,
-    body: { error: code, message, requestId, ...invalid, ...shown },
-    log: logOf(error, described, stack),
+    body: {
+      error: code,
+      message,
+      requestId,
+      ...(fields && { fields }),
+      ...(environment === "development" && stackOf(error)),
+    },
+    log: errorLog(error),
   };
 }
 
 export function errorLog(error: unknown): ErrorDescription["log"] {
-  return logOf(error, typed(error) ?? untyped, textOf(error, "stack", maxStack));
-}
-
-function logOf(
-  error: unknown,
-  { status, code, fields }: NonNullable<ReturnType<typeof typed>>,
-  stack: string | undefined,
-): ErrorDescription["log"] {
+  const { status, code, fields } = typed(error) ?? untyped;
   const isServerError = status >= 500;
   return {
     level: isServerError ? "error" : "warn",
     data: {
       error: code,
       status,
-      message: textOf(error, "message", maxText) ?? thrownText(error),
-      ...(fields === undefined ? {} : { fields }),
-      ...(isServerError ? { ...(stack === undefined ? {} : { stack }), ...causesOf(error) } : {}),
+      message: messageOf(error),
+      ...(fields && { fields }),
+      ...(isServerError && { ...stackOf(error), ...causesOf(error) }),
     },
   };
 }
@@ -79,7 +66,7 @@ const untyped = {
   fields: undefined,
 };
 
-/** Checks the types of the members, because the brand does not guarantee them. */
+/** The brand does not guarantee the types of the members. */
 function typed(error: unknown) {
   try {
     if (!isTypedError(error)) return undefined;
@@ -104,7 +91,7 @@ function fieldsOf(fields: unknown): FieldError[] | undefined {
   if (!Array.isArray(fields)) return undefined;
   const sound: FieldError[] = [];
   // Read by index, because an array of an unknown class may override `slice` and `map`.
-  for (let index = 0; index < Math.min(fields.length, maxFields); index++) {
+  for (let index = 0; index < Math.min(fields.length, 100); index++) {
     const field: Partial<FieldError> | null | undefined = fields[index];
     sound.push({
       field: bounded(String(field?.field), 200),
@@ -129,19 +116,19 @@ function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];
   let cause = memberOf(error, "cause");
-  while (cause !== undefined && !seen.has(cause) && causes.length < maxCauses) {
+  while (cause !== undefined && !seen.has(cause) && causes.length < 10) {
     seen.add(cause);
     const name = textOf(cause, "name", 200);
-    const stack = textOf(cause, "stack", maxStack);
-    const message = textOf(cause, "message", maxText) ?? thrownText(cause);
-    causes.push({
-      ...(name === undefined ? {} : { name }),
-      message,
-      ...(stack === undefined ? {} : { stack }),
-    });
+    const named = name === undefined ? {} : { name };
+    causes.push({ ...named, message: messageOf(cause), ...stackOf(cause) });
     cause = memberOf(cause, "cause");
   }
   return causes.length === 0 ? {} : { causes };
+}
+
+function stackOf(error: unknown): { stack?: string } {
+  const stack = textOf(error, "stack", 20_000);
+  return stack === undefined ? {} : { stack };
 }
 
 function memberOf(error: unknown, member: "cause" | "message" | "stack" | "name"): unknown {
@@ -159,7 +146,9 @@ function textOf(error: unknown, member: "message" | "stack" | "name", limit: num
   return typeof value === "string" ? bounded(value, limit) : undefined;
 }
 
-function thrownText(thrown: unknown): string {
+function messageOf(thrown: unknown): string {
+  const message = textOf(thrown, "message", maxText);
+  if (message !== undefined) return message;
   try {
     return thrown === null
       ? "thrown null"

@@ -99,8 +99,7 @@ export class PipelineError extends Error {
 export class NotFoundError extends PipelineError {
   static override readonly name: string = "NotFoundError";
   constructor(resource: string, id: string, details: MessageDetails | string = {}) {
-    const { message = `${resource} ${id} not found`, ...rest } = detailsOf(details);
-    super(message, errorCodes.not_found, { ...rest, code: "not_found" });
+    super(...coded("not_found", errorCodes.not_found, `${resource} ${id} not found`, details));
   }
 }
 
@@ -114,8 +113,8 @@ export class NotFoundError extends PipelineError {
 export class AccessDeniedError extends PipelineError {
   static override readonly name: string = "AccessDeniedError";
   constructor(permission: string, details: MessageDetails | string = {}) {
-    const { message = `Access denied: ${permission}`, ...rest } = detailsOf(details);
-    super(message, errorCodes.access_denied, { ...rest, code: "access_denied" });
+    const message = `Access denied: ${permission}`;
+    super(...coded("access_denied", errorCodes.access_denied, message, details));
   }
 }
 
@@ -132,8 +131,8 @@ export class ValidationError extends PipelineError {
   readonly fields: readonly FieldError[];
 
   constructor(fields: readonly FieldError[], details: MessageDetails | string = {}) {
-    const { message = "Validation failed", ...rest } = detailsOf(details);
-    super(message, errorCodes.validation_error, { ...rest, code: "validation_error" });
+    const status = errorCodes.validation_error;
+    super(...coded("validation_error", status, "Validation failed", details));
     this.fields = fields.map(({ field, error }) => ({ field, error }));
   }
 }
@@ -148,8 +147,7 @@ export class ValidationError extends PipelineError {
 export class ConflictError extends PipelineError {
   static override readonly name: string = "ConflictError";
   constructor(conflictCode: string, details: MessageDetails | string = {}) {
-    const { message = `Conflict: ${conflictCode}`, ...rest } = detailsOf(details);
-    super(message, 409, { ...rest, code: conflictCode });
+    super(...coded(conflictCode, 409, `Conflict: ${conflictCode}`, details));
   }
 }
 
@@ -240,8 +238,10 @@ function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
 }
 
-function detailsOf(details: MessageDetails | string): MessageDetails {
-  return typeof details === "string" ? { message: details } : details;
+function coded(code: string, status: number, otherwise: string, details: MessageDetails | string) {
+  const { message = otherwise, ...rest } =
+    typeof details === "string" ? { message: details } : details;
+  return [message, status, { ...rest, code }] as const;
 }
 
 /** Whether `error` is a typed error, from this copy of the package or another. */

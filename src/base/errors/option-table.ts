@@ -43,18 +43,18 @@ export const flag: OptionCheck = (value) =>
   typeof value === "boolean" ? undefined : "true or false";
 
 export function oneOf(values: readonly unknown[], wanted: string): OptionCheck {
-  return (value) => (values.includes(value) ? undefined : wanted);
+  return kind((value) => values.includes(value), wanted);
 }
 
 export function text(pattern: RegExp, wanted: string): OptionCheck {
-  return (value) => (typeof value === "string" && pattern.test(value) ? undefined : wanted);
+  return kind((value) => typeof value === "string" && pattern.test(value), wanted);
 }
 
 export function whole(least: number, most: number, wanted: string): OptionCheck {
-  return (value) =>
-    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
-      ? undefined
-      : wanted;
+  return kind(
+    (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most,
+    wanted,
+  );
 }
 
 export function kind(accepts: (value: unknown) => boolean, wanted: string): OptionCheck {

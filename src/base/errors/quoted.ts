@@ -1,4 +1,3 @@
-/** Maximum length, in UTF-16 code units. */
 const longest = 80;
 
 /** Formats any value on one bounded line. Never throws. */

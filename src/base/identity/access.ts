@@ -30,8 +30,8 @@ export const maxNameLength = 256;
 const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
 
 /**
- * Whether a value is a valid ID or role. Half a surrogate pair would become U+FFFD, so that two
- * names could become equal. SQS rejects messages that contain U+FFFE or U+FFFF.
+ * Whether a value is a valid ID or role. Half a surrogate pair would become U+FFFD, which could
+ * make two names equal. SQS rejects U+FFFE and U+FFFF.
  */
 export function isIdentifier(value: unknown): value is string {
   return (
@@ -55,7 +55,7 @@ const kinds = [
   "allOf",
 ] as const;
 
-/** Carries the type of the callers a rule admits; does not exist at run time. */
+/** Type of the callers that a rule admits; does not exist at run time. */
 declare const callerType: unique symbol;
 
 /**
@@ -80,7 +80,7 @@ type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
 type TenantRule = AccessRule<TenantUser>;
 
-/** Caller that `anyOf` admits: signed in, or with a tenant, only if every rule requires it. */
+/** A caller that is signed in, or has a tenant, only if every rule requires it. */
 type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : [Rules[number]] extends [TenantRule]
@@ -88,8 +88,8 @@ type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [A
     : User;
 
 /**
- * Caller that `allOf` admits: the strictest rule that is certain to be present decides. A list
- * after other rules may be empty, and a union of two rules may be either rule.
+ * The strictest rule that is certain to be present decides: a list after other rules may be empty,
+ * and a union of two rules may be either rule.
  */
 type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [
   Rules[number],
@@ -167,7 +167,7 @@ export function isAccessRule(value: unknown): value is AccessRule {
   return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
 }
 
-/** Whether the rule admits the user. An unknown kind of rule admits nobody. */
+/** An unknown kind of rule, from another copy of the package, admits nobody. */
 export function allows(rule: AccessRule, user: User): boolean {
   switch (rule.kind) {
     case "everyone":
@@ -185,7 +185,7 @@ export function allows(rule: AccessRule, user: User): boolean {
     case "anyOf":
       return rule.rules.some((part) => allows(part, user));
     case "allOf":
-      // A rule with an empty list, from another copy of the package, must not admit everyone.
+      // A rule with an empty list must not admit everyone.
       return rule.rules.length > 0 && rule.rules.every((part) => allows(part, user));
     default:
       return false;
@@ -194,6 +194,7 @@ export function allows(rule: AccessRule, user: User): boolean {
 
 /**
  * Checks that `user` may call `handler`, in a call from another handler.
+ *
  * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
  * AccessDeniedError (403) without access.
  */
@@ -253,8 +254,8 @@ function assertArguments(
 ): void {
   if (given.length === 0) throw new TypeError(`access.${factory}(): ${messages.none}`);
   const index = given.findIndex((argument) => !isSound(argument));
-  if (index === -1) return;
-  throw new TypeError(`access.${factory}(): argument ${index + 1} ${messages.wrong}`);
+  if (index !== -1)
+    throw new TypeError(`access.${factory}(): argument ${index + 1} ${messages.wrong}`);
 }
 
 function isSignedIn(user: User): boolean {

@@ -1,5 +1,4 @@
-import type { BootProblem } from "../errors/boot.ts";
-import { isRecord } from "../errors/option-table.ts";
+import { isRecord, type OptionProblem } from "../errors/option-table.ts";
 
 /** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
@@ -29,31 +28,45 @@ export interface AuthOptions {
   readonly clockToleranceSeconds?: number;
 }
 
-type AuthProblem = Omit<BootProblem, "feature">;
-
 /** RFC 7518 forbids keys shorter than the output of HS256. */
 const minSecretBytes = 32;
 
 /** Returns the problems of the options. Never throws, and never repeats a secret. */
-export function authProblems(options: unknown): AuthProblem[] {
+export function authProblems(options: unknown): OptionProblem[] {
   try {
     if (!isRecord(options))
       return wrong("auth", "not-an-object", options, "pass { jwks } or { secret }");
-    const { issuer, audience, claims, clockToleranceSeconds: seconds } = options;
-    const known = ["jwks", "secret", "issuer", "audience", "claims", "clockToleranceSeconds"];
-    const isTolerance = typeof seconds === "number" && seconds >= 0 && seconds <= 300;
     return [
-      ...unknownMembers("auth", options, known),
+      ...unknownMembers("auth", options, ["jwks", "secret", ...Object.keys(optional)]),
       ...sourceProblems(options),
-      ...nameProblems("auth.issuer", issuer, "set the exact iss of the tokens, or leave it out"),
-      ...audienceProblems(audience),
-      ...claimProblems(claims),
-      ...(seconds === undefined || isTolerance ? [] : toleranceProblems(seconds)),
+      ...Object.entries(optional).flatMap(([name, check]) => check(`auth.${name}`, options[name])),
     ];
   } catch {
     const message = "cannot be read, one of its members throws";
     return problem("auth", "unreadable", message, "pass a plain object");
   }
+}
+
+type Check = (key: string, value: unknown) => OptionProblem[];
+
+const optional: Readonly<Record<string, Check>> = {
+  issuer: check(isName, "not-a-string", "set the exact iss of the tokens, or leave it out"),
+  audience: check(
+    (value) => isName(value) || (Array.isArray(value) && value.length > 0 && value.every(isName)),
+    "not-a-string",
+    "set a non-empty string or a non-empty list of them, or leave it out",
+  ),
+  claims: claimProblems,
+  clockToleranceSeconds: check(
+    (value) => typeof value === "number" && value >= 0 && value <= 300,
+    "out-of-bounds",
+    "set a number of seconds from 0 to 300, or leave it out",
+  ),
+};
+
+function check(accepts: (value: unknown) => boolean, rule: string, fix: string): Check {
+  return (key, value) =>
+    value === undefined || accepts(value) ? [] : wrong(key, rule, value, fix);
 }
 
 /**
@@ -64,7 +77,7 @@ export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boo
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }
 
-function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): AuthProblem[] {
+function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): OptionProblem[] {
   if ((jwks === undefined) === (secret === undefined)) {
     const message =
       jwks === undefined
@@ -75,7 +88,7 @@ function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): Au
   return jwks === undefined ? secretProblems(secret) : jwksProblems(jwks);
 }
 
-function secretProblems(secret: unknown): AuthProblem[] {
+function secretProblems(secret: unknown): OptionProblem[] {
   const fix = `set a string of at least ${minSecretBytes} random bytes, for example from openssl rand -base64 32`;
   if (typeof secret !== "string")
     return problem("auth.secret", "not-a-string", `is a ${typeof secret}`, fix);
@@ -85,7 +98,7 @@ function secretProblems(secret: unknown): AuthProblem[] {
   return problem("auth.secret", "secret-length", message, fix);
 }
 
-function jwksProblems(jwks: unknown): AuthProblem[] {
+function jwksProblems(jwks: unknown): OptionProblem[] {
   const fix = "set the https URL of the issuer's JSON Web Key Set";
   const url = typeof jwks === "string" ? URL.parse(jwks) : null;
   if (url === null) return wrong("auth.jwks", "not-a-url", jwks, fix);
@@ -103,36 +116,23 @@ function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
-function audienceProblems(audience: unknown): AuthProblem[] {
-  if (Array.isArray(audience) && audience.length > 0 && audience.every(isName)) return [];
-  const fix = "set a non-empty string or a non-empty list of them, or leave it out";
-  return nameProblems("auth.audience", audience, fix);
-}
-
-function claimProblems(claims: unknown): AuthProblem[] {
+function claimProblems(key: string, claims: unknown): OptionProblem[] {
   if (claims === undefined) return [];
-  if (!isRecord(claims)) {
-    const fix = "pass { user, tenant, roles }, or leave it out";
-    return wrong("auth.claims", "not-an-object", claims, fix);
-  }
+  if (!isRecord(claims))
+    return wrong(key, "not-an-object", claims, "pass { user, tenant, roles }, or leave it out");
   const known = ["user", "tenant", "roles"];
-  const fix = "set the name of a claim, or leave it out";
+  const named = check(isName, "not-a-string", "set the name of a claim, or leave it out");
   return [
-    ...unknownMembers("auth.claims", claims, known),
-    ...known.flatMap((member) => nameProblems(`auth.claims.${member}`, claims[member], fix)),
+    ...unknownMembers(key, claims, known),
+    ...known.flatMap((member) => named(`${key}.${member}`, claims[member])),
   ];
-}
-
-function toleranceProblems(seconds: unknown): AuthProblem[] {
-  const fix = "set a number of seconds from 0 to 300, or leave it out";
-  return wrong("auth.clockToleranceSeconds", "out-of-bounds", seconds, fix);
 }
 
 function unknownMembers(
   path: string,
   value: Readonly<Record<string, unknown>>,
   known: readonly string[],
-): AuthProblem[] {
+): OptionProblem[] {
   const fix = `remove it; known are ${known.join(", ")}`;
   const unknown = Object.keys(value).filter((member) => !known.includes(member));
   return unknown.map((member) => {
@@ -141,15 +141,11 @@ function unknownMembers(
   });
 }
 
-function nameProblems(key: string, value: unknown, fix: string): AuthProblem[] {
-  return value === undefined || isName(value) ? [] : wrong(key, "not-a-string", value, fix);
-}
-
-function wrong(key: string, rule: string, value: unknown, fix: string): AuthProblem[] {
+function wrong(key: string, rule: string, value: unknown, fix: string): OptionProblem[] {
   return problem(key, rule, `is ${shown(value)}`, fix);
 }
 
-function problem(key: string, rule: string, message: string, fix: string): AuthProblem[] {
+function problem(key: string, rule: string, message: string, fix: string): OptionProblem[] {
   return [{ key, rule, message: `${key} ${message}`, fix }];
 }
 

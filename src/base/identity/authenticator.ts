@@ -2,24 +2,24 @@ import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
+import { defined } from "../types/defined.ts";
 import { isIdentifier, type User } from "./access.ts";
 import { type AuthOptions, authProblems, type ClaimNames } from "./auth-options.ts";
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Claims that an API Gateway authorizer verified. Set only by the Lambda host. */
+  /** Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
 
-const maxTokenLength = 8 * 1024;
-const maxHeaderLength = "Bearer ".length + maxTokenLength;
+const maxHeaderLength = "Bearer ".length + 8 * 1024;
 
 /**
- * Creates an authenticator. Without `auth`, only a gateway's claims identify a caller; with `auth`,
- * tokens do so too, but a gateway's claims take precedence. The first token loads jose.
+ * Without `auth`, only a gateway's claims identify a caller; with `auth`, tokens do too, but a
+ * gateway's claims take precedence. The first token loads jose.
  *
  * @throws BootError if `auth` has problems.
  */
@@ -41,25 +41,16 @@ export function createAuthenticator(options: {
   };
 
   return Object.freeze({
-    /**
-     * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
-     * (specification 5).
-     *
-     * @throws PipelineError 503 if the keys for verifying a token are unavailable.
-     */
+    /** Identifies the caller (specification 5). @throws PipelineError 503 if keys are unavailable. */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known;
-      if (auth === undefined)
-        return { user: undefined, problem: "authentication is not configured" };
+      if (auth === undefined) return refuse("authentication is not configured");
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
     },
-    /**
-     * Identifies the caller of a request that is rejected anyway. Never fails, and never fetches a
-     * key set.
-     */
+    /** Identifies the caller of a request that is rejected anyway. Never fails or fetches keys. */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known.user;
@@ -71,7 +62,7 @@ export function createAuthenticator(options: {
       try {
         return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
       } catch {
-        return undefined; // the request fails for another reason, which the response reports
+        return undefined; // the request fails for another reason
       }
     },
   });
@@ -95,7 +86,7 @@ async function verified(
     claims = await (await verifier).verify(token);
   } catch (error) {
     const problem = tokenFault(error);
-    if (problem !== undefined) return { user: undefined, problem };
+    if (problem !== undefined) return refuse(problem);
     // The token may be valid, and a 401 would make clients discard it.
     throw new PipelineError("The caller's identity cannot be verified at the moment", 503, {
       cause: error,
@@ -106,29 +97,18 @@ async function verified(
 }
 
 function bearerToken(authorization: string | undefined): string | Identification {
-  if (authorization === undefined) return { user: undefined, problem: undefined };
-  if (authorization.length > maxHeaderLength)
-    return { user: undefined, problem: "token is longer than 8 KiB" };
+  if (authorization === undefined) return refuse(undefined);
+  if (authorization.length > maxHeaderLength) return refuse("token is longer than 8 KiB");
   const token = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization)?.[1];
-  return token ?? { user: undefined, problem: "the Authorization header is not one bearer token" };
+  return token ?? refuse("the Authorization header is not one bearer token");
 }
 
-/**
- * The caller, or the problem of the credentials, which may be sent to the client. The problem is
- * `undefined` for a request without credentials.
- */
+/** The caller, or a problem for the client: `undefined` for a request without credentials. */
 export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-const maxRoles = 100;
-const maxRolesLength = 8192;
-
-/**
- * Creates a `User` from verified claims. User and tenant are non-empty strings without control
- * characters, at most 256 characters. An invalid claim rejects the whole set (specification 5).
- * `rolesOf` parses the roles claim.
- */
+/** Creates a `User`. An invalid claim rejects the whole set (specification 5). */
 export function identify(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -145,7 +125,7 @@ export function identify(
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
 
-/** Whether `claims` include a user, tenant or roles, valid or not. */
+/** Whether a user, a tenant or roles are named, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -153,18 +133,14 @@ export function saysWho(
   return Object.values(withDefaults(names)).some((name) => Object.hasOwn(claims, name));
 }
 
-/**
- * Parses a token's roles claim: at most 100 names, or a string, which is one name, so
- * `"Read-only admin"` is not `admin`. Returns `undefined` if the claim is invalid.
- */
+/** Parses at most 100 names, or a string, which is one name: `"Read-only admin"` is not `admin`. */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
-  if (!Array.isArray(names) || names.length > maxRoles || !names.every(isIdentifier))
-    return undefined;
+  if (!Array.isArray(names) || names.length > 100 || !names.every(isIdentifier)) return undefined;
   return [...new Set(names)];
 }
 
-/** Claims verified by an API Gateway authorizer. */
+/** Claims that an API Gateway authorizer verified. */
 export interface GatewayClaims {
   /** Kind of the authorizer: each kind converts lists to strings differently. */
   readonly by: "jwt" | "cognito" | "lambda";
@@ -172,8 +148,7 @@ export interface GatewayClaims {
 }
 
 /**
- * Parses a roles claim from a gateway, which converts lists to strings. A string that is no list is
- * one role:
+ * Parses roles from a gateway, which converts lists to strings. A string that is no list is one role:
  *
  * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
  * |---|---|---|---|
@@ -182,8 +157,7 @@ export interface GatewayClaims {
  * | `"admin,user"` | `admin,user` | `admin`, `user` | `admin,user` |
  * | `"Read-only admin"` | `Read-only admin` | the same | the same |
  *
- * In brackets, a role that contains a space looks like two roles; in a comma-separated list, a role
- * that contains a comma does.
+ * A role that contains a space in brackets, or a comma in a list, looks like two roles.
  */
 export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): string[] | undefined {
   return parseRoles(typeof claim === "string" ? splitRoles(claim, by) : claim);
@@ -197,12 +171,12 @@ export function withDefaults({
   return { user, tenant, roles };
 }
 
-function refuse(problem: string): Identification {
+function refuse(problem: string | undefined): Identification {
   return { user: undefined, problem };
 }
 
 function splitRoles(text: string, by: GatewayClaims["by"]): readonly string[] | undefined {
-  if (text.length > maxRolesLength) return undefined;
+  if (text.length > 8192) return undefined;
   if (by === "cognito") return textList(text) ?? named(text, text.split(","));
   if (!text.startsWith("[") || !text.endsWith("]")) return named(text, [text]);
   // An HTTP API sends the role "7" as `[7]`, so only lists of strings are parsed as JSON.
@@ -219,7 +193,7 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/** Returns `undefined` for a remaining bracket or quote, which means an unknown format. */
+/** A remaining bracket or quote means an unknown format. */
 function named(text: string, names: readonly string[]): string[] | undefined {
   if (/[[\]"']/.test(text)) return undefined;
   return names.map((name) => name.trim()).filter((name) => name !== "");
@@ -234,7 +208,7 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Creates a verifier, which pins algorithms, `iss` and `aud` and requires `exp`. */
+/** Pins algorithms, `iss` and `aud`, and requires `exp`. */
 async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
@@ -246,15 +220,14 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds ?? 0,
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience: [audience].flat() }),
+    ...defined({ issuer, audience: audience && [audience].flat() }),
   };
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
     const currentDate = new Date(clock?.now() ?? Date.now());
     return (await jose.jwtVerify(token, find, { ...pinned, currentDate })).payload;
   };
   return {
-    /** Returns a token's claims. @throws errors that {@link tokenFault} explains. */
+    /** @throws errors that {@link tokenFault} explains. */
     verify: verifyWith(keys.find),
     /** Like `verify`, but never fetches keys. @throws also if the token's key is not known. */
     verifyAtHand: verifyWith(keys.findAtHand),
@@ -270,8 +243,8 @@ async function secretKeys(secret: string): Promise<RemoteKeys> {
 }
 
 /**
- * Describes the token's fault for the client; `undefined` for an unlisted error, which is a fault
- * of the server: a failure of the key set must not look like a bad token.
+ * Describes the token's fault for the client; `undefined` for a fault of the server: a failure of
+ * the key set must not look like a bad token.
  */
 function tokenFault(error: unknown): string | undefined {
   // The cast is safe: the members of jose's errors are only compared.

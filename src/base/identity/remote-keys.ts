@@ -5,11 +5,11 @@ export type RemoteKeyLimits = Readonly<Record<keyof typeof defaults, number>>;
 
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
-  /** Finds a key among those already fetched. */
+  /** Never fetches. */
   readonly findAtHand: JWTVerifyGetKey;
 }
 
-/** Thrown if a token can be neither accepted nor rejected, because keys are unavailable. */
+/** Thrown if a token can be neither accepted nor rejected. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
     const message = `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`;
@@ -32,9 +32,8 @@ const defaults = Object.freeze({
 });
 
 /**
- * Creates functions that find keys in a remote key set. Unlike in jose's remote key set, known keys
- * survive an outage, tokens cannot cause more fetches than `cooldownMs` and `retryMs` allow, and
- * `clock` provides the time.
+ * Finds keys in a remote key set. Unlike in jose's, known keys survive an outage, and tokens cannot
+ * cause more fetches than `cooldownMs` and `retryMs` allow.
  *
  * | known keys | token's key | endpoint | outcome |
  * |---|---|---|---|
@@ -77,7 +76,7 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /** Fetches the key set once for all concurrent callers, within the limits. Never throws. */
+  /** Fetches once for all concurrent callers, within the limits. Never throws. */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;

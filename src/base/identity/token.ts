@@ -40,11 +40,7 @@ export async function signToken(options: TokenOptions, clock: Clock): Promise<st
   return token.sign(Buffer.from(secret));
 }
 
-function check(
-  options: TokenOptions,
-  payload: Record<string, unknown>,
-  expiresInSeconds: number,
-): void {
+function check(options: TokenOptions, payload: Record<string, unknown>, seconds: number): void {
   const { secret, userId, tenantId, roles, issuer, audience, claims } = options;
   const wrong = authProblems({ secret, issuer, audience, claims })[0];
   if (wrong !== undefined) refuse(`${wrong.message}; ${wrong.fix}`);
@@ -60,7 +56,6 @@ function check(
       "two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each",
     );
   }
-  const seconds = expiresInSeconds;
   if (!Number.isInteger(seconds) || seconds < 1 || seconds > maxExpirySeconds)
     refuse(`expiresInSeconds ${seconds} is not a whole number from 1 to ${maxExpirySeconds}`);
 }

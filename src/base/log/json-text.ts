@@ -3,17 +3,15 @@ import { cut, endsPath, type PathPosition, quoted, type Redaction, stepInto } fr
 
 /** Limits on the size of a written value. A mark replaces the rest. */
 export const textLimits = Object.freeze({
-  /** Nesting of objects, including the causes of an error. */
   depth: 10,
-  /** Members of an object, items of an array, or entries of a Map or Set. */
+  /** Members, items, or entries of a Map or Set. */
   entries: 200,
-  /** Length of a string, in UTF-16 code units. */
   stringLength: 8_192,
 });
 
 export interface Walk {
   readonly redaction: Redaction;
-  /** Characters of JSON still available. At 0, the rest of the value is left out. */
+  /** Characters still available. */
   left: number;
   /** Objects that enclose the current position, to detect cycles. */
   readonly within: object[];
@@ -47,9 +45,8 @@ export function jsonText(value: unknown, walk: Walk, position: PathPosition): st
 }
 
 /**
- * Writes members as `"name":value`, separated by commas, without braces. Omits `undefined`.
- *
- * @param shownName Maps a member's name to the written name. Redaction uses the original name.
+ * Writes members as `"name":value`, separated by commas, without `undefined`. `shownName` returns
+ * the written name; redaction uses the original name.
  */
 export function membersText(
   source: object,
@@ -87,8 +84,7 @@ export function membersText(
 /** Returns the symbol `unreadable` if a getter or a Proxy throws. */
 export function readMember(source: object, name: string | number): unknown {
   try {
-    // Safe: any name may be read from any object, and the result stays unknown.
-    return (source as Readonly<Record<string | number, unknown>>)[name];
+    return (source as Readonly<Record<string | number, unknown>>)[name]; // safe: only read
   } catch {
     return unreadable;
   }
@@ -158,10 +154,7 @@ function isNamedSecret(source: object, redaction: Redaction): boolean {
   return namesOfNames.some((name) => redaction.isSecretName(readMember(source, name)));
 }
 
-/**
- * Writes a list. Redacts an item that follows the name of a secret, because raw headers and entries
- * are lists of alternating names and values.
- */
+/** Redacts what follows the name of a secret: raw headers and entries alternate names and values. */
 function itemsText(
   items: ArrayLike<unknown>,
   size: number,
@@ -185,7 +178,6 @@ function itemsText(
   return `${text}]`;
 }
 
-/** Writes objects whose own members would show nothing. */
 function specialText(value: object, walk: Walk, position: PathPosition): string | undefined {
   if (isError(value)) return errorText(value, walk, position);
   if (types.isDate(value)) return stringText(dateText(value), walk);
@@ -198,7 +190,6 @@ function specialText(value: object, walk: Walk, position: PathPosition): string 
   return types.isBoxedPrimitive(value) ? jsonText(value.valueOf(), walk, position) : undefined;
 }
 
-/** Whether a value is an error of this realm or another. Never throws. */
 export function isError(value: object): value is Error {
   try {
     return types.isNativeError(value) || value instanceof Error;

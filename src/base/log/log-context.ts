@@ -5,25 +5,23 @@ import { harmless, type Redaction } from "./redaction.ts";
 
 export interface RecordRules {
   readonly redaction: Redaction;
-  /** Names that fields cannot have: the record's own names and {@link metricNames}. */
+  /** The record's own names and {@link metricNames}. */
   readonly reserved: ReadonlySet<string>;
   /** Whether only context fields, not data fields, may have a name. Default: `false`. */
   readonly isTaken?: (name: string) => boolean;
-  /** Returns `undefined` if the name's value cannot be written as plain text. */
+  /** `undefined` if the value cannot be written as plain text. */
   readonly plainMember: (name: string) => PlainMember | undefined;
   /** Cache of `"msg":"text"` by message. Nearly all messages are constants. */
   readonly messages: Map<string, string>;
 }
 
-/** Field with plain values. Caches the last value, because values such as a tenant repeat. */
+/** Caches the last value, because values such as a tenant repeat. */
 interface PlainMember {
-  /** `"name":` */
   readonly json: string;
   value: string;
   text: string;
 }
 
-/** @param ownNames Names of the record itself. */
 export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
   const reserved = new Set([...metricNames, ...ownNames]);
   const remembered = new Map<string, PlainMember>();
@@ -43,16 +41,16 @@ export function createRecordRules(redaction: Redaction, ownNames: Iterable<strin
 }
 
 export const contextLimits = Object.freeze({
-  /** Characters of JSON for one field, so that a long field leaves room for others. */
+  /** Characters of one field, so that a long field leaves room for others. */
   fieldCharacters: 1_024,
-  /** Characters of JSON for all fields, including the parents'. Further fields are left out. */
+  /** Characters of all fields, including the parents'. Further fields are left out. */
   characters: 16_384,
 });
 
-/** Limits of the fast path, far below `contextLimits`. */
+/** Limits of the fast path. */
 const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 500 });
 
-/** Context of a logger and its parents, converted to JSON for the first line that has it. */
+/** Context of a logger and its parents, written for the first line that has it. */
 export class LogContext {
   readonly #rules: RecordRules;
   readonly #added: unknown;
@@ -61,7 +59,7 @@ export class LogContext {
   #text: string | undefined;
   /** Names of the fields if the fast path wrote them without `#fields`. */
   #plainNames: readonly string[] | undefined;
-  /** Characters left for children after the fields are written. */
+  /** Characters left for children. */
   #left = 0;
 
   constructor(rules: RecordRules, added?: unknown, parent?: LogContext) {
@@ -74,13 +72,12 @@ export class LogContext {
     return new LogContext(this.#rules, added, this);
   }
 
-  /** Fields as `"name":value`, by name. */
   get fields(): ReadonlyMap<string, string> {
     this.#fields ??= this.#write();
     return this.#fields;
   }
 
-  /** All fields as written in a line, each followed by a comma. */
+  /** All fields, each followed by a comma. */
   get text(): string {
     this.#text ??=
       this.#plainText() ?? [...this.fields.values()].map((field) => `${field},`).join("");
@@ -105,7 +102,7 @@ export class LogContext {
     return fields;
   }
 
-  /** Writes the fields that this context adds, and returns the number of characters left. */
+  /** Returns the number of characters left. */
   #addTo(fields: Map<string, string>, characters: number): number {
     const { redaction, reserved } = this.#rules;
     const { source, names } = fieldsOf(this.#added, "context");
@@ -126,10 +123,7 @@ export class LogContext {
     return left;
   }
 
-  /**
-   * Fast path for nearly all contexts: a few short strings without anything to bound, escape or
-   * redact, below a parent without fields. Returns `undefined` for any other context.
-   */
+  /** Fast path for nearly all contexts: a few short plain strings below a parent without fields. */
   #plainText(): string | undefined {
     const { redaction, plainMember } = this.#rules;
     if (
@@ -182,9 +176,8 @@ export function fieldsOf(given: unknown, otherwise: string): Fields {
   if (given === undefined || given === null) return noFields;
   if (typeof given !== "object") return oneField(otherwise, given);
   try {
-    // Safe: any name may be read from any object.
     if (isObjectOfFields(given))
-      return { source: given as Fields["source"], names: Object.keys(given) };
+      return { source: given as Fields["source"], names: Object.keys(given) }; // safe: only read
     return oneField(isError(given) ? "error" : otherwise, given);
   } catch {
     // A Proxy trap threw.

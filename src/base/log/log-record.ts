@@ -1,4 +1,5 @@
 import type { Clock } from "../process/clock.ts";
+import type { Variables } from "../process/environment.ts";
 import { isError, jsonText, membersText, readMember, startWalk } from "./json-text.ts";
 import {
   type Fields,
@@ -13,9 +14,7 @@ import { cut, harmless, quoted } from "./redaction.ts";
 
 /** Limits on the parts of a line, which keep it below the 256 KiB of one CloudWatch event. */
 export const recordLimits = Object.freeze({
-  /** Length of `msg`, in UTF-16 code units. */
   msgLength: 8_192,
-  /** Characters of JSON for the data of one call. */
   dataCharacters: 49_152,
 });
 
@@ -26,10 +25,7 @@ export type Print = (
   data: unknown,
 ) => void;
 
-/**
- * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. A data field
- * with a taken name becomes `data_<name>`.
- */
+/** Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. */
 export function recordText(
   level: LogLevel,
   context: LogContext,
@@ -41,15 +37,13 @@ export function recordText(
   return `{"level":"${level}",${bodyText(context, msg, data, rules)},${timeFields}}`;
 }
 
-/** Returns context, `msg` and data as one object of plain, bounded, redacted values. */
 export function recordFields(
   context: LogContext,
   msg: unknown,
   data: unknown,
   rules: RecordRules,
 ): Record<string, unknown> {
-  // Safe: the braces make the text an object.
-  return JSON.parse(`{${bodyText(context, msg, data, rules)}}`) as Record<string, unknown>;
+  return JSON.parse(`{${bodyText(context, msg, data, rules)}}`);
 }
 
 function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
@@ -91,13 +85,12 @@ function spoken(msg: unknown, { redaction }: RecordRules): string {
     : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
 }
 
-/** Returns an error as the field `error`, or as `msg`, written `data_msg`, if data has `error`. */
+/** The field is `error`, or `msg`, written `data_msg`, if data has an `error`. */
 function errorField(error: Error, { names }: Fields): Fields {
   const name = names.includes("error") ? "msg" : "error";
   return { source: { [name]: error }, names: [name] };
 }
 
-/** Limits of the fast path. */
 const plainLimits = Object.freeze({
   fields: 16,
   characters: 256,
@@ -105,10 +98,7 @@ const plainLimits = Object.freeze({
   messageLength: 64,
 });
 
-/**
- * Fast path for nearly all data: a few short plain values without anything to bound, escape, redact
- * or rename. Returns `undefined` for other data. A comma precedes each field.
- */
+/** Fast path for nearly all data: a few short plain values. A comma precedes each field. */
 function plainText(
   { source, names }: Fields,
   context: LogContext,
@@ -135,7 +125,7 @@ function plainText(
   return text;
 }
 
-/** Writes each field with a comma before it, and returns the number of characters left. */
+/** Returns the fields, each after a comma, and the number of characters left. */
 function dataText(
   { source, names }: Fields,
   characters: number,
@@ -160,16 +150,13 @@ type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
  * In Lambda's JSON log format, the platform treats a line without `timestamp` as INFO and may drop
  * it, even an error.
  */
-export function timeNames(env: Readonly<Record<string, string | undefined>>): TimeNames {
+export function timeNames(env: Variables): TimeNames {
   return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
     ? ["time", "timestamp"]
     : ["time"];
 }
 
-/**
- * Creates a function that returns the time in ISO 8601, UTC, as members of a record. Lines of the
- * same millisecond share one string.
- */
+/** Creates a function that returns the time as members of a record, once per millisecond. */
 export function createTimeFields(names: TimeNames, clock?: Clock): () => string {
   let last = Number.NaN;
   let text = "";

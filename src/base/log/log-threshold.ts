@@ -1,4 +1,4 @@
-import type { Variables } from "../process/environment.ts";
+import type { Environment, Variables } from "../process/environment.ts";
 import {
   type LevelName,
   type LogLevel,
@@ -8,7 +8,7 @@ import {
 } from "./logger.ts";
 
 export interface ThresholdOptions {
-  readonly environment: "development" | "test" | "production";
+  readonly environment: Environment;
   readonly level?: LogLevel;
   readonly env: Variables;
   readonly powertools?: PowertoolsThreshold | undefined;
@@ -76,7 +76,7 @@ function levelNamed(name: string | undefined): LevelName | undefined {
   return Object.hasOwn(powertoolsNumbers, level) ? (level as LevelName) : undefined; // safe: a key
 }
 
-/** Returns Lambda's level by Powertools' name. As in Powertools, only upper case is valid. */
+/** As in Powertools, only upper case is valid. */
 function platformName(env: Variables): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";
@@ -90,9 +90,8 @@ export async function loadPowertools(env: Variables): Promise<PowertoolsThreshol
 }
 
 /**
- * Whether the variables may make Powertools change the level. Otherwise it is not loaded, which
- * saves 2 ms of a cold start (`lambda-cold`), because a Powertools Logger opens both standard
- * streams.
+ * Whether the variables may make Powertools change the level. Not loading it saves 2 ms of a cold
+ * start (`lambda-cold`), because a Powertools Logger opens both standard streams.
  */
 export function isLeftToPowertools(env: Variables): boolean {
   const platformLevel = "AWS_LAMBDA_LOG_LEVEL";

@@ -21,8 +21,8 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Prints with the public methods of an application's Logger. Concurrent requests share the Logger,
- * so each call passes its whole context. `otherwise` prints if the Logger throws.
+ * Concurrent requests share the application's Logger, so each call passes its whole context.
+ * `otherwise` prints if the Logger throws.
  */
 export function createPowertoolsPrint(
   powertools: PowertoolsLogger,

@@ -1,5 +1,6 @@
 import { Logger as Powertools } from "@aws-lambda-powertools/logger";
 import type { LogItemMessage } from "@aws-lambda-powertools/logger/types";
+import type { Variables } from "../process/environment.ts";
 import {
   type LevelName,
   type LogThreshold,
@@ -9,16 +10,15 @@ import {
 } from "./logger.ts";
 
 interface Decided {
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Variables;
   readonly initial: LevelName;
-  /** Number of the level below which no line is printed, even if debug lines are sampled. */
+  /** Level below which no line is printed, even if debug lines are sampled. */
   readonly least: number;
   readonly isPlatforms: boolean;
 }
 
 const sampleRateName = "POWERTOOLS_LOGGER_SAMPLE_RATE";
 
-/** @throws TypeError or Error from Powertools for a malformed `POWERTOOLS_LOGGER_*` variable. */
 export function createPowertoolsThreshold(
   { env, initial, least, isPlatforms }: Decided,
   notify: Notify,
@@ -32,8 +32,7 @@ export function createPowertoolsThreshold(
   }
   const levels = new Levels({ logLevel: initial, ...sampleRate(env, isPlatforms) });
   const read = () => Math.max(levelOf(levels, powertoolsNumbers[initial]), least);
-  // `read` is slow, because it reads the environment. Only concurrent invocations differ in their
-  // levels, so only they read the level each time.
+  // `read` is slow, because it reads the environment. Only concurrent invocations have own levels.
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
   // Powertools reads the process's variable if keelson's variables lack it.
@@ -57,7 +56,7 @@ export function createPowertoolsThreshold(
   };
 }
 
-function sampleRate(env: Decided["env"], isPlatforms: boolean): { sampleRateValue?: number } {
+function sampleRate(env: Variables, isPlatforms: boolean): { sampleRateValue?: number } {
   if (isPlatforms) return { sampleRateValue: 0 };
   const text = env[sampleRateName]?.trim();
   const rate = text ? Number(text) : Number.NaN;

@@ -1,7 +1,6 @@
 export interface Member {
-  /** The written name, bounded and escaped: `"name":`. */
+  /** `"name":`, bounded and escaped. */
   readonly json: string;
-  /** Whether the member's value is redacted at any depth. */
   readonly secret: boolean;
 }
 
@@ -10,7 +9,6 @@ export type PathPosition = readonly PathNode[];
 
 export interface Redaction {
   readonly root: PathPosition;
-  /** Returns the written form of a name. Caches names, up to a limit. */
   member(name: string): Member;
   isSecretName(name: unknown): boolean;
 }
@@ -38,15 +36,14 @@ const secretEnds = [
   ...["apitoken", "authtoken", "accesstoken", "refreshtoken", "sessiontoken"],
   ...["bearertoken", "securitytoken", "csrftoken", "xsrftoken"],
 ];
-/** Characters checked at the end of a long name. */
 const longestSecretEnd = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
 const maxNameLength = 256;
 
 /**
- * Creates the rules for the names that are always redacted, and for `paths`: dotted paths that start
- * at a field of the record. `*` matches any one name, and the name of an item is its index.
+ * Redacts secret names, and `paths`: dotted paths that start at a field of the record. `*` matches
+ * any one name, and the name of an item is its index.
  */
 export function createRedaction(paths: readonly string[] = []): Redaction {
   const start: PathNode = { next: new Map(), isEnd: false };
@@ -78,7 +75,7 @@ export function stepInto(position: PathPosition, name: string): PathPosition {
   return reached;
 }
 
-/** Whether one of the application's paths ends here, so that the value is redacted. */
+/** Whether one of the application's paths ends here. */
 export function endsPath(position: PathPosition): boolean {
   return position.length > 0 && position.some((node) => node.isEnd);
 }
@@ -105,9 +102,8 @@ function isSecretName(name: unknown): boolean {
 }
 
 /**
- * Quotes text as a JSON string that cannot affect a terminal or imitate the end of a line: escapes
- * control characters, ANSI sequences, U+2028, U+2029 and marks that reorder text. Also escapes lone
- * surrogates, so the result is valid UTF-8.
+ * Quotes text as a JSON string of valid UTF-8 that cannot affect a terminal or imitate the end of a
+ * line: escapes control characters, U+2028, U+2029, marks that reorder text and lone surrogates.
  */
 export function quoted(text: string): string {
   return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
@@ -118,10 +114,7 @@ export function visible(text: string): string {
   return text.replace(controls, escaped).replace(hidden, escaped).replace(loneSurrogates, escaped);
 }
 
-/**
- * Cuts a string to `length` UTF-16 code units and appends the number of units cut. Never splits a
- * surrogate pair.
- */
+/** Cuts a string to `length` UTF-16 code units, but never within a surrogate pair. */
 export function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
@@ -129,10 +122,7 @@ export function cut(text: string, length: number): string {
   return `${text.slice(0, end)}...[${text.length - end} characters cut]`;
 }
 
-/**
- * Strings that only need quotes to become JSON: printable ASCII without `"` and `\`. Matches nearly
- * all strings, and tests them four times as fast as `JSON.stringify`.
- */
+/** Strings that only need quotes to become JSON. Four times as fast as `JSON.stringify`. */
 export const harmless = /^[ !#-[\]-~]*$/;
 /**
  * Characters that `JSON.stringify` does not escape although they can end a line or affect a

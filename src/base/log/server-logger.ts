@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
+import type { Environment, Variables } from "../process/environment.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";
 import { createThreshold, type PowertoolsThreshold } from "./log-threshold.ts";
@@ -12,20 +13,18 @@ import { createRedaction, cut, quoted } from "./redaction.ts";
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
 export interface ServerLoggerOptions {
-  readonly environment: "development" | "test" | "production";
+  readonly environment: Environment;
   readonly level?: LogLevel;
   readonly redact?: readonly string[];
-  /** The application's Powertools Logger. */
   readonly powertools?: PowertoolsLogger;
-  /** Module from `loadPowertools`, which controls level and sampling. Default: none. */
+  /** From `loadPowertools`; controls level and sampling. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
-  /** Variables: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Receives each line, without a line end. Default: writes to stdout before the call returns. */
+  /** `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_*`, `POWERTOOLS_*`. */
+  readonly env: Variables;
+  /** Receives each line, without a line end. Default: writes to stdout. */
   readonly write?: (line: string) => void;
-  /** Also receives each record as JSON, regardless of the line format. */
+  /** Also receives each record, as JSON. */
   readonly keep?: ((record: string) => void) | undefined;
-  /** Source of `time`. Default: the machine's clock. */
   readonly clock?: Clock | undefined;
 }
 
@@ -35,7 +34,7 @@ export abstract class LateContext {
 
   abstract fields(): Record<string, unknown>;
 
-  /** Checks a private name, because any other access could trigger a trap of a Proxy. */
+  /** Any other access could trigger a trap of a Proxy. */
   static is(given: unknown): given is LateContext {
     return typeof given === "object" && given !== null && #isLate in given;
   }
@@ -53,21 +52,15 @@ export interface ServerLogger extends Logger {
 
 /**
  * Creates the logger of a server (specification 2.5). Writes a record with `recordText`, or with
- * `LOG_FORMAT=pretty` as a line for people, colored on a terminal unless `NO_COLOR` is set. No call
- * throws or loses its line: values are bounded (`textLimits`, `recordLimits`) and redacted
- * (`createRedaction`), and unreadable values are marked.
+ * `LOG_FORMAT=pretty` for people, colored on a terminal unless `NO_COLOR` is set. No call throws or
+ * loses its line: values are bounded, redacted, and marked if unreadable.
  *
  * With `powertools`, that Logger prints: its level, sampling, buffering, attributes, formatter and
  * destination apply, and it reads `LOG_LEVEL` itself, in upper case only. It receives the message,
- * and context, `msg` and data as attributes, redacted and bounded. Names that it reserves become
- * `context_<name>` and `data_<name>`. With both `powertools` and `write`, as in tests, keelson
- * writes to `write` and uses only the Logger's level and persistent attributes.
+ * and context, `msg` and data as attributes. With `write` too, as in tests, keelson writes, and uses
+ * only the Logger's level and persistent attributes.
  *
- * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
- * malformed.
- * @example
- * const log = createServerLogger({ environment: "production", env: process.env });
- * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
+ * @throws TypeError or Error from Powertools for a malformed `POWERTOOLS_LOGGER_*` variable.
  */
 export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   const rules = createRecordRules(createRedaction(options.redact), [
@@ -83,8 +76,7 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
       { ...options, powertools: options.powertoolsThreshold },
       (level, msg, data) => printLine(level, { context: outside }, msg, data),
     );
-    const { isSampling, refreshSampling } = threshold;
-    return { ...loggerOf(above(threshold, printLine), outside), isSampling, refreshSampling };
+    return serverLogger(above(threshold, printLine), outside, threshold);
   }
   if (options.write === undefined) {
     const { print, context } = createPowertoolsPrint(powertools, rules.redaction, printLine);
@@ -99,12 +91,16 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   return serverLogger(above(threshold, printLine), attributes);
 }
 
-function serverLogger(print: Print, context: LogContext): ServerLogger {
-  return { ...loggerOf(print, context), isSampling: false, refreshSampling: () => undefined };
-}
-
-function loggerOf(print: Print, context: LogContext): Logger {
-  return new ContextLogger(print, undefined, undefined, context);
+function serverLogger(
+  print: Print,
+  context: LogContext,
+  { isSampling, refreshSampling }: Pick<LogThreshold, "isSampling" | "refreshSampling"> = {
+    isSampling: false,
+    refreshSampling: () => undefined,
+  },
+): ServerLogger {
+  const logger: Logger = new ContextLogger(print, undefined, undefined, context);
+  return { ...logger, isSampling, refreshSampling };
 }
 
 /** Logger whose methods are bound functions, so that `onClamp: log.warn` works. */
@@ -172,7 +168,7 @@ function createLinePrint(
     try {
       return recordText(level, context, msg, data, timeFields(), rules);
     } catch {
-      // The only known cause is a clock that throws. Writes the line without its fields.
+      // The only known cause is a clock that throws.
       const text = quoted(typeof msg === "string" ? cut(msg, recordLimits.msgLength) : typeof msg);
       return `{"level":"${level}","msg":${text},${createTimeFields(names)()}}`;
     }
@@ -180,13 +176,12 @@ function createLinePrint(
 }
 
 /**
- * Writes a line to stdout and returns once the operating system has it, before Lambda freezes the
- * process or `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
+ * Returns once the operating system has the line, before Lambda freezes the process or
+ * `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
  */
 export function writeToStandardOutput(line: string): void {
   const text = `${line}\n`;
   try {
-    // A test or a log collector has replaced the function.
     /* v8 ignore else -- tested in separate processes, which coverage does not follow */
     if (Object.hasOwn(process.stdout, "write")) process.stdout.write(text);
     else writeAll(text, writeSync);

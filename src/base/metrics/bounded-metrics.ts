@@ -9,13 +9,23 @@ import type { MetricLabels, Metrics } from "./metrics.ts";
 
 export type SeriesLabels = Readonly<Record<string, string>>;
 
+/** Keeps what `make` returns, because a series always passes the same labels object. */
+export function bySeries<Made>(make: (labels: SeriesLabels) => Made) {
+  const made = new WeakMap<SeriesLabels, Made>();
+  return (labels: SeriesLabels): Made => {
+    const known = made.get(labels) ?? make(labels);
+    made.set(labels, known);
+    return known;
+  };
+}
+
 export interface MetricSink {
   record(metric: MetricDeclaration, value: number, labels: SeriesLabels): void;
 }
 
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-/** Maximum number of series per metric. All further series share one, labelled `other`. */
+/** Most series of a metric. All further ones share one, labelled `other`. */
 export const maxSeries = 2_000;
 
 /** CloudWatch's maximum. Keeps sums finite, because no counter recovers from infinity. */
@@ -23,10 +33,7 @@ const maxValue = 2 ** 360;
 
 const maxTold = 100;
 
-/**
- * Creates metrics that check each value against its declaration. Labels only have declared values,
- * so outside input can neither fill the memory nor identify a user or tenant.
- */
+/** Labels only have declared values: input can neither fill the memory nor identify a tenant. */
 export function createMetrics({
   own,
   declared,

@@ -39,7 +39,7 @@ export function metric(
     /^(counter|histogram)$/.test(String(kind)) &&
     isTexts([unit, text]) &&
     entries.length <= 4 &&
-    // CloudWatch and Prometheus accept these labels. The three excluded names are reserved.
+    // CloudWatch and Prometheus accept these labels, and reserve the three excluded names.
     entries.every(
       ([label, values]) =>
         /^(?!(?:le|quantile|service)$)[a-z]\w{0,62}$/i.test(label) &&

@@ -1,6 +1,6 @@
 export type MetricKind = "counter" | "histogram" | "gauge";
 
-/** Declarations of a server whose names are the values of a label. */
+/** Declarations whose names are the values of a label. */
 export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
 
 /** Allowed values of a label. Any other value becomes {@link otherOf}. */
@@ -12,10 +12,7 @@ export interface MetricDeclaration {
   /** UCUM unit: `s` is seconds, `{claim}` a number of claims. */
   readonly unit: string;
   readonly labels: Readonly<Record<string, LabelValues>>;
-  /**
-   * Labels that are dimensions in CloudWatch, where each combination costs money. The log line of a
-   * value contains the other labels. Default none.
-   */
+  /** Dimensions in CloudWatch, where each combination costs money. Default none. */
   readonly dimensions?: readonly string[];
   /** Labels with integer values. Default none. */
   readonly integers?: readonly string[];
@@ -25,12 +22,12 @@ export interface MetricDeclaration {
   readonly text: string;
 }
 
-/** Replacement of values that are not allowed. OpenTelemetry defines it for two labels. */
+/** Returns what replaces other values. OpenTelemetry defines it for two labels. */
 export function otherOf(label: string): string {
   return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
 }
 
-/** Buckets that OpenTelemetry defines for `http.server.request.duration`. */
+/** OpenTelemetry's buckets of `http.server.request.duration`. */
 const seconds = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;

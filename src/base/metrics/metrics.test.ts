@@ -3,6 +3,10 @@ import type { Logger } from "../../base/log/logger.ts";
 import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
 import { ownMetrics } from "./metrics.ts";
 
+test("without metrics, adding does nothing", () => {
+  expect(ownMetrics(undefined, {} as Logger).add("a.b", 1)).toBeUndefined(); // safe: nothing is used
+});
+
 test("plain JavaScript that adds to an invalid metric gets a warning and goes on", () => {
   const warned: unknown[] = [];
   const log = {

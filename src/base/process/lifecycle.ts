@@ -6,21 +6,16 @@ export type ShutdownPhase =
   | "draining"
   /** New requests are rejected; requests in flight finish. */
   | "in-flight-drain"
-  /** Queue and outbox workers finish their current work. */
   | "workers-stopped"
-  /** The database and other resources close. */
   | "resources-closed"
   /** Buffered logs are written, and the process ends. */
   | "flushed";
 
-/**
- * Instruction to the process. Entering a phase triggers its first action; missing its deadline
- * triggers the `cut-` action.
- */
+/** Instruction to the process. Missing the deadline of a phase triggers its `cut-` action. */
 export type LifecycleAction =
   /** Readiness fails, responses close their connections, and workers stop taking new work. */
   | "drain"
-  /** The listener and idle connections close. */
+  /** Idle connections close too. */
   | "close-listener"
   | "abort-requests"
   | "cut-requests"
@@ -33,26 +28,26 @@ export type LifecycleAction =
 
 export type LifecycleEvent =
   | { readonly type: "started" }
-  /** Stop signal. The first starts the drain, the second hurries it, the third ends the process. */
+  /** The first signal starts the drain, the second hurries it, the third ends the process. */
   | { readonly type: "terminate"; readonly skipsLinger?: boolean }
   /** An uncaught error or a failed start. Starts the drain with exit code 1. */
   | { readonly type: "fault" }
-  /** A phase has finished its work. `clean` is `false` if the work failed. */
+  /** `clean` is `false` if the work of the phase failed. */
   | { readonly type: "done"; readonly phase: ShutdownPhase; readonly clean?: boolean }
   | { readonly type: "time" };
 
 export interface Lifecycle {
   readonly state: LifecycleState;
   readonly times: ShutdownTimes;
-  /** Deadlines of the phases; `undefined` before the shutdown. */
+  /** `undefined` before the shutdown. */
   readonly deadlines: Deadlines | undefined;
   readonly signals: number;
   readonly exitCode: 0 | 1;
   readonly cutOff: readonly ShutdownPhase[];
   readonly hasAborted: boolean;
-  /** Time at which the process entered each state, in milliseconds since the epoch. */
+  /** When the process entered each state, in milliseconds since the epoch. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
-  /** Whether the process has ended. Later events have no effect. */
+  /** Later events have no effect. */
   readonly hasEnded: boolean;
 }
 
@@ -70,7 +65,7 @@ export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycl
   };
 }
 
-/** Result of an event. The actions run in order. */
+/** The actions run in order. */
 export interface Step {
   readonly lifecycle: Lifecycle;
   readonly actions: readonly LifecycleAction[];
@@ -154,7 +149,6 @@ function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step 
   return { lifecycle: entering(draining, "draining", nowMs), actions: [phases.draining.enter] };
 }
 
-/** Applies the deadlines that have passed. */
 function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   const due = nextDue(lifecycle);
   if (due === undefined || due > nowMs) return { lifecycle, actions };
@@ -188,11 +182,11 @@ function entering(lifecycle: Lifecycle, state: LifecycleState, nowMs: number): L
 }
 
 export interface ShutdownTimes {
-  /** Time during which requests are still accepted, so that load balancers notice. */
+  /** Time in which requests are still accepted, so that load balancers notice. */
   readonly lingerMs: number;
-  /** Time for requests in flight to finish after the server stops accepting new ones. */
+  /** Time for requests in flight to finish. */
   readonly drainMs: number;
-  /** Time for the whole shutdown, from the signal to the end of the process. */
+  /** Time from the signal to the end of the process. */
   readonly totalMs: number;
 }
 
@@ -203,10 +197,10 @@ export const defaultTimes: ShutdownTimes = Object.freeze({
   totalMs: 40_000,
 });
 
-/** Minimum time reserved for workers and resources, in milliseconds. */
+/** Least time for workers and resources, in milliseconds. */
 export const leastRestMs = 1_000;
 
-/** Time after which most platforms kill a process that they have told to stop, in milliseconds. */
+/** When most platforms kill a process that they have told to stop, in milliseconds. */
 export const platformMs = 30_000;
 
 /** Times of the steps of a shutdown, in milliseconds since the epoch. */
@@ -224,12 +218,10 @@ interface Deadlines {
   readonly totalMs: number;
 }
 
-/** Maximum time between the abort of requests in flight and their cutoff, in milliseconds. */
+/** Most time between the abort of requests in flight and their cutoff, in milliseconds. */
 const abortLeadMs = 1_000;
 
-/**
- * Computes the deadlines of a shutdown. The phases after the drain share the rest of the total time.
- */
+/** The phases after the drain share the rest of the total time. */
 export function deadlinesFrom(
   startMs: number,
   { lingerMs, drainMs, totalMs }: ShutdownTimes,
@@ -248,7 +240,7 @@ export function deadlinesFrom(
   };
 }
 
-/** Total time after the second signal, in milliseconds. Closing resources may take 90%. */
+/** Time after the second signal, in milliseconds. Closing resources may take 90%. */
 const hurriedMs = 1_000;
 
 /** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */

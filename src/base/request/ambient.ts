@@ -20,7 +20,7 @@ export interface AmbientContext {
   readonly trace: Trace;
 }
 
-/** Data of one request, of which applications see only `context`. */
+/** Applications see only `context`. */
 export interface AmbientStore {
   /** Frozen object, replaced when the caller is identified. */
   readonly context: AmbientContext;
@@ -36,13 +36,13 @@ export interface ActiveVersions {
   version(name: string, tenantId: string | undefined): Promise<number>;
 }
 
-// The storage is no module-level state, because it only holds the store of each run.
+// No module-level state: it only holds the store of each run.
 const storage = new AsyncLocalStorage<AmbientStore>();
 
 /**
- * Runs `work` with `store` as its ambient store. Concurrent runs never see each other's store.
- * Restores the previous store by an `AsyncResource`, because `storage.run` would also copy the map
- * of all stores, a tenth of a request's time (`wrapped-no-log` in `bench/results.json`).
+ * Runs `work` with `store` as its ambient store. An `AsyncResource` restores the previous store,
+ * because `storage.run` would also copy the map of all stores, a tenth of a request's time
+ * (`wrapped-no-log` in `bench/results.json`).
  */
 export function runWithStore<Store extends AmbientStore, Result>(
   store: Store,

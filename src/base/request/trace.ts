@@ -29,7 +29,6 @@ export interface Trace {
  */
 export type IncomingTrace = "trust" | "link" | "ignore";
 
-/** A span received from another system. */
 export interface SpanContext {
   readonly traceId: string;
   /** 16 hexadecimal digits in lower case; `undefined` if the caller sent only a trace ID. */
@@ -39,7 +38,6 @@ export interface SpanContext {
   readonly state: string | undefined;
 }
 
-/** The parent's trace, or a new one. */
 export class RunTrace implements Trace {
   readonly traceId: string;
   readonly sampled: boolean;
@@ -55,7 +53,6 @@ export class RunTrace implements Trace {
     this.#parent = parent;
   }
 
-  /** Returns the same headers for all calls of a run, which have one parent. */
   readonly headers = (): TraceHeaders => {
     this.#headers ??= this.#makeHeaders();
     return this.#headers;
@@ -68,10 +65,10 @@ export class RunTrace implements Trace {
   }
 }
 
-/** Returns the given number of random bytes as hexadecimal digits. */
+/** Returns random bytes as hexadecimal digits. */
 export type RandomDigits = (bytes: 8 | 16) => string;
 
-/** Draws 4 KiB at a time, because one draw per ID would cost more than everything else. */
+/** Draws 4 KiB at a time: a draw per ID would cost more than everything else. */
 export function createRandomDigits(): RandomDigits {
   const pool = Buffer.alloc(4096);
   let offset = pool.length;
@@ -92,19 +89,13 @@ const maxLength = 512;
 /**
  * Reads the trace of a request: `traceparent` with `tracestate` (W3C) first, then the trace of the
  * Lambda invocation, which names the running segment, then `x-amzn-trace-id`. Ignores malformed
- * values.
- *
- * @param headers Header names are in lower case.
- * @param env Variables, of which only those set by Lambda are read.
+ * values. Names of headers are in lower case.
  */
 export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | undefined {
   return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);
 }
 
-/**
- * Returns the X-Ray trace of the invocation. Among concurrent invocations, only Lambda's store has
- * the trace of each; the variable does not.
- */
+/** Returns the X-Ray trace of the invocation. The variable lacks those of concurrent ones. */
 function invocationTrace(env: Lookup): unknown {
   const { awslambda } = globalThis as {
     readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } };
@@ -115,13 +106,14 @@ function invocationTrace(env: Lookup): unknown {
   );
 }
 
-/** Reads the W3C trace of a message or of headers. Ignores malformed values. */
+/** Ignores malformed values. */
 export function w3cSpan(given: unknown): SpanContext | undefined {
   const { traceparent, tracestate } = Object(given) as Lookup; // safe: any member of an object may be read
   const [, version, traceId, spanId, flags, more] = match(traceparent, traceparentForm);
   // Later versions may append more fields, version 00 must not.
   if (traceId === undefined || (version === "00" && more !== undefined)) return undefined;
-  return { traceId, spanId, sampled: isOdd(flags), state: stateOf(tracestate) };
+  const sampled = (Number.parseInt(String(flags), 16) & 1) === 1;
+  return { traceId, spanId, sampled, state: stateOf(tracestate) };
 }
 
 /** `<version>-<trace>-<span>-<flags>`, not version ff or IDs of zeros (W3C Trace Context 3.2, 4.3). */
@@ -160,10 +152,6 @@ const xRaySampled = /(?:^|;)[ \t]*sampled=1[ \t]*(?:;|$)/i;
 
 function match(given: unknown, form: RegExp): readonly (string | undefined)[] {
   return (typeof given === "string" && given.length <= maxLength && form.exec(given)) || [];
-}
-
-function isOdd(flags: string | undefined): boolean {
-  return (Number.parseInt(String(flags), 16) & 1) === 1;
 }
 
 /** Form of request IDs and keelson's own IDs, for a regular expression or a document. */

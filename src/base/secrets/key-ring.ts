@@ -8,7 +8,7 @@ export interface KeyRing {
   readonly retired?: ReadonlyMap<string, { readonly proof: KeyObject; readonly untilMs: number }>;
 }
 
-/** Key ring as stored in its SSM parameter. Each key is 32 bytes in Base64. */
+/** Key ring as stored in SSM. Each key is 32 bytes in Base64. */
 export interface KeyRingText {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
@@ -44,7 +44,7 @@ export function parseKeyRing(text: string): KeyRing {
   };
 }
 
-/** Like {@link parseKeyRing}, but keeps the keys as text, for tools that edit the ring. */
+/** Like {@link parseKeyRing}, for tools that edit the ring. */
 export function parseKeyRingText(text: string): KeyRingText {
   let ring: unknown;
   try {
@@ -109,7 +109,7 @@ export function isKeyName(name: string): boolean {
   return /^[A-Za-z0-9._-]{1,64}$/.test(name);
 }
 
-/** Derives a key ring from a secret, so that processes with the same secret share the ring. */
+/** Processes with the same secret share the ring. */
 export function developmentKeyRing(secret: string): KeyRing {
   const key = derived(secret, "keelson development key ring");
   return { active: "development", keys: new Map([["development", key]]) };

@@ -1,10 +1,8 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 
-/** Encrypted value. */
 export interface Sealed {
   /** Version of the format: 1. Other versions are recognized, but cannot be decrypted. */
   readonly sealed: number;
-  /** Name of the key in the ring. */
   readonly key: string;
   /** Initialization vector, authentication tag and ciphertext. */
   readonly data: Uint8Array;
@@ -12,7 +10,7 @@ export interface Sealed {
   readonly bound?: unknown;
 }
 
-/** Location of a value, such as table and keys, the only place where it can be decrypted. */
+/** Table and keys of a value, the only place where it can be decrypted. */
 export type Place = readonly string[];
 
 /** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */

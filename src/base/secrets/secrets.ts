@@ -4,26 +4,24 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-/** Encrypts and decrypts with a key ring that may change while the process runs. */
 export interface Secrets {
-  /** Sets the first ring, or none. `askedMs` is when the read of the ring started. */
+  /** Sets the first ring, or none. `askedMs` is when its read started. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
-   * Returns the name of the active key, from a ring at most 10 s old, because a value encrypted
-   * with a key about to be removed would soon be unreadable.
+   * Returns the active key's name, from a ring at most 10 s old, because values of a key that is
+   * about to be removed would soon be unreadable.
+   *
    * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
    * it cannot be read.
    */
   active(): Promise<string>;
-  /** Reads the ring again. @throws The errors of {@link Secrets.active}. */
   refresh(): Promise<void>;
-  /** Encrypts a text with the active key. @throws The errors of {@link Secrets.active}. */
+  /** @throws The errors of {@link Secrets.active}, like `refresh`. */
   seal(text: string, place: Place): Promise<Sealed>;
-  /** Decrypts a value, or returns why the known keys cannot. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Returns
-   * `undefined` if there is nothing to wait for. Never fails: `open` reports missing keys.
+   * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Never fails:
+   * `open` reports missing keys.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
@@ -36,31 +34,26 @@ export interface Secrets {
 
 export interface RecentRing {
   readonly ring: KeyRing | undefined;
-  /** Whether the latest read failed or still runs, so that an unknown key may be a new key. */
+  /** Whether an unknown key may be new, because the latest read failed or still runs. */
   readonly isStale: boolean;
 }
 
-/** Maximum age of a ring that encrypts, and minimum time between reads for an unknown key. */
-const reloadMs = 10_000;
-/** Minimum time before a write repeats a failed read. */
-const retryMs = 1_000;
-/**
- * Maximum age of a ring for messages. Operators wait that long between activating one key and
- * removing another.
- */
-const recentMs = 300_000;
-const patienceMs = 2_000;
-
-export function createSecrets({
-  load,
-  clock,
-  onFailure,
-}: {
+interface SecretsOptions {
   /** Reads the ring; absent if the ring cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
   readonly clock: Clock;
   readonly onFailure?: (error: unknown) => void;
-}): Secrets {
+}
+
+/** Maximum age of a ring that encrypts, and minimum time between reads for an unknown key. */
+const reloadMs = 10_000;
+/** Time before a write repeats a failed read. */
+const retryMs = 1_000;
+/** Maximum age of a ring for messages: operators wait that long before they remove a key. */
+const recentMs = 300_000;
+const patienceMs = 2_000;
+
+export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
   /** All keys ever seen, because cached values may need a removed key. */
   const known = new Map<string, KeyObject>();
@@ -121,7 +114,7 @@ export function createSecrets({
     },
     seal: async (text, place) => {
       const { active, keys } = await current();
-      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // the cast is safe: a ring contains its active key
+      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
@@ -174,7 +167,7 @@ async function withPatience(work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Shortens and quotes a key's name, which an untrusted writer may have stored. */
+/** An untrusted writer may have stored the key's name. */
 function shown(key: string): string {
   return JSON.stringify(key.slice(0, 64));
 }

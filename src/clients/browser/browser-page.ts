@@ -4,7 +4,7 @@ type Listener = (event: {
   readonly reason?: unknown;
 }) => void;
 
-/** Members of a page's global object that the logger uses. Workers lack some of them. */
+/** What the logger uses of a page. Workers lack some of it. */
 interface Page {
   readonly console?: Record<
     "debug" | "info" | "warn" | "error",

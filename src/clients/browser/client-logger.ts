@@ -77,9 +77,10 @@ function recordFields(
   given: Record<string, unknown> | null | undefined,
 ) {
   const data = given ?? {}; // plain JavaScript may pass null
-  const present = Object.entries(context).filter(([, value]) => value !== undefined);
   const contextName = renaming("context", Object.keys(context), (name) => fixed.includes(name));
-  const written = present.map(([name, value]) => [contextName(name), value] as const);
+  const written = Object.entries(context)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [contextName(name), value] as const);
   const taken = new Set([...fixed, ...written.map(([name]) => name)]);
   const dataName = renaming("data", Object.keys(data), (name) => taken.has(name));
   return Object.fromEntries([

@@ -8,7 +8,7 @@ const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
 const timeoutMs = 30_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
-/** Longest `retry-after` that is respected. */
+/** Longest `retry-after`. */
 const longestWaitMs = 3_600_000;
 
 export function createSendQueue({
@@ -40,7 +40,7 @@ export function createSendQueue({
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
   };
 
-  /** Sends a batch. If it must be sent again, puts it back and resolves to `false`. */
+  /** Puts back a batch that must be sent again. */
   const isSent = async (batch: readonly string[]): Promise<boolean> => {
     const pauseMs = await sender.post(batch);
     if (pauseMs === undefined) return true;
@@ -139,7 +139,7 @@ function createWaiting(maxQueued: number) {
   };
 }
 
-/** Keeps the last known token. `refresh` requests a new one and never rejects. */
+/** `refresh` requests a new token and never rejects. */
 function createTokens(token: ClientLoggerOptions["token"]) {
   let last = typeof token === "string" ? token : undefined;
   const refresh = async (): Promise<void> => {
@@ -165,10 +165,9 @@ function createSender(
   tokens: ReturnType<typeof createTokens>,
 ) {
   let inFlightBytes = 0;
-  /** End of the pause that the server requested, in epoch milliseconds. */
   let notBeforeMs = 0;
 
-  /** Resolves to the minimum delay before a retry, in ms, or to `undefined` if none is needed. */
+  /** Resolves to the least delay before a retry, in ms; `undefined` if none is needed. */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
     // Only one batch at a time reports the dropped records. If that fails, a later batch does.
     const told = waiting.takeDropped();

@@ -12,7 +12,7 @@ const passing: ReadonlyMap<string, number> = new Map(
   } satisfies Partial<typeof errorCodes>),
 );
 
-/** Statuses of a gateway or load balancer whose server is unreachable or too slow. */
+/** Statuses of a gateway whose server is unreachable or too slow. */
 const ofGateways: readonly number[] = [429, 502, 503, 504];
 
 /** Whether the code in a response's body decides if it is retried. */
