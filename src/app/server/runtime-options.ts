@@ -1,5 +1,5 @@
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
-import type { PowertoolsThreshold } from "../../base/log/log-threshold.ts";
+import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { ClaimSchedule } from "../../parts/once/held-claim.ts";

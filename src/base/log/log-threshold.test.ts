@@ -1,12 +1,8 @@
 // own process: modules read once what Lambda's runtime gives them
 import { LogLevelThreshold, Logger as Powertools } from "@aws-lambda-powertools/logger";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import {
-  createThreshold,
-  isLeftToPowertools,
-  loadPowertools,
-  type ThresholdOptions,
-} from "./log-threshold.ts";
+import { isLeftToPowertools, loadPowertools } from "./load-powertools.ts";
+import { createThreshold, type ThresholdOptions } from "./log-threshold.ts";
 import { levelNumbers, powertoolsNumbers } from "./logger.ts";
 import * as loaded from "./powertools-threshold.ts";
 

@@ -1,4 +1,5 @@
 import type { Environment, Variables } from "../process/environment.ts";
+import type { PowertoolsThreshold } from "./load-powertools.ts";
 import {
   type LevelName,
   type LogLevel,
@@ -81,23 +82,4 @@ function platformName(env: Variables): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";
   return name === name?.toUpperCase() ? name : undefined;
-}
-
-export type PowertoolsThreshold = typeof import("./powertools-threshold.ts");
-
-export async function loadPowertools(env: Variables): Promise<PowertoolsThreshold | undefined> {
-  return isLeftToPowertools(env) ? import("./powertools-threshold.ts") : undefined;
-}
-
-/**
- * Whether the variables may make Powertools change the level. Not loading it saves 2 ms of a cold
- * start (`lambda-cold`), because a Powertools Logger opens both standard streams.
- */
-export function isLeftToPowertools(env: Variables): boolean {
-  const platformLevel = "AWS_LAMBDA_LOG_LEVEL";
-  if (env["AWS_LAMBDA_MAX_CONCURRENCY"] || process.env[platformLevel] !== env[platformLevel])
-    return true;
-  return [env, process.env].some((variables) =>
-    Object.keys(variables).some((name) => name.startsWith("POWERTOOLS_")),
-  );
 }

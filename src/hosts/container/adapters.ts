@@ -5,7 +5,7 @@ import type { AdaptedRuntime, RuntimeOptions } from "../../app/server/runtime-op
 import { type BindAlone, type Server, serverInternals } from "../../app/server/server.ts";
 import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { ensureTables } from "../../aws/tables/tables.ts";
-import { loadPowertools } from "../../base/log/log-threshold.ts";
+import { loadPowertools } from "../../base/log/load-powertools.ts";
 import {
   type Environment,
   embeddedDirectory,

@@ -9,7 +9,7 @@ import { type Server, serverInternals } from "../../app/server/server.ts";
 import { errorLog } from "../../base/errors/describe.ts";
 import { FrameworkError, systemCode } from "../../base/errors/errors.ts";
 import { needsIdentity } from "../../base/identity/access.ts";
-import { loadPowertools } from "../../base/log/log-threshold.ts";
+import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
 import { isReloaded, type Variables } from "../../base/process/environment.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/lifecycle.ts";

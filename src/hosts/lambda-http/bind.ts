@@ -2,7 +2,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { closeResources } from "../../app/server/close-resources.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { loadPowertools } from "../../base/log/log-threshold.ts";
+import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 

@@ -5,7 +5,7 @@ import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { Server } from "../../app/server/server.ts";
 import { openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { readsWithoutSdk } from "../../aws/light/light-database.ts";
-import type { PowertoolsThreshold } from "../../base/log/log-threshold.ts";
+import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
 
 export function createLambdaRuntime(
   server: Server,
