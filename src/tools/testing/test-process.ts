@@ -21,7 +21,16 @@ import { type CallWatch, CrashError } from "./faults.ts";
 import type { TestTimers } from "./test-clock.ts";
 
 /** A runtime with its in-memory state, and its HTTP server. */
-export type TestProcess = Awaited<ReturnType<typeof startTestProcess>>;
+export interface TestProcess {
+  readonly runtime: Runtime;
+  readonly adapters: Adapters;
+  readonly port: number;
+  /** Aborts with a CrashError when the process crashes. */
+  readonly signal: AbortSignal;
+  /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
+  crash(): void;
+  close(): Promise<void>;
+}
 
 interface TestProcessOptions
   extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
@@ -33,7 +42,10 @@ interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-export async function startTestProcess(server: Server, options: TestProcessOptions) {
+export async function startTestProcess(
+  server: Server,
+  options: TestProcessOptions,
+): Promise<TestProcess> {
   const { variables, logs, watch: watchUntil, recorded, timers, ...rest } = options;
   const life = new AbortController();
   const runtime: Runtime = createRuntime(server, {
@@ -71,9 +83,7 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
     runtime,
     adapters,
     port,
-    /** Aborts with a CrashError when the process crashes. */
     signal: life.signal,
-    /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
     crash: () => {
       life.abort(new CrashError());
       void stop();
