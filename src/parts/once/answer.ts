@@ -4,16 +4,16 @@ import type { ClaimStore } from "./claim-store.ts";
 
 export interface WriteAnswer {
   readonly status: number;
-  /** Headers, with names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Values of `set-cookie` headers. An answer with cookies is not stored. */
   readonly cookies: readonly string[];
   readonly body: string | Uint8Array | undefined;
-  /** Whether the work was done despite the error status: no answer could express the success. */
+  /** Whether the work was done, although no answer could express the success. */
   readonly isDone?: boolean;
 }
 
-/** Answer of a run that nobody waits for. It only records that the work is done. */
+/** Answer of a run that nobody waits for. */
 export const noAnswer: WriteAnswer = Object.freeze({
   status: 204,
   headers: {},
@@ -26,20 +26,19 @@ export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
   return status >= 400 && !isDone;
 }
 
-/** Whether an answer is never replayed, because nothing was done or because it sets cookies. */
+/** Whether nothing was done, or the answer sets cookies. */
 export function isNeverReplayed(answer: WriteAnswer): boolean {
   return saysNotDone(answer) || answer.cookies.length > 0;
 }
 
+interface Replayed {
+  readonly replayedHeaders: readonly string[];
+  readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
+}
+
 /** Returns the part of an answer to store. @throws if the transport cannot send the answer. */
 export function storedAnswer(
-  {
-    replayedHeaders,
-    assertFits,
-  }: {
-    readonly replayedHeaders: readonly string[];
-    readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
-  },
+  { replayedHeaders, assertFits }: Replayed,
   answer: WriteAnswer,
 ): WriteAnswer {
   const stored = replayOf(answer, replayedHeaders);
@@ -47,32 +46,23 @@ export function storedAnswer(
   return stored;
 }
 
-/** Headers that every replay contains. Others are replayed only if the write declares them. */
-const alwaysReplayed: readonly string[] = Object.freeze([
-  "content-type",
-  "location",
-  "etag",
-  "link",
-  "cache-control",
-]);
+/** Headers of every replay. Others are replayed only if the write declares them. */
+const alwaysReplayed = ["content-type", "location", "etag", "link", "cache-control"];
 
-/** Returns the part of an answer that a repeat receives: status, body and replayed headers. */
+/** Returns the part of an answer that a repeat receives. */
 export function replayOf(
   { status, headers, body }: WriteAnswer,
   declared: readonly string[],
 ): WriteAnswer {
-  const replayed: Record<string, string> = {};
-  for (const name of Object.keys(headers)) {
-    // Safe cast: `name` is a key of `headers`.
-    if (alwaysReplayed.includes(name) || declared.includes(name))
-      replayed[name] = headers[name] as string;
-  }
-  return { status, headers: replayed, cookies: [], body };
+  const replayed = Object.entries(headers).filter(
+    ([name]) => alwaysReplayed.includes(name) || declared.includes(name),
+  );
+  return { status, headers: Object.fromEntries(replayed), cookies: [], body };
 }
 
 /** First byte of a stored answer: the encoding of the rest. */
 const [plain, gzipped] = [0, 1];
-/** Length below which compression gains nothing, in characters. */
+/** Below this length, in characters, compression gains nothing. */
 const compressFrom = 1_024;
 
 export async function encodeAnswer({ status, headers, body }: WriteAnswer): Promise<Uint8Array> {
@@ -94,24 +84,19 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     text = await promisify(gunzip)(text);
   }
   // Safe cast: only `encodeAnswer` writes this data, in a record that only its owner completes.
-  const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & {
-    readonly bytes?: string;
-  };
-  const { status, headers, body, bytes } = stored;
-  return {
-    status,
-    headers,
-    cookies: [],
-    body: bytes === undefined ? body : Buffer.from(bytes, "base64"),
-  };
+  const { bytes, ...stored } = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<
+    WriteAnswer,
+    "cookies"
+  > & { readonly bytes?: string };
+  const body = bytes === undefined ? stored.body : Buffer.from(bytes, "base64");
+  return { ...stored, cookies: [], body };
 }
 
-/** Size of a part, in bytes. DynamoDB limits an item, with its other attributes, to 400 KB. */
+/** In bytes. DynamoDB limits an item, with its other attributes, to 400 KB. */
 const largestPart = 350_000;
 
 export interface AnswerCipher {
   seal(data: Uint8Array): Promise<Uint8Array>;
-  /** @throws if the data cannot be decrypted. */
   open(data: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -119,7 +104,7 @@ export interface AnswerToStore {
   readonly answer: WriteAnswer;
   readonly key: ClaimKey;
   readonly owner: string;
-  /** Expiry of the stored parts, in epoch seconds. */
+  /** In epoch seconds. */
   readonly expiresAt: number;
   readonly cipher: AnswerCipher | undefined;
 }

@@ -2,26 +2,22 @@ import { hash } from "node:crypto";
 
 /** Default retention of a completed claim (specification 3.2), in milliseconds. */
 export const defaultRetentionMs = 300_000;
-/** Longest time SQS keeps a message, in milliseconds. */
+/** Longest time that SQS keeps a message, in milliseconds. */
 export const longestMessageMs = 14 * 24 * 3_600_000;
 /** Smallest extension of a message's completed claim that is worth a write, in milliseconds. */
 export const extensionSlackMs = 3_600_000;
-/**
- * Minimum retention of a message's completed claim, in milliseconds: a full day after the last
- * delivery, even if that delivery has not extended the claim.
- */
+/** A full day after the last delivery, even if that delivery has not extended the claim. */
 const leastMessageRetentionMs = 24 * 3_600_000 + extensionSlackMs;
 
 /**
- * Returns the retention of a message's completed claim, in milliseconds: 1.5 times `redeliveryMs`,
- * at least 25 hours.
+ * Returns the retention of a message's completed claim, in milliseconds.
  * @param redeliveryMs - longest time from first to last delivery, in milliseconds.
  */
 export function messageRetentionMs(redeliveryMs: number): number {
   return Math.max(leastMessageRetentionMs, Math.ceil(redeliveryMs * 1.5));
 }
 
-/** Length of a lease, in milliseconds, from taking the claim or from its last renewal. */
+/** Length of a lease from its last renewal, in milliseconds. */
 export const leaseMs = 30_000;
 /** Clock difference allowed between processes, in milliseconds. Leases expire that much later. */
 export const skewMs = 2_000;
@@ -30,20 +26,16 @@ export interface ClaimKey {
   readonly partition: string;
   /** Sort key: `dedup:<id>` (specification 3.2). */
   readonly sort: string;
-  /** Tenant of the claim, stored so that all rows of a tenant can be found. */
+  /** Stored, so that all rows of a tenant can be found. */
   readonly tenantId?: string | undefined;
 }
 
-/**
- * Builds the key of a claim (specification 3.2). Hashes the parts of the namespace with their
- * lengths, so that two namespaces never have the same partition.
- */
+/** Hashes the parts of the namespace with their lengths, so that no two share a partition. */
 export function claimKey(namespace: readonly string[], id: string, tenantId?: string): ClaimKey {
   const parts = namespace.map((part) => `${Buffer.byteLength(part)}:${part}`).join("");
   return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}`, tenantId };
 }
 
-/** Maximum length of an ID in a sort key. A longer ID is hashed. */
 const longestId = 512;
 
 function shortId(id: string): string {
@@ -56,7 +48,6 @@ export function keyText({ partition, sort }: ClaimKey): string {
 
 export interface ClaimInProgress {
   readonly status: "INPROGRESS";
-  /** Random ID of the attempt that took the claim. */
   readonly owner: string;
   /** Time until which no other owner may take the claim, in epoch milliseconds. */
   readonly leaseUntilMs: number;
@@ -64,31 +55,26 @@ export interface ClaimInProgress {
   readonly expiresAt: number;
   readonly fingerprint?: string | undefined;
   readonly generation?: string | undefined;
-  /** Hash of the durable execution that took the claim. Its next invocation continues the claim. */
+  /** Hash of the durable execution that took the claim, and whose next invocation continues it. */
   readonly execution?: string | undefined;
 }
 
-export interface CompletedClaim {
+export interface CompletedClaim extends Omit<ClaimInProgress, "status" | "leaseUntilMs"> {
   readonly status: "COMPLETED";
-  readonly owner: string;
   /** Time from which a repeat does the work again, in epoch seconds. */
   readonly expiresAt: number;
-  readonly fingerprint?: string | undefined;
-  readonly generation?: string | undefined;
   readonly result?: StoredResult | undefined;
-  readonly execution?: string | undefined;
 }
 
 export type ClaimRecord = ClaimInProgress | CompletedClaim;
 
-/** Stored result of the work: in the record if small, otherwise in separate parts. */
+/** Result of the work: in the record if small, otherwise in as many separate parts. */
 export interface StoredResult {
   readonly data?: Uint8Array;
-  /** Number of parts, if the data is not in the record. */
   readonly parts?: number;
-  /** Result as a DynamoDB value, in a record that Powertools' idempotency layer also reads. */
+  /** In a record that Powertools' idempotency layer also reads. */
   readonly value?: unknown;
-  /** Reason why the result could not be stored although the work is done. */
+  /** Why the result could not be stored although the work is done. */
   readonly unkept?: string;
 }
 
@@ -106,7 +92,6 @@ export interface StoredResult {
  */
 export type Verdict = "free" | "mine" | "running" | "done";
 
-/** Returns the state of a record for `owner` at `nowMs`. */
 export function judge(record: ClaimRecord | undefined, owner: string, nowMs: number): Verdict {
   if (record === undefined) return "free";
   if (record.status === "COMPLETED") return record.expiresAt * 1000 > nowMs ? "done" : "free";
@@ -115,7 +100,7 @@ export function judge(record: ClaimRecord | undefined, owner: string, nowMs: num
 }
 
 export interface TakingOptions {
-  /** Latest end of the owner's process, in epoch milliseconds. No lease extends beyond it. */
+  /** End of the owner's process, in epoch milliseconds. No lease extends beyond it. */
   readonly deadlineMs?: number | undefined;
   readonly fingerprint?: string | undefined;
   /**
@@ -136,15 +121,8 @@ export function takenClaim(
 ): ClaimInProgress {
   const leaseUntilMs = heldMs === undefined ? leaseEnd(nowMs, deadlineMs) : nowMs + heldMs;
   const expiresAt = unfinishedExpiry(leaseUntilMs, generation);
-  return {
-    status: "INPROGRESS",
-    owner,
-    leaseUntilMs,
-    expiresAt,
-    fingerprint,
-    generation,
-    execution,
-  };
+  const facts = { fingerprint, generation, execution };
+  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt, ...facts };
 }
 
 /**
@@ -155,29 +133,18 @@ export function unfinishedExpiry(leaseUntilMs: number, generation: string | unde
   return expiry(leaseUntilMs, generation === undefined ? defaultRetentionMs : longestMessageMs);
 }
 
-export interface CompletionOptions {
-  readonly result?: StoredResult | undefined;
-  readonly fingerprint?: string | undefined;
-  readonly generation?: string | undefined;
-  readonly execution?: string | undefined;
-  /** Retention, in milliseconds. Default {@link defaultRetentionMs}. */
+export interface CompletionOptions
+  extends Pick<CompletedClaim, "result" | "fingerprint" | "generation" | "execution"> {
+  /** In milliseconds. Default {@link defaultRetentionMs}. */
   readonly retentionMs?: number;
 }
 
 export function completedClaim(
   owner: string,
   nowMs: number,
-  { result, fingerprint, generation, execution, retentionMs }: CompletionOptions = {},
+  { retentionMs, ...facts }: CompletionOptions = {},
 ): CompletedClaim {
-  return {
-    status: "COMPLETED",
-    owner,
-    expiresAt: expiry(nowMs, retentionMs),
-    fingerprint,
-    generation,
-    result,
-    execution,
-  };
+  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), ...facts };
 }
 
 export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number {

@@ -31,11 +31,10 @@ export interface OnceClaim {
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
-  /** Retention of the answer, in milliseconds. Default: five minutes. */
+  /** In milliseconds. Default: five minutes. */
   readonly retentionMs?: number | undefined;
-  /** Headers that the replay of a write contains in addition to the standard ones. */
+  /** Headers of a replay in addition to the standard ones. */
   readonly replayedHeaders: readonly string[];
-  /** Encrypts the stored answer of a write. */
   readonly cipher?: AnswerCipher | undefined;
   readonly deadlineMs: number | undefined;
   /** Checks the size of a write's answer. @throws if the transport cannot send it. */
@@ -54,14 +53,14 @@ export interface OnceParts {
   readonly pause: (attempt: number) => Promise<void>;
   /** Longest wait of a write for a running duplicate, in milliseconds. Messages do not wait. */
   readonly waitMs: number;
-  /** Aborts when the process drains, which ends all waits for duplicates. */
+  /** Ends all waits for duplicates. */
   readonly draining: AbortSignal;
   readonly metrics: Metrics | undefined;
   /** Receives each stored answer of a write. `expiresAt` is in epoch seconds. */
   remember(claim: OnceClaim, answer: WriteAnswer, expiresAt: number): void;
 }
 
-/** Takes the claim of a run. `nowMs` is the time, if the caller has just read the clock. */
+/** @param nowMs - the time, if the caller has just read the clock. */
 export async function take(
   { claims, draining, metrics, waitMs }: OnceParts,
   { signal, log, logPrefix }: RunLog & { readonly signal: AbortSignal | undefined },
@@ -95,7 +94,6 @@ export function inProgress(): FrameworkError {
   return new FrameworkError("request_in_progress", message, { headers: { "retry-after": "1" } });
 }
 
-/** Ends a run whose work an earlier run has done. */
 export async function replay(
   parts: OnceParts,
   { log, logPrefix }: RunLog,
@@ -136,15 +134,15 @@ export interface ClaimsOptions {
 export interface TakeOptions extends Omit<TakingOptions, "generation"> {
   /** Whether a record with another fingerprint makes the outcome `other`. Default `false`. */
   readonly comparesFingerprint?: boolean | undefined;
-  /** Current time, if the caller has just read the clock. Default: of the clock. */
+  /** The time, if the caller has just read the clock. */
   readonly nowMs?: number | undefined;
   /** Longest wait for a running duplicate, in milliseconds. Never lasts beyond `deadlineMs`. */
   readonly waitMs: number;
-  /** Signals that end the wait: the process drains, or the callers have disconnected. */
+  /** Signals that end the wait. */
   readonly stop: readonly AbortSignal[];
   /** Retention after completion, in milliseconds. Default: that of {@link ClaimsOptions}. */
   readonly retentionMs?: number | undefined;
-  /** ID of the owner. Default: a new random ID. */
+  /** Default: a new random ID. */
   readonly owner?: string;
   /** Whether the claim gets a generation, as IDs under a reusable key need. Default `false`. */
   readonly hasGeneration?: boolean;
@@ -276,7 +274,7 @@ class Taking {
     return { kind: "taken", claim, hasWaited: this.#hasWaited };
   }
 
-  /** Pauses before the next read. Returns `false` at once if the wait is over. */
+  /** Returns `false` at once if the wait is over. */
   async #waited(): Promise<boolean> {
     const { clock, schedule } = this.#parts;
     const { stop } = this.#options;

@@ -22,13 +22,13 @@ export function fingerprintOf(route: string, input: unknown, before?: () => unkn
   );
 }
 
-/** Deeper than any accepted body. Limited because the output of a schema may be circular. */
+/** Deeper than any accepted body. The output of a schema may be circular. */
 const maxDepth = 200;
 
 /** Thrown for a value whose content cannot be read from outside. */
 class OpaqueValue extends Error {}
 
-/** Returns the canonical form of a value, or `undefined` if it contains an opaque value. */
+/** Returns `undefined` for a value that contains an opaque value. */
 function comparable(value: unknown): string | undefined {
   try {
     return canonical(value, 0);
@@ -44,15 +44,12 @@ function canonical(value: unknown, depth: number): string {
   return written.text;
 }
 
-/** Output buffer: appending to one string is three times as fast as joining many small ones. */
+/** Appending to one string is three times as fast as joining many small ones. */
 interface Written {
   text: string;
 }
 
-/**
- * Appends the canonical form of a value: types have tags, members are sorted, `undefined` members
- * are omitted.
- */
+/** Appends a value: types have tags, members are sorted, `undefined` members are omitted. */
 function write(to: Written, value: unknown, depth: number): void {
   if (typeof value === "string")
     to.text += plain.test(value) ? `"${value}"` : JSON.stringify(value);
@@ -79,7 +76,7 @@ function writeObject(to: Written, value: object, depth: number): void {
   else to.text += special(value, prototype, depth);
 }
 
-/** Whether a prototype is that of another realm's plain objects, or empty, as in keelson's maps. */
+/** Whether a prototype is of another realm's plain objects, or empty, as in keelson's maps. */
 function isPlain(prototype: object): boolean {
   const isLast = Object.getPrototypeOf(prototype) === null;
   return (
@@ -107,10 +104,7 @@ function writeMembers(to: Written, value: object, depth: number): void {
   to.text += separator === "{" ? "{}" : "}";
 }
 
-/**
- * Longest list that is sorted by insertion: `Array.prototype.sort` copies its input, which takes
- * longer than sorting the few members of most objects.
- */
+/** Up to this many, insertion is faster than `Array.prototype.sort`, which copies its input. */
 const fewNames = 16;
 
 function sort(names: string[]): void {

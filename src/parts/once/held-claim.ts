@@ -12,9 +12,9 @@ import {
 import type { ClaimStore } from "./claim-store.ts";
 
 export interface ClaimSchedule {
-  /** Resolves after `ms`, or as soon as one of the signals aborts. */
+  /** Resolves after `ms`, or when one of the signals aborts. */
   wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
-  /** Calls `task` every `ms` until the returned function is called. `task` must never reject. */
+  /** Calls `task`, which never rejects, every `ms` until the returned function is called. */
   repeat(ms: number, task: () => Promise<void>): () => void;
   random(): number;
 }
@@ -70,14 +70,14 @@ export class Claim {
     return this.#retentionMs ?? this.#parts.retentionMs();
   }
 
-  /** Returns the seed of derived IDs: the same for a repeat of this run, new for later work. */
+  /** Returns the seed of derived IDs: equal for a repeat of this run, new for later work. */
   seed(): string {
     this.#seed ??=
       this.generation === undefined ? keyText(this.key) : `${keyText(this.key)} ${this.generation}`;
     return this.#seed;
   }
 
-  /** Returns whether another owner is known to have taken the claim over. */
+  /** Whether another owner is known to have taken the claim over. */
   isLost(): boolean {
     return this.#isLost;
   }
@@ -106,12 +106,12 @@ export class Claim {
     else await store.vacate(this.key, this.owner, unfinishedExpiry(clock.now(), this.generation));
   }
 
-  /** Stops renewing the lease, without a store call. The lease then expires. */
+  /** Lets the lease expire. */
   abandon(): void {
     this.#stopRenewing?.();
   }
 
-  /** Pauses renewal during `work`, which writes the record itself. */
+  /** Renews nothing during `work`, which writes the record itself. */
   async paused<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#isPaused = true;
     try {

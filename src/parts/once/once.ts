@@ -1,9 +1,9 @@
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
+import { defined } from "../../base/types/defined.ts";
 import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
 import { countReplayed } from "./claim-counts.ts";
-import type { ClaimStore } from "./claim-store.ts";
 import type { Run, RunOutcome } from "./claimed-run.ts";
 import {
   type Claims,
@@ -16,11 +16,7 @@ import {
 import { type ClaimSchedule, processSchedule } from "./held-claim.ts";
 import { performClaimed } from "./perform-claimed.ts";
 
-export interface OnceOptions {
-  readonly store: ClaimStore;
-  readonly clock: Clock;
-  readonly waitMs: number;
-  readonly draining: AbortSignal;
+export interface OnceOptions extends Pick<OnceParts, "store" | "clock" | "waitMs" | "draining"> {
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
   readonly metrics?: Metrics | undefined;
@@ -51,12 +47,7 @@ export function createOnce(options: OnceOptions): Once {
     waitMs,
     draining,
     metrics,
-    claims: createClaims({
-      store,
-      clock,
-      schedule,
-      ...(newOwner === undefined ? {} : { newOwner }),
-    }),
+    claims: createClaims({ store, clock, schedule, ...defined({ newOwner }) }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
     remember: ({ key, fingerprint }, answer, expiresAt) =>
       recent.put(keyText(key), { answer, fingerprint, expiresAt }),
@@ -108,7 +99,7 @@ export function createOnce(options: OnceOptions): Once {
   };
 }
 
-/** Run that callers in one process share. Its signal aborts when the last caller disconnects. */
+/** Its signal aborts when the last caller disconnects. */
 class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
@@ -117,10 +108,7 @@ class SharedRun {
   #waiting = 0;
   #isOver = false;
 
-  constructor({
-    fingerprint,
-    replayedHeaders,
-  }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">) {
+  constructor({ fingerprint, replayedHeaders }: OnceClaim) {
     this.fingerprint = fingerprint;
     this.#replayedHeaders = replayedHeaders;
   }
@@ -133,7 +121,7 @@ class SharedRun {
     this.#isOver = true;
   }
 
-  /** Adds a caller. The returned function removes the caller. */
+  /** Adds a caller, whom the returned function removes. */
   enter(caller: AbortSignal | undefined): () => void {
     this.#waiting += 1;
     let isIn = true;
@@ -167,17 +155,15 @@ class SharedRun {
     // because the run holds the claim until it ends.
     const isAbandoned = this.signal.aborted;
     const leave = this.enter(caller);
-    let end: (value: "running") => void = () => {};
-    const givenUp = new Promise<"running">((resolve) => {
-      end = resolve;
-    });
-    const stop = () => end("running");
+    const { promise: givenUp, resolve } = Promise.withResolvers<"running">();
+    const stop = () => resolve("running");
     const timer = setTimeout(stop, waitMs);
     caller?.addEventListener("abort", stop);
     draining.addEventListener("abort", stop);
     try {
       if (draining.aborted) return "running";
-      const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
+      const retry = () => "retry" as const;
+      const settled = isAbandoned ? outcome.then(retry, retry) : outcome;
       const ended = await Promise.race([settled, givenUp]);
       if (ended === "running") {
         caller?.throwIfAborted();
@@ -196,10 +182,6 @@ class SharedRun {
   }
 }
 
-function abandoned(): "retry" {
-  return "retry";
-}
-
 export interface RecentAnswer {
   readonly answer: WriteAnswer;
   readonly fingerprint: string | undefined;
@@ -207,19 +189,11 @@ export interface RecentAnswer {
   readonly expiresAt: number;
 }
 
-/** Answers that this process stored recently, for replays without a store call. */
-export interface RecentAnswers {
-  get(key: string): RecentAnswer | undefined;
-  put(key: string, answer: RecentAnswer): void;
-}
+/** Limits of one answer and of all, in bytes, and number of answers. */
+const [largestBytes, maxBytes, maxEntries] = [65_536, 8 * 1_048_576, 2_000];
 
-/** Size above which an answer is not cached in memory, in bytes. */
-const largestBytes = 65_536;
-const maxBytes = 8 * 1_048_576;
-const maxEntries = 2_000;
-
-/** Creates a bounded cache of answers, which evicts the oldest first. */
-export function createRecentAnswers(clock: Clock): RecentAnswers {
+/** Caches what this process stored recently, for replays without a store call. */
+export function createRecentAnswers(clock: Clock) {
   const entries = new Map<string, RecentAnswer & { readonly bytes: number }>();
   let total = 0;
   const forget = (key: string) => {
@@ -229,7 +203,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
     entries.delete(key);
   };
   return {
-    get: (key) => {
+    get: (key: string): RecentAnswer | undefined => {
       const entry = entries.get(key);
       if (entry === undefined) return undefined;
       // An answer expires `skewMs` early, because another process's clock may be ahead.
@@ -237,7 +211,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
       forget(key);
       return undefined;
     },
-    put: (key, { answer, fingerprint, expiresAt }) => {
+    put: (key: string, { answer, fingerprint, expiresAt }: RecentAnswer): void => {
       const bytes = key.length + (answer.body?.length ?? 0) + 256;
       forget(key);
       if (bytes > largestBytes) return;

@@ -41,7 +41,7 @@ class RunInProgress<Result> implements RunParts {
   readonly #parts: OnceParts;
   readonly #run: Run<Result>;
   readonly signal: AbortSignal | undefined;
-  /** Current claim, replaced when the run takes it again. */
+  /** Replaced when the run takes its claim again. */
   #claim: Claim | undefined;
   #commit: RunCommit | undefined = undefined;
   #apart: RunCommit | undefined = undefined;
@@ -55,7 +55,6 @@ class RunInProgress<Result> implements RunParts {
     this.signal = run.signal;
   }
 
-  /** Creates the commit at the first call, because most runs never commit. */
   readonly commit: RunCommit["commit"] = (...given) => {
     const { claim: wanted } = this.#run;
     // A message's answer is never replayed, so it is not stored.
@@ -82,9 +81,7 @@ class RunInProgress<Result> implements RunParts {
 
   held(): HeldRun | undefined {
     const { claim: wanted } = this.#run;
-    return this.#claim === undefined || wanted === undefined
-      ? undefined
-      : { claim: this.#claim, wanted };
+    return this.#claim && wanted && { claim: this.#claim, wanted };
   }
 
   seed(): string {
@@ -106,38 +103,25 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Follows the table in `settlement.ts` until the table names an outcome. */
+  /** Follows the table in `settlement.ts` until it names an outcome. */
   async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
     const { claim: wanted, logPrefix, log } = this.#run;
     const { metrics } = this.#parts;
     const committed = this.#commit?.committed();
-    const commit =
-      committed !== undefined
-        ? "committed"
-        : this.#commit?.isUncertain() === true
-          ? "unknown"
-          : "none";
+    const isUnknown = this.#commit?.isUncertain() === true;
+    const commit = committed !== undefined ? "committed" : isUnknown ? "unknown" : "none";
     const work = commit === "none" ? this.#answered(worked) : worked;
     const end = this.#endOf(work);
     let step: Step = {
       claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours",
     };
     for (;;) {
-      const { record, outcome, line } = settlementOf(
-        wanted?.kind ?? "write",
-        end,
-        commit,
-        step.claim,
-      );
+      const kind = wanted?.kind ?? "write";
+      const { record, outcome, line } = settlementOf(kind, end, commit, step.claim);
       if (line !== undefined)
         log[line.level](`${logPrefix}.${line.message}`, errorData(step.failure ?? errorOf(work)));
       if (metrics !== undefined && wanted !== undefined)
-        countEnd(metrics, wanted.kind, {
-          work: end,
-          commit,
-          claim: step.claim,
-          isLast: outcome !== "",
-        });
+        countEnd(metrics, kind, { work: end, commit, ...step, isLast: outcome !== "" });
       switch (record) {
         case "keep":
           this.#claim?.abandon();
@@ -169,12 +153,7 @@ class RunInProgress<Result> implements RunParts {
           return { kind: "committed", answer };
         }
         case "theirs":
-          return replay(
-            this.#parts,
-            this.#run,
-            wanted as OnceClaim,
-            step.theirs as NonNullable<Step["theirs"]>,
-          );
+          return replay(this.#parts, this.#run, wanted as OnceClaim, step.theirs as TheirClaim);
         case "redeliver":
           return { kind: "redeliver" };
         case "unrecorded":
@@ -185,7 +164,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Adds a write's answer, or returns the error if the answer is too large for the transport. */
+  /** Adds a write's answer, or the error if the answer is too large for the transport. */
   #answered(outcome: WorkOutcome<Result>): WorkOutcome<Result> {
     const { claim } = this.#run;
     if ("error" in outcome || claim?.kind !== "write") return outcome;
@@ -228,13 +207,8 @@ class RunInProgress<Result> implements RunParts {
         return { claim: (await claim.complete(undefined)) ? "completed" : "fenced" };
       const expiresAt = expiry(clock.now(), claim.retentionMs());
       const { key, owner } = claim;
-      const result = await storeAnswer(store, {
-        answer,
-        key,
-        owner,
-        expiresAt,
-        cipher: wanted.cipher,
-      });
+      const { cipher } = wanted;
+      const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
       if (!(await claim.complete(result))) return { claim: "fenced" };
       remember(wanted, answer, expiresAt);
       return { claim: "completed" };
@@ -243,7 +217,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Takes the claim again. If another run has completed it, all callers get that run's answer. */
+  /** If another run has completed the claim, all callers get that run's answer. */
   async #retake(): Promise<Step> {
     try {
       const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: the run had a claim
@@ -276,10 +250,12 @@ type WorkOutcome<Result> =
 
 interface Step {
   readonly claim: ClaimEnd;
-  /** Error of the last attempt to complete or retake the claim. */
+  /** Error of completing or retaking the claim. */
   readonly failure?: unknown;
-  readonly theirs?: Extract<Taken, { kind: "done" }>;
+  readonly theirs?: TheirClaim;
 }
+
+type TheirClaim = Extract<Taken, { kind: "done" }>;
 
 function errorOf(outcome: WorkOutcome<unknown>): unknown {
   return "error" in outcome ? outcome.error : undefined;

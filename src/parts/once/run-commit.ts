@@ -13,10 +13,9 @@ import type { Claim } from "./held-claim.ts";
 export interface RunCommitOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** Waits before retry number `attempt`, from 1. */
   readonly pause: (attempt: number) => Promise<void>;
   readonly claim: Claim | undefined;
-  /** Whether the commit completes the claim. If not, the run must still hold it. */
+  /** If not, the run must still hold its claim. */
   readonly completes: boolean;
   readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
@@ -31,15 +30,14 @@ export interface RunCommitOptions {
 
 export interface Committed {
   readonly answer: WriteAnswer;
-  /** Part of the answer that repeats get, if any. */
+  /** Part of the answer that repeats get. */
   readonly stored: WriteAnswer | undefined;
   /** Expiry of the claim, in epoch seconds. */
   readonly expiresAt: number;
 }
 
-/** Cancellation codes that allow a retry of the transaction. */
+/** Cancellation codes that allow a retry. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
-/** Numbers of conflicts and failed calls after which a transaction is given up. */
 const [maxConflicts, maxFailures] = [10, 3];
 /** Errors with which DynamoDB, or the SDK before sending, refuses a request. */
 const refusals = [
@@ -88,7 +86,7 @@ export class RunCommit {
     }
   }
 
-  /** Waits for a running commit. Never rejects: the caller of `commit` gets the error. */
+  /** Never rejects: the caller of `commit` gets the error. */
   async settled(): Promise<void> {
     await this.#pending?.catch(() => undefined);
   }
@@ -170,7 +168,7 @@ export class RunCommit {
     this.#isUncertain = false;
   }
 
-  /** Whether an earlier attempt wrote the canceled transaction. @throws if it cannot be retried. */
+  /** Whether an earlier attempt wrote the transaction. @throws if it cannot be retried. */
   async #isWrittenOrGone(
     transaction: ClaimCommit,
     reasons: readonly CancellationReason[],
@@ -201,7 +199,6 @@ export class RunCommit {
   }
 }
 
-/** @throws TypeError for an answer that cannot be replayed. */
 function assertRepeatable(answer: WriteAnswer): void {
   if (answer.cookies.length > 0)
     throw new TypeError(

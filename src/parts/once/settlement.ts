@@ -1,7 +1,4 @@
-/**
- * Kinds of runs. A write's answer is replayed to its repeats. A message is redelivered until its
- * work is done.
- */
+/** A write's answer is replayed to its repeats; a message is redelivered until its work is done. */
 const runKinds = ["write", "message"] as const;
 export type RunKind = (typeof runKinds)[number];
 
@@ -17,7 +14,7 @@ const workEnds = [
 ] as const;
 export type WorkEnd = (typeof workEnds)[number];
 
-/** Ends of a commit; "unknown" if the transaction may or may not have been written. */
+/** `unknown`: the transaction may or may not have been written. */
 const commitEnds = ["none", "committed", "unknown"] as const;
 export type CommitEnd = (typeof commitEnds)[number];
 
@@ -40,27 +37,26 @@ export type ClaimEnd = (typeof claimEnds)[number];
 
 /** Action on the record of the claim. */
 type RecordStep =
-  /** No action: the record is completed, belongs to another owner, or its lease will expire. */
+  /** The record is completed, belongs to another owner, or its lease will expire. */
   | "keep"
   | "complete"
   | "release"
-  /** Takes the claim again, or finds the other run's answer. */
+  /** May find the other run's answer. */
   | "retake";
 
 /** Outcome for the callers, once the record is settled. */
 type Outcome =
   | "own"
-  /** Committed answer, regardless of later failures. */
+  /** The answer of the commit, regardless of later failures. */
   | "committed"
   | "theirs"
-  /** The message is redelivered immediately. */
   | "redeliver"
   /** Error: the work is done, but could not be recorded and may run again. */
   | "unrecorded"
   /** No outcome yet: the action on the record leads to another row. */
   | "";
 
-/** Log line: its level, and the end of its message. */
+/** Level of a log line, and the end of its message. */
 type Line =
   | ""
   | "error threw_after_commit"
@@ -88,10 +84,7 @@ type Row = readonly [
 const failed = "threw|stopped|timed out";
 const held = "ours|lost";
 
-/**
- * All ways a run can end. The first matching row applies. A cell lists the values it matches; `*`
- * matches everything.
- */
+/** All ways a run can end. The first row applies whose cells list the values; `*` lists all. */
 const table: readonly Row[] = [
   // run       work                 commit          claim         record      outcome       line
   ["*", failed, "committed", `unclaimed|${held}`, "keep", "committed", "error threw_after_commit"],
@@ -160,6 +153,6 @@ function byValue<Key extends string, Value>(
   keys: readonly Key[],
   of: (key: Key) => Value,
 ): Readonly<Record<Key, Value>> {
-  // Safe cast: there is an entry for each key.
+  // Safe cast: each key has an entry.
   return Object.fromEntries(keys.map((key) => [key, of(key)])) as Record<Key, Value>;
 }
