@@ -6,8 +6,12 @@ import { claimKey, keyText } from "../../src/parts/once/claim.ts";
 import type { RunParts } from "../../src/parts/once/claimed-run.ts";
 import type { OnceClaim } from "../../src/parts/once/claims.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
-import { type IfUnknown, type StepRecord, stepVerdict } from "../../src/parts/once/step.ts";
-import type { StepStore } from "../../src/parts/once/step-store.ts";
+import {
+  type IfUnknown,
+  type StepRecord,
+  type StepStore,
+  stepVerdict,
+} from "../../src/parts/once/step.ts";
 import { Steps } from "../../src/parts/once/steps.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 

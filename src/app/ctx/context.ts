@@ -24,9 +24,9 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";
-import { openAcrossTenants } from "./across-tenants.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
+import { openAcrossTenants } from "./request-database.ts";
 import type { RunCalls } from "./work.ts";
 
 export interface ContextParts {

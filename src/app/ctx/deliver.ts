@@ -3,7 +3,7 @@ import { checkPayload, wirePayload } from "../../parts/messages/envelope.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { deriveId, type EffectRun, misfit } from "./effect-run.ts";
-import { queuedJob } from "./queued-job.ts";
+import { queuedJob } from "./enqueue.ts";
 
 export type DeliveryMessage = Readonly<Record<string, unknown>>;
 

@@ -1,4 +1,4 @@
-import { answerCipher } from "../../parts/once/answer-cipher.ts";
+import { answerCipher } from "../../parts/once/answer.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import type { HeldRun } from "../../parts/once/claimed-run.ts";
 import { Steps } from "../../parts/once/steps.ts";

@@ -1,3 +1,8 @@
+import { AccessDeniedError } from "../../base/errors/errors.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+import { access, allows } from "../../base/identity/access.ts";
+import type { User } from "../../base/identity/user.ts";
+import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import {
   type OperatorDatabase,
@@ -8,7 +13,7 @@ import { type ConfigDatabase, configSession } from "../../parts/config/read/reso
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { Wall } from "../../parts/wall/wall.ts";
 import type { Stack } from "../../parts/wall/walled-stack.ts";
-import type { DatabaseRequest } from "../runtime/adapters.ts";
+import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 
 const ownRequest = Symbol("request");
 const ownStack = Symbol("stack");
@@ -101,4 +106,34 @@ export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack)
       },
     },
   }) as Database;
+}
+
+interface Asking extends DatabaseRequest {
+  readonly user: User;
+  readonly log: Logger;
+}
+
+/**
+ * Opens a database that reaches every tenant's rows, for callers with `systemAdmin` and for system
+ * runs, which no request has caused and which have no tenant.
+ *
+ * @throws AccessDeniedError for any other caller; TypeError if `reason` is empty.
+ */
+export function openAcrossTenants(
+  asking: Asking,
+  adapters: Adapters,
+  isSystem: boolean,
+  reason: string,
+): Database {
+  const { user, log } = asking;
+  if (!isSystem && !allows(access.systemAdmin, user)) {
+    throw new AccessDeniedError("ctx.acrossTenants takes systemAdmin");
+  }
+  if (typeof reason !== "string" || reason.trim() === "") {
+    throw new TypeError(
+      `ctx.acrossTenants: the reason is ${quoted(reason)}; say in a text what the rows of every tenant are for`,
+    );
+  }
+  log.warn("tenant.crossed", { reason });
+  return adapters.databaseAcrossTenants(asking);
 }

@@ -11,7 +11,7 @@ import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
 import type { OutboxStore } from "../../parts/messages/outbox-store.ts";
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
-import type { StepStore } from "../../parts/once/step-store.ts";
+import type { StepStore } from "../../parts/once/step.ts";
 import type { Wall, WallCaller } from "../../parts/wall/wall.ts";
 import type { ProjectionStore } from "../projections/projection-store.ts";
 import type { ScheduleStore } from "../schedules/schedule-step.ts";

@@ -20,7 +20,6 @@ import type { Tracing } from "../observe/tracing.ts";
 import type { Projections } from "../projections/projections.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { Adapters } from "./adapters.ts";
-import type { InFlightWork } from "./in-flight-work.ts";
 import type { RunServices } from "./run-services.ts";
 
 /** Generates an ID for a time in milliseconds since the epoch. Default: now. */
@@ -81,4 +80,11 @@ export interface Runtime {
   readonly adapters: OpeningAdapters;
   readonly runs: Lazy<RunServices>;
   close(): Promise<void>;
+}
+
+interface InFlightWork {
+  readonly work: Promise<unknown>;
+  readonly handler: string;
+  /** IDs in the log lines of the work: `eventId` or `jobId`, `origRequestId`, `causedBy`. */
+  readonly ids: Readonly<Record<string, string>>;
 }

@@ -5,11 +5,11 @@ import { claimKey, takenClaim } from "../../parts/once/claim.ts";
 import {
   doneStep,
   type IfUnknown,
+  type StepFacts,
   startedStep,
   stepPlace,
   undoneStep,
 } from "../../parts/once/step.ts";
-import type { StepFacts } from "../../parts/once/step-store.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { dynamoClaimStore } from "./claim-store.ts";

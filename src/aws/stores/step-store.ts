@@ -1,8 +1,7 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey, StoredResult } from "../../parts/once/claim.ts";
-import type { StepRecord } from "../../parts/once/step.ts";
-import type { ListedStep, StepFacts, StepStore } from "../../parts/once/step-store.ts";
+import type { ListedStep, StepFacts, StepRecord, StepStore } from "../../parts/once/step.ts";
 import { holding } from "./claim-form.ts";
 import { held, tableOf, transact } from "./table.ts";
 

@@ -2,8 +2,14 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { developmentKeyRing } from "../../base/secrets/key-ring.ts";
 import { createSecrets } from "../../base/secrets/secrets.ts";
-import { decodeAnswer, encodeAnswer, loadAnswer, storeAnswer, type WriteAnswer } from "./answer.ts";
-import { answerCipher } from "./answer-cipher.ts";
+import {
+  answerCipher,
+  decodeAnswer,
+  encodeAnswer,
+  loadAnswer,
+  storeAnswer,
+  type WriteAnswer,
+} from "./answer.ts";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { createRecentAnswers } from "./once.ts";

@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { claimKey } from "./claim.ts";
-import { startedStep, undoneStep } from "./step.ts";
-import type { Started, StepStore } from "./step-store.ts";
+import { type Started, type StepStore, startedStep, undoneStep } from "./step.ts";
 import { Steps } from "./steps.ts";
 
 const nowMs = 1_763_812_800_000;

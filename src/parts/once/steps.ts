@@ -13,14 +13,15 @@ import {
   defaultKeepMs,
   doneStep,
   type IfUnknown,
+  type StepFacts,
   type StepRecord,
+  type StepStore,
   startedStep,
   stepPlace,
   stepVerdict,
   undoneStep,
 } from "./step.ts";
 import { parsed, storeResult, textOf, unkept } from "./step-result.ts";
-import type { StepFacts, StepStore } from "./step-store.ts";
 
 export interface StepsOptions {
   readonly store: StepStore;

@@ -1,10 +1,15 @@
 import { onceTable } from "../../../app/handlers/table.ts";
 import type { Adapters } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
-import { answerCipher } from "../../../parts/once/answer-cipher.ts";
-import { doneStep, stepPlace, stepStanding, undoneStep } from "../../../parts/once/step.ts";
+import { answerCipher } from "../../../parts/once/answer.ts";
+import {
+  doneStep,
+  type ListedStep,
+  stepPlace,
+  stepStanding,
+  undoneStep,
+} from "../../../parts/once/step.ts";
 import { storeResult } from "../../../parts/once/step-result.ts";
-import type { ListedStep } from "../../../parts/once/step-store.ts";
 import {
   actionOf,
   type CommandContext,

@@ -3,7 +3,7 @@ import { messageClaim } from "../../../app/run/process-message.ts";
 import { dueId, dueRow } from "../../../parts/messages/due-jobs.ts";
 import { type OutboxRow, timeText } from "../../../parts/messages/outbox-store.ts";
 import { type ClaimRecord, keyText } from "../../../parts/once/claim.ts";
-import type { ListedStep } from "../../../parts/once/step-store.ts";
+import type { ListedStep } from "../../../parts/once/step.ts";
 import { runKey, type TraceNode } from "./node.ts";
 import { askTables, type TraceStores } from "./tables.ts";
 

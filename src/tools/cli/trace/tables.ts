@@ -11,8 +11,7 @@ import {
 } from "../../../parts/messages/outbox-store.ts";
 import type { ClaimRecord } from "../../../parts/once/claim.ts";
 import type { ClaimStore } from "../../../parts/once/claim-store.ts";
-import { type StepStanding, stepStanding } from "../../../parts/once/step.ts";
-import type { StepStore } from "../../../parts/once/step-store.ts";
+import { type StepStanding, type StepStore, stepStanding } from "../../../parts/once/step.ts";
 import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./node.ts";
 import { nodesOf } from "./verdict.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changedInput, copied } from "./changed-input.ts";
+import { changedInput, copied } from "./write-hooks.ts";
 
 /** Of an input whose amounts the schema has multiplied, as a hook changed it. */
 const merged = (raw: unknown, accepted: unknown, change: (input: never) => unknown) => {
