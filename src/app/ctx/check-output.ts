@@ -6,7 +6,7 @@ import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-respons
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/** Validates the return value of a handler with {@link checkOutput}, and reads a `Response`. */
+/** Applies {@link checkOutput} to the return value of a handler, and reads a `Response`. */
 export async function receiveResult(
   declaration: HandlerDeclaration,
   returned: unknown,
@@ -19,16 +19,15 @@ export async function receiveResult(
 }
 
 export interface OutputOptions {
-  /** Log with the name of the handler. Default: the scope's log. */
+  /** Default: the scope's log. */
   readonly log?: Logger;
-  /** Reads a `Response`. Default: {@link reader}. */
+  /** Default: {@link reader}. */
   readonly read?: ReturnType<typeof reader>;
 }
 
 /**
- * Creates a function that reads a `Response`, completely if it is JSON, and remembers the result: a
- * body can be read only once, but a handler whose commit failed may return the same `Response`
- * again.
+ * Creates a function that reads a `Response`, completely if it is JSON. It remembers the result,
+ * because a handler whose commit failed may return the same `Response` again.
  */
 export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
   let known: { readonly of: Response; readonly read: ReturnType<typeof readResponse> } | undefined;
@@ -78,14 +77,8 @@ async function checked(
       body = result.value;
     } catch (error) {
       // Passes on only the message, because the error's cause quotes the body.
-      return misfit(
-        declaration,
-        result,
-        ["result"],
-        scope,
-        log,
-        new TypeError((error as TypeError).message),
-      );
+      const why = new TypeError((error as TypeError).message);
+      return misfit(declaration, result, ["result"], scope, log, why);
     }
   }
   const validation = schema["~standard"].validate(body);
@@ -99,26 +92,16 @@ async function checked(
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
 
 /** Copies a response with another value, as JSON, without digest headers of the old bytes. */
-function withValue(
-  { status, headers: given, cookies }: ReadResponse,
-  value: unknown,
-): ReadResponse {
-  const headers = Object.fromEntries(
-    Object.entries(given).filter(([name]) => !digests.includes(name)),
+function withValue({ status, headers, cookies }: ReadResponse, value: unknown): ReadResponse {
+  const kept = Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !digests.includes(name)),
   );
-  headers["content-type"] = inUtf8(String(given["content-type"]));
-  return new ReadResponse({
-    status,
-    headers,
-    cookies,
-    body: value === undefined ? undefined : jsonText(value),
-  });
+  kept["content-type"] = inUtf8(String(headers["content-type"]));
+  const body = value === undefined ? undefined : jsonText(value);
+  return new ReadResponse({ status, headers: kept, cookies, body });
 }
 
-/**
- * Logs a mismatch and returns the result, if the server sends mismatches.
- * @throws FrameworkError `response_mismatch` otherwise.
- */
+/** Logs a mismatch if the server sends it. @throws FrameworkError `response_mismatch` otherwise. */
 function misfit(
   { name }: HandlerDeclaration,
   result: unknown,
@@ -142,7 +125,7 @@ function misfit(
 const maxPaths = 10;
 const maxParts = 20;
 
-/** Returns the paths of mismatches without the messages, which may quote the result. */
+/** Returns no messages, which may quote the result. */
 function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   const paths = new Set<string>();
   for (const { path = [] } of issues) {
@@ -156,7 +139,7 @@ function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   return [...paths];
 }
 
-/** Returns `*` for a path segment that is not an identifier: it may be data, such as an address. */
+/** Returns `*` for a path segment that may be data, such as an address. */
 function shown(part: PropertyKey): string {
   const text = String(part);
   return /^(?:\d{1,9}|[A-Za-z_$][\w$-]{0,63})$/.test(text) ? text : "*";

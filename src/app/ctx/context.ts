@@ -30,23 +30,17 @@ import { openAcrossTenants } from "./request-database.ts";
 import type { RunCalls } from "./work.ts";
 
 export interface ContextParts {
-  /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
-  /** Commits and effects of the run. Absent in a query. */
+  /** Absent in a query. */
   readonly commits?: RunCalls | undefined;
-  /** Log of the handler. Default: the scope's. */
+  /** Default: the scope's. */
   readonly log?: Logger;
 }
 
-/** Code that a context is created for. A query has no effects. */
+/** A query has no effects. */
 type ContextOwner = EffectCaller | "query";
 
-export type Contexts = { of(owner: ContextOwner): PipelineContext };
-
-/**
- * Creates the `ctx` of one query (specification 2.6). The scope must have its handler and user, and
- * the adapters must be open.
- */
+/** Creates the `ctx` of a query (specification 2.6), whose scope has its handler and user. */
 export function createContext(
   scope: RequestScope,
   adapters: Adapters,
@@ -55,19 +49,18 @@ export function createContext(
   return createContexts(scope, adapters, parts).of("query");
 }
 
-/** Creates the contexts of one run, which share its configuration session. */
-export function createContexts(
-  scope: RequestScope,
-  adapters: Adapters,
-  parts: ContextParts,
-): Contexts {
+/** Creates the contexts of a run, which share its configuration session. */
+export function createContexts(scope: RequestScope, adapters: Adapters, parts: ContextParts) {
   const session = new Session(scope, adapters, parts, scope.user);
-  return { of: (owner) => new Context(session, session.log, undefined, owner) };
+  return {
+    of: (owner: ContextOwner): PipelineContext =>
+      new Context(session, session.log, undefined, owner),
+  };
 }
 
 /**
- * Configuration session that every `ctx` of a request uses. Members that most requests never use
- * are created at first access (`wrapped-no-log` in `bench/results.json`).
+ * Session of every `ctx` of a request. Members that most requests never use are created at first
+ * access (`wrapped-no-log` in `bench/results.json`).
  */
 class Session implements ReadingSession, DatabaseRequest {
   readonly runtime: Runtime;
@@ -76,7 +69,6 @@ class Session implements ReadingSession, DatabaseRequest {
   readonly user: User;
   readonly signal: AbortSignal | undefined;
   readonly log: Logger;
-  /** Decisions held for the request. Absent until it reads a key. */
   known: HeldDecisions | undefined = undefined;
   readonly #adapters: Adapters;
   #computed: ComputedValues | undefined;
@@ -236,14 +228,9 @@ class Context implements PipelineContext {
     for (const name of ["publish", "enqueue", "unschedule", "step"] as const) {
       // Safe cast: each call passes on the arguments of the member of the same name.
       type Call = (...given: unknown[]) => Promise<unknown>;
-      const call = (session: Session, owner: ContextOwner, given: unknown[]) =>
-        start(session, owner, name, (effects) => (effects[name] as Call)(...given));
-      member(
-        name,
-        (session, owner) =>
-          (...given: unknown[]) =>
-            call(session, owner, given),
-      );
+      member(name, (session, owner) => (...given: unknown[]) => {
+        return start(session, owner, name, (effects) => (effects[name] as Call)(...given));
+      });
     }
     member("delivery", (session, owner) => {
       const send: Effects["deliver"] = (...message) =>

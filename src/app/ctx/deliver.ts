@@ -25,9 +25,8 @@ export async function deliver(
     );
   }
   const ownId = deriveId(run, "delivery", channel);
-  if (typeof message !== "object" || message === null || Array.isArray(message)) {
+  if (typeof message !== "object" || message === null || Array.isArray(message))
     throw new TypeError(`ctx.delivery.send: the message for ${channel} is not an object`);
-  }
   await checkPayload(declaration.input, message, (problems) =>
     misfit("ctx.delivery.send", `the message for ${channel}`, problems),
   );
@@ -43,14 +42,8 @@ export async function deliver(
     key: key === undefined ? ownId : `=${key}`,
   };
   const job = { jobId, name: deliveryJob, payload: delivery, ...run.cause };
-  const { text, ...queued } = await queuedJob(run, runtime.deliveryJob, job);
+  const queued = await queuedJob(run, runtime.deliveryJob, job);
   const { queuedRow } = await import("../../parts/messages/due-jobs.ts");
-  const row = queuedRow(runtime.clock.now(), {
-    jobId,
-    name: deliveryJob,
-    tenantId,
-    text,
-    ...queued,
-  });
+  const row = queuedRow(runtime.clock.now(), { jobId, name: deliveryJob, tenantId, ...queued });
   run.ledger.hold(attempt, { kind: "delivery", name: channel, row });
 }

@@ -28,11 +28,11 @@ export class EffectLedger<Effect> {
   #attempt = 1;
   readonly #staying: Effect[] = [];
   #joining: Effect[] = [];
-  /** Next ordinal by kind and name. Absent until the first effect. */
-  #ordinals: Map<string, number> | undefined;
-  #ordinalsAtOnce: Map<string, number> | undefined;
+  /** Next ordinal by kind and name. */
+  #ordinals = new Map<string, number>();
+  readonly #ordinalsAtOnce = new Map<string, number>();
   /** Ordinals at the start of the handler. */
-  #firstOrdinals: ReadonlyMap<string, number> | undefined;
+  #firstOrdinals: ReadonlyMap<string, number> = new Map();
 
   /** @param hasHooks - whether `before` hooks run first. */
   constructor(hasHooks: boolean) {
@@ -48,7 +48,6 @@ export class EffectLedger<Effect> {
     return this.#staying.length + this.#joining.length === 0;
   }
 
-  /** Ends the `before` phase. */
   open(): void {
     this.#phase = "open";
     this.#firstOrdinals = new Map(this.#ordinals);
@@ -76,16 +75,14 @@ export class EffectLedger<Effect> {
 
   /**
    * Returns the ordinal of a new effect of a kind and name, from 0. A repeated run gets the same
-   * ordinals, and so does the attempt after a failed one, because `failed` resets them.
+   * ordinals, as does the attempt after a failed one.
    */
   ordinal(kind: string, name: string): number {
-    this.#ordinals ??= new Map();
     return next(this.#ordinals, kind, name);
   }
 
-  /** Returns the ordinal of an immediate effect. A failed attempt does not reset the ordinals. */
+  /** Returns the ordinal of an immediate effect, which no failed attempt resets. */
   ordinalAtOnce(kind: string, name: string): number {
-    this.#ordinalsAtOnce ??= new Map();
     return next(this.#ordinalsAtOnce, kind, name);
   }
 
@@ -110,13 +107,13 @@ export class EffectLedger<Effect> {
     this.#phase = "joining";
   }
 
-  /** Closes the attempt and returns the effects to write. */
+  /** Closes the attempt, and returns its effects. */
   seal(): readonly Effect[] {
     this.#phase = "writing";
     return [...this.#staying, ...this.#joining];
   }
 
-  /** Records that the attempt was written, or that the run ended with nothing to write. */
+  /** The attempt was written, or the run ended with nothing to write. */
   written(): void {
     this.#phase = "committed";
   }
@@ -125,10 +122,7 @@ export class EffectLedger<Effect> {
     this.#phase = "unknown";
   }
 
-  /**
-   * Records that the attempt failed, and returns its dropped effects. The next attempt derives the
-   * same IDs.
-   */
+  /** Returns the effects that the failed attempt drops. The next one derives the same IDs. */
   failed(): readonly Effect[] {
     const dropped = this.#joining;
     this.#joining = [];
@@ -181,7 +175,7 @@ export class StartedEffects {
   #failures: { readonly started: WatchedPromise<unknown>; readonly reason: unknown }[] = [];
   #hasEnded = false;
 
-  /** @param lost - receives errors that occur after the run and that callers do not observe. */
+  /** @param lost - receives errors after the run that callers do not observe. */
   constructor(lost: (reason: unknown) => void) {
     this.#lost = lost;
   }
@@ -253,7 +247,6 @@ export class StartedEffects {
   }
 }
 
-/** Promise that records whether its caller observes its outcome. */
 class WatchedPromise<Result> extends Promise<Result> {
   isObserved = false;
 
@@ -270,7 +263,7 @@ class WatchedPromise<Result> extends Promise<Result> {
     return super.then(fulfilled, rejected);
   }
 
-  /** Calls back when the promise settles, without counting as observed. */
+  /** Does not count as observed. */
   watch(fulfilled: () => void, rejected: (reason: unknown) => void): void {
     super.then(fulfilled, rejected);
   }

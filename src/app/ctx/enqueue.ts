@@ -20,11 +20,10 @@ export async function enqueue(
   options: EnqueueOptions | undefined,
 ): Promise<{ readonly jobId: string }> {
   const declaration = run.scope.runtime.server.registry.jobs.get(name);
-  if (declaration === undefined) {
+  if (declaration === undefined)
     throw new Error(
       `ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`,
     );
-  }
   assertKnownOptions("ctx.enqueue", options, enqueueOptions);
   const cause = causeFor(run, options?.tenantId);
   const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
@@ -36,28 +35,16 @@ export async function enqueue(
     const jobId = dueId(dueMs, ...counted);
     await checkPayload(declaration.input, payload, refuse);
     const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-    // Each job gets its own key. Otherwise a job that enqueues itself would be dropped as a
-    // duplicate.
-    const { text, ...queued } = await queuedJob(
-      run,
-      { ...declaration, dedupKey: () => jobId },
-      job,
-    );
-    run.ledger.hold(attempt, {
-      kind: "job",
-      name,
-      row: dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }),
-    });
+    // With a key of its own, a job that enqueues itself is not dropped as a duplicate.
+    const queued = await queuedJob(run, { ...declaration, dedupKey: () => jobId }, job);
+    const row = dueRow({ jobId, name, tenantId: job.tenantId, ...queued });
+    run.ledger.hold(attempt, { kind: "job", name, row });
     return { jobId };
   }
   const jobId = derivedId(run.run.seed(), "job", name, run.ledger.ordinalAtOnce("job", name));
   await checkPayload(declaration.input, payload, refuse);
-  const { text, ...queued } = await queuedJob(run, declaration, {
-    jobId,
-    name,
-    payload: jobPayload(name, payload),
-    ...cause,
-  });
+  const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
+  const { text, ...queued } = await queuedJob(run, declaration, job);
   const { jobs } = await run.adapters.messaging.open();
   await jobs.send(text, queued);
   run.log.info("job.enqueued", { job: name, enqueuedId: jobId });

@@ -1,11 +1,8 @@
-import type { TraceHeaders } from "../../base/request/trace.ts";
 import { checkPayload, envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
-import type { KeptContent } from "../../parts/messages/kept-events.ts";
-import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { deriveId, type EffectRun, misfit } from "./effect-run.ts";
 
-/** Publishes an event with the commit of its run (`ctx.publish`). */
+/** `ctx.publish`: publishes an event with the commit of its run. */
 export async function publish(
   run: EffectRun,
   caller: EffectCaller,
@@ -15,11 +12,10 @@ export async function publish(
   const attempt = run.ledger.start(caller, "ctx.publish", "publish");
   const { registry } = run.scope.runtime.server;
   const declaration = registry.events.get(type);
-  if (declaration === undefined) {
+  if (declaration === undefined)
     throw new Error(
       `ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`,
     );
-  }
   const { keptDays } = declaration;
   const eventId = idOfEvent(run, type, keptDays !== undefined);
   await checkPayload(declaration.schema, payload, (problems) =>
@@ -36,26 +32,19 @@ export async function publish(
   run.scope.spans?.named(eventId);
   const trace = run.scope.trace.headers();
   const text = envelopeText(event, { proof, trace });
-  const kept = keptDays === undefined ? undefined : await keepEvent(run, event, keptDays, trace);
+  const { keptEvents } = run.adapters;
+  // Records the day of a kept event first, so that the event is always found.
+  const kept =
+    keptDays === undefined
+      ? undefined
+      : await (keptEvents.value ?? (await keptEvents.open())).keep(event, keptDays, trace);
   const row = run.runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text);
   run.ledger.hold(attempt, { kind: "event", name: type, row, kept });
 }
 
-/** Creates the item of a kept event. Records the event's day first, so that it is always found. */
-async function keepEvent(
-  run: EffectRun,
-  event: KeptContent,
-  keptDays: number,
-  trace: TraceHeaders,
-): Promise<TransactionItem> {
-  const store = run.adapters.keptEvents.value ?? (await run.adapters.keptEvents.open());
-  return store.keep(event, keptDays, trace);
-}
-
 /**
- * Returns the ID of an event, derived from the run, so that a repeat of the run gets the same ID.
- * A kept event of a run that no message caused gets a random ID: a client may reuse its idempotency
- * key once the claim has expired, while the event is still kept.
+ * Returns an ID that a repeat of the run gets as well. A kept event of a run that no message caused
+ * gets a random ID: its client may reuse an expired idempotency key while the event is still kept.
  */
 function idOfEvent(run: EffectRun, type: string, isKept: boolean): string {
   const { causedBy, origRequestId } = run.cause;

@@ -26,12 +26,10 @@ interface RequestDatabase {
 /**
  * Creates a factory for the `ctx.db` of each request: the process's document client with a `send`
  * that carries the request's signal and refuses to start once the signal is aborted (specification
- * 4.5). The object inherits from the client, because the SDK's paginators require an instance of
- * it. Members that requests share are created once.
+ * 4.5). The object inherits from the client, because the SDK's paginators require an instance.
  *
- * With a wall, which isolates tenants, the request has its own middlewares around the client's.
- * Every way of sending a command uses them: `send`, the `send` of the client's class, and clients
- * created from this one.
+ * With a wall, which isolates tenants, the request has its own middlewares around the client's,
+ * whether a command is sent by `send`, by that of the client's class, or by a client made of it.
  */
 export function requestDatabases(
   client: Database,
@@ -44,7 +42,7 @@ export function requestDatabases(
     [ownStack]: { value: undefined, writable: true },
     [configSession]: { value: openSession },
     [operatorSession]: { value: openSession },
-    ...(wall === undefined ? {} : { middlewareStack: { get: walled(wall) } }),
+    ...(wall && { middlewareStack: { get: walled(wall) } }),
   }) as Database & ConfigDatabase & OperatorDatabase;
   function RequestDatabase(this: RequestDatabase, request: DatabaseRequest) {
     this[ownRequest] = request;
@@ -66,8 +64,7 @@ export function requestDatabases(
     };
   }
 
-  // The SDK's `send` has three overloads, which differ only after the command, some with callbacks.
-  // So the arguments are passed through unchanged.
+  // The SDK's `send` has three overloads, which differ after the command, some with callbacks.
   function send(
     this: RequestDatabase,
     ...parameters: [command: unknown, first?: unknown, second?: unknown]
@@ -83,11 +80,11 @@ export function requestDatabases(
     const callback = typeof first === "function" ? first : second;
     const own = options.abortSignal;
     const abortSignal = own === undefined ? signal : AbortSignal.any([own, signal]);
-    if (!abortSignal.aborted) {
-      return callback === undefined
-        ? original(command, { ...options, abortSignal })
-        : original(command, { ...options, abortSignal }, callback);
-    }
+    if (!abortSignal.aborted)
+      return original(
+        ...[command, { ...options, abortSignal }],
+        ...(callback === undefined ? [] : [callback]),
+      );
     if (typeof callback !== "function") return Promise.reject(abortSignal.reason);
     queueMicrotask(() => callback(abortSignal.reason));
     return undefined;
@@ -108,11 +105,6 @@ export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack)
   }) as Database;
 }
 
-interface Asking extends DatabaseRequest {
-  readonly user: User;
-  readonly log: Logger;
-}
-
 /**
  * Opens a database that reaches every tenant's rows, for callers with `systemAdmin` and for system
  * runs, which no request has caused and which have no tenant.
@@ -120,15 +112,14 @@ interface Asking extends DatabaseRequest {
  * @throws AccessDeniedError for any other caller; TypeError if `reason` is empty.
  */
 export function openAcrossTenants(
-  asking: Asking,
+  asking: DatabaseRequest & { readonly user: User; readonly log: Logger },
   adapters: Adapters,
   isSystem: boolean,
   reason: string,
 ): Database {
   const { user, log } = asking;
-  if (!isSystem && !allows(access.systemAdmin, user)) {
+  if (!isSystem && !allows(access.systemAdmin, user))
     throw new AccessDeniedError("ctx.acrossTenants takes systemAdmin");
-  }
   if (typeof reason !== "string" || reason.trim() === "") {
     throw new TypeError(
       `ctx.acrossTenants: the reason is ${quoted(reason)}; say in a text what the rows of every tenant are for`,

@@ -20,7 +20,7 @@ export async function refuse(
 
 type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
 
-/** Identifies the caller of a rejected request for the log, if the request carries credentials. */
+/** Identifies the caller of a rejected request for the log. */
 export function recognize(
   scope: RequestScope,
   { headers, gatewayClaims }: SentRequest,
@@ -36,7 +36,7 @@ type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Converts an error into the error response, and logs it (specification 7). */
+/** Converts an error into its response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
   const isStopped = stoppedBy(request.signal, thrown);
   // After a timeout, the caller gets the typed reason of the signal and not the SDK's AbortError.
@@ -55,10 +55,7 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
   return response;
 }
 
-/**
- * Whether an error only reports that the signal stopped the work: its reason, or the AbortError
- * that the SDK and Node create from it.
- */
+/** Whether an error is the signal's reason, or the AbortError that the SDK and Node make of it. */
 function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
   if (!signal?.aborted) return false;
   return error === signal.reason || (error instanceof Error && error.name === "AbortError");

@@ -4,7 +4,6 @@ import { isIdentifier, type User } from "../../base/identity/access.ts";
 import { parseRoles } from "../../base/identity/authenticator.ts";
 import { noAnswer, type WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
-import type { RunOutcome } from "../../parts/once/claimed-run.ts";
 import { run } from "../ctx/run.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
@@ -24,8 +23,8 @@ export interface OutsideRun<Result> {
 /**
  * Runs the work of `server.run`, with a claim if the options contain a request ID.
  *
- * @throws any error of the work. FrameworkError `request_in_progress` if a run with the same
- * request ID takes too long.
+ * @throws any error of the work; FrameworkError `request_in_progress` if a run with the same ID
+ * takes too long.
  */
 export async function runOutside<Result>(
   runtime: Runtime,
@@ -71,7 +70,7 @@ async function performed<Result>(
     results.set(answer, result);
     return answer;
   };
-  const ended: RunOutcome<Result> = await run<Result>(scope, await scope.runtime.adapters.open(), {
+  const ended = await run<Result>(scope, await scope.runtime.adapters.open(), {
     logPrefix: "once",
     claim: isClaimed
       ? {
@@ -84,8 +83,7 @@ async function performed<Result>(
     cause: causeOf(scope),
     handle: async (ctx) => {
       const result = await work(ctx);
-      // Checked before the run is recorded as done, because a result that is not JSON cannot be
-      // replayed.
+      // Before the run is recorded as done: a result that is not JSON cannot be replayed.
       answerOf(result);
       return result;
     },
@@ -128,10 +126,7 @@ const known: readonly string[] = [
 ] satisfies readonly (keyof RunOptions)[];
 const longestReason = 500;
 
-/**
- * Checks the options of `server.run`. @throws TypeError with the name and value of an invalid
- * option.
- */
+/** Checks the options of `server.run`. @throws TypeError with the name and value of an option. */
 export function checkRunOptions(options: RunOptions): void {
   const fail = (problem: string) => {
     throw new TypeError(`server.run: ${problem}`);

@@ -39,7 +39,6 @@ export interface Sender {
   send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
 }
 
-/** Answers a request, with an error response if it fails. */
 export function serve(
   { runtime, routes }: { readonly runtime: Runtime; readonly routes: Runtime["routes"] },
   request: HttpRequest,
@@ -49,7 +48,7 @@ export function serve(
     request.requestId = scope.requestId;
     let response: HttpResponse;
     try {
-      response = await answer(scope, request, routes, asItIs);
+      response = await answer(scope, request, routes, (response) => response);
     } catch (error) {
       response = fail(scope, request, error);
     }
@@ -59,14 +58,9 @@ export function serve(
   });
 }
 
-function asItIs(response: HttpResponse): HttpResponse {
-  return response;
-}
-
 /**
  * Answers a request inside its scope, in a fixed order: route, declared length of the body,
- * authentication, access, body, input validation, handler. The body is read only after the caller
- * is authorized.
+ * authentication, access, body, input validation, handler.
  *
  * @param shape - converts a response into the host's type
  */
@@ -88,22 +82,15 @@ export async function answer<HostResponse>(
     case "not-found":
       return refuse(scope, request, new NotFoundError("route", shownPath(request.path)));
     case "method-not-allowed": {
-      const message = `Method not allowed; allowed are ${match.allow}`;
-      return refuse(
-        scope,
-        request,
-        new FrameworkError("method_not_allowed", message, { headers: { allow: match.allow } }),
-      );
+      const { allow } = match;
+      const message = `Method not allowed; allowed are ${allow}`;
+      const error = new FrameworkError("method_not_allowed", message, { headers: { allow } });
+      return refuse(scope, request, error);
     }
     case "options": {
-      const granted =
-        cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
-      return shape({
-        status: 204,
-        headers: { allow: match.allow, ...granted },
-        cookies: [],
-        body: undefined,
-      });
+      const { allow } = match;
+      const headers = { allow, ...(cors && preflight(cors, request.headers, allow)) };
+      return shape({ status: 204, headers, cookies: [], body: undefined });
     }
     case "found":
   }
@@ -133,14 +120,8 @@ export async function answer<HostResponse>(
   if (declaration.kind === "write") {
     const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
-    const response = await runWrite(scope, adapters, {
-      declaration,
-      request,
-      input,
-      rawInput,
-      view,
-      head,
-    });
+    const write = { declaration, request, input, rawInput, view, head };
+    const response = await runWrite(scope, adapters, write);
     noteStatus(scope, declaration, response);
     return shape(response);
   }
@@ -150,12 +131,8 @@ export async function answer<HostResponse>(
     : checkOutput(declaration, returned, scope));
   const given = isWebResponse(result) ? await readResponse(result, "query") : result;
   const development = runtime.environment === "development";
-  const response = toResponse(given, {
-    kind: "query",
-    head,
-    development,
-    status: declaration.status,
-  });
+  const { status } = declaration;
+  const response = toResponse(given, { kind: "query", head, development, status });
   const { body: sent } = response;
   const stream = isWebStream(sent) ? sent : undefined;
   noteStatus(scope, declaration, response);
@@ -185,10 +162,7 @@ export function finish(
   return headers;
 }
 
-/**
- * Returns the caller if the rule admits them. @throws FrameworkError `unauthenticated`,
- * AccessDeniedError.
- */
+/** Returns the caller. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
 export function authorize(
   scope: RequestScope,
   request: Pick<HttpRequest, "headers" | "gatewayClaims">,
@@ -219,17 +193,15 @@ async function authenticated(
     return anonymous;
   }
   const isRequired = needsIdentity(rule);
-  if (identification.user === undefined) {
+  const { user } = identification;
+  if (user === undefined) {
     if (!isRequired) return anonymous;
-    throw new FrameworkError(
-      "unauthenticated",
-      identification.problem ?? "Authentication required",
-      { headers: { "www-authenticate": "Bearer" } },
-    );
+    const { problem = "Authentication required" } = identification;
+    const headers = { "www-authenticate": "Bearer" };
+    throw new FrameworkError("unauthenticated", problem, { headers });
   }
   scope.isIdentified = isRequired;
   const { isolatedTo } = scope;
-  const { user } = identification;
   // A process isolated to one tenant rejects all others, even on open routes.
   const isForeign = isolatedTo !== undefined && user.tenantId !== isolatedTo;
   if (isForeign || !allows(rule, user)) {
@@ -249,15 +221,15 @@ function addHeaders(
   }
 }
 
-/** Returns a path for a message: one line of at most 200 characters. */
+/** Returns one line of at most 200 characters. */
 function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
 }
 
 /**
- * Returns a function that reads the input from the request again, because a schema may have changed
- * the object that it validated. A separate function, because a closure in `answer` would move the
- * variables of `answer` from the stack to the heap (`wrapped-no-log`).
+ * Returns a function that reads the input again, because a schema may have changed the object that
+ * it validated. A closure in `answer` would move the variables of `answer` from the stack to the
+ * heap (`wrapped-no-log`).
  */
 function rereadInput(
   request: HttpRequest,
@@ -268,12 +240,7 @@ function rereadInput(
 ): () => unknown {
   return () => {
     const match = routes.match(request.method, request.path, basePath);
-    // The cast is safe: the route matched before.
-    return readInput(
-      request,
-      declaration,
-      (match as Extract<typeof match, { kind: "found" }>).params,
-      body,
-    );
+    const { params } = match as Extract<typeof match, { kind: "found" }>; // safe: the route matched before
+    return readInput(request, declaration, params, body);
   };
 }

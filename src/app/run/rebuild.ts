@@ -44,7 +44,7 @@ export interface Rebuilt {
 
 /** Number of replayed events after which the position is saved. */
 const eventsPerNote = 100;
-/** Number of affected tenants above which the cause is not their data, so the rebuild fails. */
+/** Above this number of affected tenants, the cause is not their data, so the rebuild fails. */
 const mostLost = 1_000;
 
 /**
@@ -102,7 +102,10 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
         types,
         range,
       )) {
-        const failure = await failureOf(() => replay(runtime, projection, type, row));
+        const failure = await replay(runtime, projection, type, row).then(
+          () => undefined,
+          (error: unknown) => ({ error }),
+        );
         unnoted += 1;
         state = { ...state, after: row.sort, replayed: state.replayed + 1 };
         if (failure !== undefined) {
@@ -137,28 +140,16 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   return { replayed, hasSwitched, ...(lost.length === 0 ? {} : { lost }) };
 }
 
-async function failureOf(
-  call: () => Promise<void>,
-): Promise<{ readonly error: unknown } | undefined> {
-  try {
-    await call();
-    return undefined;
-  } catch (error) {
-    return { error };
-  }
-}
-
 function tooManyLost(name: string, cause: unknown): Error {
   const what = `events of more than ${mostLost} tenants cannot be counted by ${name}, so that it has not switched`;
   return new Error(`${what}: ${reasonOf(cause)}`, { cause });
 }
 
-/** Returns the message of any value that a projection throws. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Describes the event of a row without parsing it, because the row may be invalid. */
+/** Does not parse the row, which may be invalid. */
 function uncounted(
   tenant: string,
   type: string,
@@ -187,7 +178,7 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
   );
 }
 
-/** Returns the tenant by which events are sorted: `""`, and so first, without a tenant. */
+/** Returns `""`, which sorts first, for events without a tenant. */
 function tenantKey({ tenantId = "" }: FirstEvent): string {
   return tenantId;
 }

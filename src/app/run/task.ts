@@ -40,10 +40,7 @@ export interface Task extends Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "c
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
-/**
- * Runs a task in its scope. A duplicate in the same process waits for the first run to end, and
- * then checks the claim. Never throws.
- */
+/** Runs a task. A duplicate in the same process waits for the first run. Never throws. */
 export async function consumeOnce(
   runtime: Runtime,
   adapters: Adapters,
@@ -95,26 +92,21 @@ async function observed(
   return consumed;
 }
 
-/** Runs the task under its claim. Never throws, so that other consumers of the event go on. */
+/** Never throws, so that other consumers of the event go on. */
 async function claimed(
   scope: RequestScope,
   adapters: Adapters,
   task: Task,
   claim: OnceClaim,
 ): Promise<TaskOutcome> {
-  const { logPrefix, id, cause } = task;
-  const { runtime } = scope;
+  const { logPrefix, id } = task;
+  const { origRequestId, tenantId, userId } = task.cause;
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
       claim,
       nowMs: scope.startMs,
-      cause: {
-        causedBy: id,
-        origRequestId: cause.origRequestId,
-        tenantId: cause.tenantId,
-        userId: cause.userId,
-      },
+      cause: { causedBy: id, origRequestId, tenantId, userId },
       handle: (ctx) => task.run(ctx, scope),
       own: task.own,
     });
@@ -124,7 +116,7 @@ async function claimed(
       case "running":
         return {
           kind: "handed-back",
-          afterMs: Math.max(0, ended.untilMs + skewMs - runtime.clock.now()),
+          afterMs: Math.max(0, ended.untilMs + skewMs - scope.runtime.clock.now()),
         };
       // Another run has taken over the claim. The redelivery shows whether that run succeeded.
       case "redeliver":

@@ -8,9 +8,7 @@ const maxReported = 1_000;
 
 /**
  * Warns once per code, outside production, of an error that the scope's handler does not declare,
- * because clients that read the contract do not expect such an error.
- *
- * @param described - log record of the error
+ * because clients that read the contract do not expect it.
  */
 export function warnOfUndeclared(
   scope: RequestScope,
@@ -33,10 +31,7 @@ export function warnOfUndeclared(
   });
 }
 
-/**
- * Warns once per status, outside production, of a status below 400 that the scope's handler does
- * not declare.
- */
+/** Warns once, outside production, of a status below 400 that the scope's handler does not declare. */
 export function warnOfUndeclaredStatus(
   scope: RequestScope,
   declared: readonly number[] | undefined,
@@ -44,31 +39,20 @@ export function warnOfUndeclaredStatus(
 ): void {
   if ((declared ?? usual).includes(status) || status >= 400) return;
   const { handler, runtime } = scope;
-  if (
-    runtime.environment === "production" ||
-    handler === undefined ||
-    !runtime.server.registry.handlers.has(handler)
-  )
-    return;
+  if (runtime.environment === "production") return;
+  if (handler === undefined || !runtime.server.registry.handlers.has(handler)) return;
   const reported = `${handler} ${status}`;
   if (runtime.reportedErrors.has(reported)) return;
   runtime.reportedErrors.add(reported);
   scope.log.warn("status.undeclared", {
     status,
-    fix: `declare it: status: ${JSON.stringify(fixed(declared, status))}`,
+    fix: `declare it: status: ${JSON.stringify(declared === undefined ? status : [...declared, status])}`,
   });
 }
 
 const usual: readonly number[] = [200, 204];
 
-function fixed(
-  declared: readonly number[] | undefined,
-  status: number,
-): number | readonly number[] {
-  return declared === undefined ? status : [...declared, status];
-}
-
-/** Returns the status that callers expect for an error code, `undefined` for an unexpected code. */
+/** Returns the status that callers expect for a code, `undefined` if they do not expect the code. */
 function statusOf(
   code: string,
   declaration: HandlerDeclaration,
@@ -77,8 +61,7 @@ function statusOf(
 ): number | undefined {
   const { errors } = declaration;
   if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
-  // These two codes can have any status: errors thrown with a status of their own, and requests
-  // that a host refuses.
+  // Any status: errors thrown with a status of their own, and requests that a host refuses.
   if (code === "pipeline_error" || code === "malformed_request") return given;
   return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
 }

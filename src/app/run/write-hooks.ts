@@ -14,9 +14,9 @@ export interface WriteHooks extends RunHooks {
   after(): Promise<void>;
 }
 
-/** Maximum time that a stored answer waits for the `after` hooks, in milliseconds. */
+/** Longest wait of a stored answer for the `after` hooks, in milliseconds. */
 const afterMs = 2_000;
-/** Remaining time of the process that is reserved for sending the answer, in milliseconds. */
+/** Time of the process that is kept for sending the answer, in milliseconds. */
 const answerMs = 200;
 
 export function createWriteHooks(
@@ -85,23 +85,20 @@ export function createWriteHooks(
         for (const hook of waiting) await runAfter(hook);
         return true;
       })();
-      const leftMs =
-        deadlineMs === undefined ? afterMs : deadlineMs - runtime.clock.now() - answerMs;
-      if (await within(running, Math.max(0, Math.min(afterMs, leftMs)))) return;
+      const endMs = (deadlineMs ?? Number.POSITIVE_INFINITY) - answerMs;
+      const leftMs = Math.min(afterMs, endMs - runtime.clock.now());
+      if (await within(running, Math.max(0, leftMs))) return;
       log.warn("hook.after_late", { hooks: waiting.map(({ feature }) => feature) });
     },
   };
 }
 
 function within(work: Promise<boolean>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, limitMs, false);
-  });
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, limitMs, false);
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
-/** Input before and after its schema validated it. */
 interface AcceptedInput {
   readonly raw: unknown;
   readonly accepted: unknown;
@@ -136,13 +133,10 @@ export function changedInput({ raw, accepted: given }: AcceptedInput, changed: u
   return merged;
 }
 
-/** Maximum depth of a copy, which shares deeper members with the original. */
+/** Depth below which a copy shares its members with the original. */
 const maxLevels = 64;
 
-/**
- * Copies arrays and plain objects, so that a hook cannot change the original. Returns any other
- * object, such as a `Date`, unchanged.
- */
+/** Copies arrays and plain objects, so that a hook cannot change the original. */
 export function copied(input: unknown, level = 0): unknown {
   if (level === maxLevels) return input;
   if (Array.isArray(input)) return input.map((item) => copied(item, level + 1));

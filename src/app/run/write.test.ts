@@ -5,7 +5,7 @@ import { writeIdOf } from "./write.ts";
 const idOf = (
   headers: Record<string, string>,
   { once = "either" as OnceBy | RequiredKey, isSignedIn = true, requestId = "r1" } = {},
-) => writeIdOf(headers, { requestId, once, isSignedIn });
+) => writeIdOf(headers, requestId, once, isSignedIn);
 
 test("Idempotency-Key takes precedence over X-Request-ID, each only where allowed", () => {
   const both = { "idempotency-key": "k1", "x-request-id": "r1" };

@@ -18,6 +18,7 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { onceTable } from "../handlers/table.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
+import type { WriteHooks } from "./write-hooks.ts";
 
 const hooking = lazy(() => import("./write-hooks.ts"));
 
@@ -26,14 +27,14 @@ export interface RequestedWrite {
   readonly declaration: HandlerDeclaration;
   readonly request: Pick<HttpRequest, "headers" | "assertFits">;
   readonly input: unknown;
-  /** Reads the input again, as it was before the schema validated it. */
+  /** Reads the input as it was before its validation. */
   readonly rawInput: () => unknown;
-  /** Creates the handler's view of the request. Absent if there is no request. */
+  /** Absent if there is no request. */
   readonly view?: () => RequestView;
   readonly head: boolean;
 }
 
-/** Runs a write and converts its result into a response. A repeat gets the stored answer. */
+/** Runs a write. A repeat gets the stored answer. */
 export async function runWrite(
   scope: RequestScope,
   adapters: Adapters,
@@ -55,10 +56,7 @@ export async function runWrite(
     return receiveResult(declaration, returned, scope, { read });
   };
   let made: WriteAnswer | undefined;
-  /**
-   * Returns the answer for the handler's result. An invalid result gets a 500 that is marked as
-   * done, because the effects have happened.
-   */
+  /** An invalid result gets a 500 that is marked as done, because the effects have happened. */
   const doneAnswer = (result: unknown): WriteAnswer => {
     if (made !== undefined) return made;
     try {
@@ -72,15 +70,11 @@ export async function runWrite(
     return made;
   };
   const hooked = scope.runtime.server.registry.hooks.get(declaration.name);
-  const hooks =
-    hooked === undefined
-      ? undefined
-      : (hooking.value ?? (await hooking.open())).createWriteHooks(
-          scope,
-          declaration,
-          hooked,
-          rawInput,
-        );
+  let hooks: WriteHooks | undefined;
+  if (hooked !== undefined) {
+    const { createWriteHooks } = hooking.value ?? (await hooking.open());
+    hooks = createWriteHooks(scope, declaration, hooked, rawInput);
+  }
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
@@ -119,16 +113,14 @@ export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits">
   readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
-  /** Text that distinguishes callers who are not signed in. */
+  /** Distinguishes callers who are not signed in. */
   readonly anonymousAs?: string;
 }
 
 /**
- * Builds the claim of a write from its caller, its handler and its ID. Returns `undefined` if
- * nothing identifies a repeat. Reusing an `Idempotency-Key` for a different request is an error.
- * Reusing an `X-Request-ID`, which is usually a correlation ID, makes a different request a
- * different write. A caller who is not signed in gets a stored answer only for an identical
- * request.
+ * Builds the claim of a write; `undefined` if nothing identifies a repeat. A different request with
+ * the same `Idempotency-Key` is refused. With the same `X-Request-ID`, usually a correlation ID, it
+ * is a different write, as is any different request of a caller who is not signed in.
  */
 export async function writeClaim(
   scope: RequestScope,
@@ -138,7 +130,7 @@ export async function writeClaim(
   const { runtime, requestId, user, deadlineMs } = scope;
   const isKnown = user.id !== undefined;
   const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
-  const given = writeIdOf(headers, { requestId, once, isSignedIn: isKnown });
+  const given = writeIdOf(headers, requestId, once, isKnown);
   if (given === undefined) return undefined;
   const { by, id } = given;
   const fingerprint = fingerprintOf(declaration.name, input, rawInput);
@@ -146,46 +138,26 @@ export async function writeClaim(
   const who = isKnown
     ? ["user", String(user.tenantId), String(user.id)]
     : ["anonymous", anonymousAs];
-  const namespace = [
-    "write",
-    by,
-    ...who,
-    declaration.name,
-    ...(comparesFingerprint ? [] : [fingerprint]),
-  ];
-  const key = claimKey(namespace, id, user.tenantId);
+  const what = comparesFingerprint ? [declaration.name] : [declaration.name, fingerprint];
+  const key = claimKey(["write", by, ...who, ...what], id, user.tenantId);
   const cipher =
     declaration.replay === "encrypted"
       ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
       : undefined;
   // Loads the key before the handler runs: an answer that cannot be encrypted could not be stored.
   if (cipher !== undefined) await runtime.secrets.active();
-  return {
-    kind: "write",
-    key,
-    fingerprint,
-    comparesFingerprint,
-    replayedHeaders: declaration.replayHeaders ?? [],
-    retentionMs: keptMs(once),
-    cipher,
-    deadlineMs,
-    assertFits,
-  };
+  const replayedHeaders = declaration.replayHeaders ?? [];
+  const claim = { key, fingerprint, comparesFingerprint, replayedHeaders, cipher };
+  return { kind: "write", ...claim, retentionMs: keptMs(once), deadlineMs, assertFits };
 }
 
 export interface WriteId {
-  /** Header that contains the ID. The same ID in the other header is a different write. */
+  /** The same ID in the other header is a different write. */
   readonly by: "idempotency-key" | "x-request-id";
   readonly id: string;
 }
 
-interface AskedOnce {
-  readonly requestId: string;
-  readonly once: OnceBy | RequiredKey;
-  readonly isSignedIn: boolean;
-}
-
-/** Parameters of an RFC 8941 item. All are ignored, because the header defines none. */
+/** Parameters of an RFC 8941 item, which are ignored, because the header defines none. */
 const parameters =
   /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
 /**
@@ -200,17 +172,18 @@ const quoted = new RegExp(`^"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,255})"${parameters.
 export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 
 /**
- * Returns the ID that claims a write (specification 6.6): `Idempotency-Key` before `X-Request-ID`,
- * or `undefined` if the client sent neither. An invalid request ID, which the log replaces, is
- * hashed.
+ * Returns the ID that claims a write (specification 6.6): `Idempotency-Key` before `X-Request-ID`.
+ * An invalid request ID, which the log replaces, is hashed. Without a signed-in caller, a request
+ * ID claims nothing.
  *
- * @param isSignedIn - without a signed-in caller, a request ID does not claim the write.
  * @throws FrameworkError `malformed_request` for an invalid `Idempotency-Key`,
  * `idempotency_key_required` if the write requires a key.
  */
 export function writeIdOf(
   headers: Readonly<Record<string, string>>,
-  { requestId, once, isSignedIn }: AskedOnce,
+  requestId: string,
+  once: OnceBy | RequiredKey,
+  isSignedIn: boolean,
 ): WriteId | undefined {
   if (once === false) return undefined;
   const key = headers["idempotency-key"];
@@ -243,7 +216,6 @@ function parseKey(header: string): string {
   );
 }
 
-/** Returns the response of a write. A replayed answer carries `idempotent-replayed`. */
 export function responseOf(ended: RunOutcome<unknown>): HttpResponse {
   // The cast is safe: a claimed or committed write has an answer.
   const { status, headers, cookies, body } = (ended as { readonly answer: WriteAnswer }).answer;
