@@ -15,11 +15,11 @@ export interface HeldEffect {
   /** Type of an event, name of a job, or channel of a delivery. */
   readonly name: string;
   readonly row: OutboxRow;
-  /** Item that stores a kept event, in addition to its outbox row. */
+  /** Stores a kept event, in addition to its outbox row. */
   readonly kept?: TransactionItem | undefined;
 }
 
-/** Parts of a run that its effects use. The ledger holds the effects that join the commit. */
+/** The ledger holds the effects that join the commit. */
 export interface EffectRun {
   readonly scope: RequestScope;
   readonly log: Logger;

@@ -8,23 +8,15 @@ import type { EffectRun } from "./effect-run.ts";
 import { enqueue, unschedule } from "./enqueue.ts";
 import { publish } from "./publish.ts";
 
-/** Options of {@link RunEffects}, which adds the originator to the cause. */
-export interface EffectsOptions extends Omit<EffectRun, "cause"> {
-  readonly cause: Omit<Cause, "originator">;
-}
-
 /** Effects of one run. Some join the commit and wait in the ledger; others happen immediately. */
 export class RunEffects {
   readonly #run: EffectRun;
   #opening: Promise<Steps> | undefined;
   #steps: Steps | undefined;
 
-  constructor(options: EffectsOptions) {
-    const { cause, scope } = options;
-    this.#run = {
-      ...options,
-      cause: { ...cause, originator: scope.isSystem ? "system" : undefined },
-    };
+  constructor(run: Omit<EffectRun, "cause">, cause: Omit<Cause, "originator">) {
+    const originator = run.scope.isSystem ? "system" : undefined;
+    this.#run = { ...run, cause: { ...cause, originator } };
   }
 
   of(caller: EffectCaller): Effects {
@@ -56,7 +48,6 @@ export class RunEffects {
     const held = run.held();
     if (held === undefined) throw new Error(noClaim);
     ledger.start(caller, "ctx.step", "begin a step");
-    // Loaded with the first step, because runs without steps do not need it.
     this.#opening ??= import("./open-steps.ts").then(({ openSteps }) =>
       openSteps(scope, adapters, runs, held),
     );

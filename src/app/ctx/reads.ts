@@ -57,7 +57,7 @@ function plainValue({ value }: Resolved): unknown {
   return value;
 }
 
-/** Reads kept events (`ctx.events`). Loads the code with the first read, as few handlers use it. */
+/** Reads kept events (`ctx.events`), by code that few handlers need. */
 export async function* readEvents(
   session: ReadingSession,
   type: string,
@@ -76,12 +76,11 @@ export async function runQuery(
 ): Promise<never> {
   const { runtime } = session;
   const declaration = runtime.server.registry.handlers.get(name);
-  if (declaration?.kind !== "query") {
+  if (declaration?.kind !== "query")
     throw new Error(
       `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
     );
-  }
-  // Checks the query's own access rule, because its handler may rely on the rule for every caller.
+  // The handler may rely on its own access rule for every caller.
   if (declaration.access !== undefined)
     assertAllowed(declaration.access, session.user, declaration.name);
   const ctx = session.queryContext(node, session.logFor(declaration.name));

@@ -75,15 +75,14 @@ interface Attempt {
   readonly isStored: boolean;
 }
 
-/** Longest wait of a response for its effects, in milliseconds. The sweep sends the rest. */
+/** Longest wait for the effects, in milliseconds. The sweep sends the rest. */
 const dispatchMs = 2_000;
 
-/** Effects and commits of a run. */
 export class RunCommits<Result> implements RunCalls {
   readonly #parts: CommitParts<Result>;
-  /** Created for the first effect or commit, because many runs have neither. */
+  /** Created for the first effect or commit. */
   #begun: Begun | undefined;
-  /** Created for the first effect, because many runs only commit. */
+  /** Created for the first effect. */
   #effects: RunEffects | undefined;
   readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
   #hasCommitted = false;
@@ -150,7 +149,7 @@ export class RunCommits<Result> implements RunCalls {
     return result;
   }
 
-  /** Ends the run of a handler that has thrown: waits for its calls, drops waiting effects. */
+  /** Ends the run of a handler that has thrown. */
   async abandon(): Promise<void> {
     await this.#begun?.started.atEnd(this.#parts.run.signal).catch(() => undefined); // the handler's error takes precedence
     this.#end();
@@ -176,7 +175,7 @@ export class RunCommits<Result> implements RunCalls {
   #effectsOf(caller: EffectCaller): Effects {
     const { ledger } = this.#begin();
     const { cause } = this.#parts.work;
-    this.#effects ??= new RunEffects({ ...this.#parts, cause, ledger });
+    this.#effects ??= new RunEffects({ ...this.#parts, ledger }, cause);
     this.#callers[caller] ??= this.#effects.of(caller);
     return this.#callers[caller];
   }
@@ -202,7 +201,7 @@ export class RunCommits<Result> implements RunCalls {
     });
   }
 
-  /** Writes one attempt, unless `make` returns `undefined`, and then sends its effects. */
+  /** Writes one attempt, if there is any, and sends its effects. */
   async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
     const { run } = this.#parts;
     const { ledger, started } = this.#begin();
@@ -254,7 +253,6 @@ export class RunCommits<Result> implements RunCalls {
     return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
   }
 
-  /** Sends committed effects, and waits for at most `dispatchMs`. */
   async #send(effects: readonly HeldEffect[]): Promise<void> {
     const { log, runs } = this.#parts;
     const [events, deliveries]: [HeldEffect[], HeldEffect[]] = [[], []];

@@ -20,10 +20,7 @@ interface Reading {
   readonly database: Database;
 }
 
-/**
- * Reads the kept events of a tenant.
- * @throws the errors that `ctx.events` documents, and the signal's abort reason.
- */
+/** @throws the errors that `ctx.events` documents, and the signal's abort reason. */
 export async function* tenantEvents(
   { runtime, tenantId, signal, database }: Reading,
   store: Lazy<KeptEventStore>,

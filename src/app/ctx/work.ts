@@ -8,7 +8,6 @@ import type { Effects } from "../handlers/effects.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 
-/** Calls by which a `ctx` reaches its run. */
 export interface RunCalls {
   start<Started>(
     caller: EffectCaller,
@@ -32,7 +31,6 @@ export interface RunHooks {
   itemsOf(result: unknown): Promise<readonly CommitItem[]>;
 }
 
-/** Converted result that a handler commits, and the answer that is stored with it. */
 export interface Committing {
   readonly result: unknown;
   readonly answer: WriteAnswer;
@@ -40,9 +38,8 @@ export interface Committing {
 
 export interface Work<Result> extends Pick<Run<Result>, "claim" | "nowMs" | "logPrefix"> {
   readonly request?: (() => RequestView) | undefined;
-  /** Cause that the run's events and jobs carry. The scope adds the originator. */
+  /** Of the run's events and jobs. The scope adds the originator. */
   readonly cause: Omit<Cause, "originator">;
-  /** Input of the handler, unless a `before` hook changes it. */
   readonly input?: unknown;
   handle(ctx: PipelineContext, input: unknown): Result | Promise<Result>;
   /**

@@ -19,34 +19,27 @@ import type { ScheduleStore } from "../schedules/schedule-step.ts";
 /** External resources of a server. A host opens them at first use. */
 export interface Adapters {
   readonly database: Database;
-  /** Creates the `ctx.db` of a request. */
   databaseFor(request: DatabaseRequest): Database;
-  /** Creates the `ctx.db` of a request without the wall. */
+  /** Has no wall. */
   databaseAcrossTenants(request: DatabaseRequest): Database;
-  /** Wall that isolates tenants. Present if the server has tables with tenants. */
+  /** Isolates tenants. Present if the server has tables with tenants. */
   readonly wall?: Wall | undefined;
-  /** Reader of configuration rows as stored. Requests use the cache, `Runtime.configRows`. */
+  /** Rows as stored. Requests use the cache, `Runtime.configRows`. */
   readonly configRows: ConfigRowReader;
-  /** Reader of overrides and the key ring in SSM. Present if the server's options name either. */
+  /** Overrides and the key ring in SSM. Present if the server's options name either. */
   readonly parameters?: ParameterReader | undefined;
   readonly configStore: ConfigStore;
   readonly claims: ClaimStore;
-  /** Records when each schedule ran. */
   readonly schedules: Lazy<ScheduleStore>;
-  /** Events and jobs that wait for dispatch. */
   readonly outbox: OutboxStore;
   readonly keptEvents: Lazy<KeptEventStore>;
-  /** Versions of projections, and marks of counted events. */
   readonly projections: Lazy<ProjectionStore>;
   readonly dueJobs: Lazy<DueStore>;
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
-  /** Ends a queue's long polls. Only on the embedded stack, where this cannot lose a message. */
+  /** Ends long polls. Only on the embedded stack, where this cannot lose a message. */
   endPolls?(queueUrl: string): Promise<void>;
-  /**
-   * Loads the SDK that `database` waits for, but configuration rows do not need. Absent if already
-   * loaded.
-   */
+  /** Loads the SDK, which configuration rows do not need. Absent if it is loaded. */
   load?(): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -56,9 +49,9 @@ export interface Messaging {
   readonly events: MessageQueue;
   readonly jobs: MessageQueue;
   queue(name: string): MessageQueue;
-  /** SQS client for hosts that poll the queues. */
+  /** For hosts that poll the queues. */
   readonly sqs: SQSClient;
-  /** Clients for tests and tools that observe the calls. */
+  /** For tests and tools that observe the calls. */
   readonly clients: readonly Pick<Database, "middlewareStack">[];
   close(): void;
 }
@@ -70,14 +63,11 @@ export interface DatabaseRequest extends WallCaller {
 }
 
 export interface ParameterReader {
-  /**
-   * Reads all decrypted parameters under a path. @throws Error if SSM fails after the SDK's retries
-   * or times out.
-   */
+  /** Reads all decrypted parameters under a path. @throws Error if SSM fails after all retries. */
   read(path: string): Promise<readonly ConfigParameter[]>;
   /** Reads a decrypted parameter, if it exists. @throws the same errors as `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
-  /** Middleware stack for tests and tools that observe the calls. */
+  /** For tests and tools that observe the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }

@@ -2,7 +2,6 @@ import { access, allows, type User } from "../../base/identity/access.ts";
 import type { ConfigReads, ReadSource } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 
-/** Records the configuration reads of a request that asks for them. */
 export interface ExplainedReads extends ConfigReads {
   /**
    * Adds the reads to `headers` if `user` may see them (`access.systemAdmin`), and forbids caching
@@ -11,9 +10,9 @@ export interface ExplainedReads extends ConfigReads {
   addTo(headers: Record<string, string>, user: User): void;
 }
 
-/** Maximum size of the header, in bytes. Gateways accept about 10 KB of headers in a response. */
+/** Of the header, in bytes. Gateways accept about 10 KB of headers in a response. */
 const maxHeaderBytes = 4_096;
-/** Maximum number of recorded reads, because a handler may read a key for any number of tenants. */
+/** A handler may read a key for any number of tenants. */
 const maxReads = 1_000;
 
 interface Read {
@@ -23,7 +22,7 @@ interface Read {
   readonly version: number | undefined;
 }
 
-/** Creates an {@link ExplainedReads} that keeps the last read of each key and owner. */
+/** Keeps the last read of each key and owner. */
 export function createExplainedReads(): ExplainedReads {
   const reads = new Map<string, Read>();
   let forgotten = 0;
@@ -50,7 +49,7 @@ function memberOf({ owner, id, source, version }: Read, { tenantId, id: userId }
   return `${id};source=${source}${version === undefined ? "" : `;version=${version}`}${isOwn ? "" : ";other-owner"}`;
 }
 
-/** Joins as many members as fit, and adds how many are left out. `undefined` for an empty list. */
+/** Joins as many members as fit, and adds how many are left out. */
 function listOf(members: readonly string[], forgotten: number): string | undefined {
   if (members.length === 0) return undefined;
   const whole = members.join(", ");

@@ -7,23 +7,18 @@ import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.t
 import type { Tracing } from "../observe/tracing.ts";
 import type { Adapters } from "./adapters.ts";
 
-/** Services that all runs with effects of one server share. */
 export interface RunServices {
   readonly once: Once;
   readonly outbox: Outbox;
-  /**
-   * Sends jobs that were committed with their run. Never throws: a job that cannot be sent is
-   * logged, and the sweep sends it.
-   */
+  /** Sends committed jobs. Never throws: the sweep sends a job that cannot be sent. */
   sendCommitted(rows: readonly OutboxRow[]): Promise<void>;
 }
 
 export interface RunServicesOptions extends Omit<OnceOptions, "store"> {
   readonly adapters: Adapters;
-  /** Whether the server sends jobs, which may wait in the outbox. */
   readonly hasJobs: boolean;
   readonly log: Logger;
-  /** Creates spans. Absent if no tracer is registered. */
+  /** Absent if no tracer is registered. */
   readonly tracing: Lazy<Tracing> | undefined;
 }
 
@@ -35,16 +30,16 @@ export function createRunServices({
   ...options
 }: RunServicesOptions): RunServices {
   const once = createOnce({ ...options, store: adapters.claims });
-  const bus = async () => {
-    const { bus } = await adapters.messaging.open();
-    return tracing === undefined ? bus : (await tracing.open()).bus(bus);
-  };
   const { claims } = once;
   const { clock, metrics } = options;
-  const { outbox: store } = adapters;
+  const { outbox: store, messaging } = adapters;
+  const bus = async () => {
+    const { bus } = await messaging.open();
+    return (await tracing?.open())?.bus(bus) ?? bus;
+  };
   const jobs = async () => {
-    const { jobs } = await adapters.messaging.open();
-    return tracing === undefined ? jobs : (await tracing.open()).queue(jobs);
+    const { jobs } = await messaging.open();
+    return (await tracing?.open())?.queue(jobs) ?? jobs;
   };
   const stops: SweepStops = new Map();
   const due: DueJobsOptions["due"] = {
@@ -58,13 +53,7 @@ export function createRunServices({
     return sweepDueJobs(sending, signal, seen);
   };
   const outbox = createOutbox({
-    store,
-    bus,
-    claims,
-    clock,
-    log,
-    metrics,
-    stops,
+    ...{ store, bus, claims, clock, log, metrics, stops },
     sweepDue: hasJobs ? sweepDue : undefined,
   });
   return {

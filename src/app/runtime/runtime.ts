@@ -22,18 +22,18 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { Adapters } from "./adapters.ts";
 import type { RunServices } from "./run-services.ts";
 
-/** Generates an ID for a time in milliseconds since the epoch. Default: now. */
+/** @param nowMs - time of the ID, in milliseconds since the epoch. Default: now. */
 export type RequestIds = (nowMs?: number) => string;
 
 export interface OpeningAdapters {
-  /** Adapters with the SDK and the parameters of SSM loaded. Replaced when they are closed. */
+  /** With the SDK and the parameters of SSM loaded. Replaced when they are closed. */
   readonly all: Pick<Lazy<Adapters>, "value">;
   /**
    * Opens the adapters and loads the overrides of SSM. After a failure, the next call tries again,
    * after a pause if SSM was the cause.
    */
   open(): Promise<Adapters>;
-  /** Opens the adapters that a handler needs, without the SDK if it only reads configuration. */
+  /** Opens what a handler needs, without the SDK if it only reads configuration. */
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
 }
 
@@ -45,35 +45,33 @@ export interface Runtime {
   readonly clock: Clock;
   readonly log: ServerLogger;
   readonly routes: RouteTable<HandlerDeclaration>;
-  /** Resolves configuration. Includes the app-boot overrides of SSM once the adapters are open. */
+  /** Includes the app-boot overrides of SSM once the adapters are open. */
   readonly resolver: ConfigResolver;
   readonly configRows: CachedRows;
-  /** Encrypts and decrypts with the key ring, which is loaded with the adapters. */
+  /** Its key ring is loaded with the adapters. */
   readonly secrets: Secrets;
-  /** Encrypts and decrypts the rows of encrypted keys with the key ring. */
   readonly cipher: RowCipher;
   readonly authenticator: Authenticator;
   readonly verifiesTokens: boolean;
-  /** Returns the error of a request with invalid headers, on any route. */
+  /** Returns the error of a request with invalid headers. */
   readonly refusalOfHeaders: HeaderCheck;
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
   /** Undeclared errors and statuses that this process has already reported. */
   readonly reportedErrors: Set<string>;
-  /** Creates spans. Absent if no tracer was registered when the runtime was created. */
+  /** Absent if no tracer was registered when the runtime was created. */
   readonly tracing: Lazy<Tracing> | undefined;
   readonly observer: RunObserver | undefined;
-  /** Receives measurements. `undefined` if the server does not measure. */
+  /** Absent if the server does not measure. */
   readonly metrics: Metrics | undefined;
   readonly newTraceDigits: RandomDigits;
   /** Events and jobs in progress in this process, by claim, and runs of `server.run`. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs sent and verifies received messages. */
   readonly messages: Lazy<MessageGuard>;
-  /** Writes projections and knows their versions. */
   readonly projections: Lazy<Projections>;
-  /** Channels of deliveries, including the built-in ones. */
+  /** Includes the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   readonly deliveryJob: JobDeclaration;
   readonly lifecycle: ProcessState;

@@ -6,9 +6,8 @@ import type { Registry } from "../registry/registry.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * Adds a check to a wall, or creates a wall with only this check: a handler may access the tables
- * of its feature and of the features in its `uses`, like its generated role. For tests and
- * development, where no role denies access to other tables.
+ * Adds a check to a wall, or creates one: a handler may access the tables of its feature and of the
+ * features in its `uses`, like its generated role. For tests and development, which have no roles.
  */
 export function withUses(
   runtime: Pick<Runtime, "server" | "tableName">,
@@ -34,22 +33,18 @@ interface OwnedTable {
   readonly table: string;
 }
 
-interface Allowed {
-  readonly runners: readonly Runner[];
-  readonly reach: ReadonlyMap<string, Reach>;
-}
-
 function createUseCheck({
   server: { registry },
   tableName,
 }: Pick<Runtime, "server" | "tableName">) {
   const owned = ownedTables(registry, tableName);
-  const known = new Map<string, Allowed | undefined>();
-  const allowedTo = (handler: string): Allowed | undefined => {
-    if (!known.has(handler)) {
-      const runners = runnersOf(registry, handler);
-      known.set(handler, runners && { runners, reach: reachOf(registry, runners) });
-    }
+  const find = (handler: string) => {
+    const runners = runnersOf(registry, handler);
+    return runners && { runners, reach: reachOf(registry, runners) };
+  };
+  const known = new Map<string, ReturnType<typeof find>>();
+  const allowedTo = (handler: string) => {
+    if (!known.has(handler)) known.set(handler, find(handler));
     return known.get(handler);
   };
   return (operation: string, input: unknown, handler = ""): Error | undefined => {
@@ -70,18 +65,11 @@ function createUseCheck({
 }
 
 /** Returns the features' tables by physical name. Variables may give two tables one name. */
-function ownedTables(
-  { features }: Registry,
-  tableName: Runtime["tableName"],
-): ReadonlyMap<string, readonly OwnedTable[]> {
-  const owned = new Map<string, OwnedTable[]>();
-  for (const { name: feature, tables } of features) {
-    for (const { name: table } of tables) {
-      const physical = String(tableOf(tableName(table)));
-      owned.set(physical, [...(owned.get(physical) ?? []), { feature, table }]);
-    }
-  }
-  return owned;
+function ownedTables({ features }: Registry, tableName: Runtime["tableName"]) {
+  const tables = features.flatMap(({ name: feature, tables }) =>
+    tables.map(({ name: table }): OwnedTable => ({ feature, table })),
+  );
+  return Map.groupBy(tables, ({ table }) => String(tableOf(tableName(table))));
 }
 
 function misuse(
@@ -108,17 +96,11 @@ function misuse(
   return new Error(`${what}, which its generated role does not allow; declare it: ${line}`);
 }
 
-/** Access that each operation on rows needs, including the actions within a transaction. */
+/** Access that each operation on rows needs, and each action within a transaction. */
 const needs: Readonly<Record<string, Reach>> = {
   ...{ GetItem: "query", BatchGetItem: "query", Query: "query", Scan: "query", Get: "query" },
-  ...{
-    ConditionCheck: "check",
-    PutItem: "write",
-    UpdateItem: "write",
-    DeleteItem: "write",
-    BatchWriteItem: "write",
-  },
-  ...{ Put: "write", Update: "write", Delete: "write" },
+  ...{ PutItem: "write", UpdateItem: "write", DeleteItem: "write", BatchWriteItem: "write" },
+  ...{ Put: "write", Update: "write", Delete: "write", ConditionCheck: "check" },
 };
 
 /** Returns the tables of a command, by name or ARN, with the access that each needs. */
