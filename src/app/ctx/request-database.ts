@@ -1,7 +1,6 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { access, allows } from "../../base/identity/access.ts";
-import type { User } from "../../base/identity/user.ts";
+import { access, allows, type User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import {
