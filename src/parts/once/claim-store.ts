@@ -3,7 +3,7 @@ import type { ClaimInProgress, ClaimKey, ClaimRecord, CompletedClaim } from "./c
 /** Put, Update, Delete or ConditionCheck, in the format of DynamoDB's document client. */
 export type TransactionItem = Readonly<Record<string, unknown>>;
 
-/** Why an item canceled its transaction. The code of an item that did not is `None`. */
+/** The code of an item that did not cancel its transaction is `None`. */
 export interface CancellationReason {
   readonly code: string;
   readonly message: string;
@@ -13,7 +13,7 @@ export interface ClaimCommit {
   readonly items: readonly TransactionItem[];
   /** For ten minutes, DynamoDB treats requests with equal tokens and items as one transaction. */
   readonly token: string;
-  /** Claim to complete, if any. The transaction fails unless `claim.owner` holds it in progress. */
+  /** The transaction fails unless `claim.owner` holds the claim in progress. */
   readonly completed: { readonly key: ClaimKey; readonly claim: CompletedClaim } | undefined;
   /** Claim that `owner` must hold in progress. It stays in progress. */
   readonly held?: { readonly key: ClaimKey; readonly owner: string } | undefined;
@@ -28,18 +28,15 @@ export interface ClaimStore {
    * @returns the blocking record; `undefined` if the claim was taken.
    */
   take(key: ClaimKey, claim: ClaimInProgress, nowMs: number): Promise<ClaimRecord | undefined>;
-  /** Reads the record with strong consistency, so that it reflects every earlier write. */
+  /** Reads with strong consistency. */
   read(key: ClaimKey): Promise<ClaimRecord | undefined>;
   /** Extends the lease. Returns `false` if the claim no longer belongs to `owner`. */
   renew(key: ClaimKey, owner: string, leaseUntilMs: number, expiresAt: number): Promise<boolean>;
   /** Completes the claim. Returns `false` if the claim no longer belongs to `claim.owner`. */
   complete(key: ClaimKey, claim: CompletedClaim): Promise<boolean>;
-  /** Deletes the claim if it belongs to `owner` and is still in progress. */
+  /** Deletes a claim that `owner` holds in progress. */
   release(key: ClaimKey, owner: string): Promise<void>;
-  /**
-   * Ends the lease of a claim that `owner` holds in progress, but keeps the record, so that the
-   * next run inherits its generation.
-   */
+  /** Ends the lease of such a claim, whose generation the next run inherits from the record. */
   vacate(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
   /** Prolongs a completed claim until `expiresAt`, in epoch seconds. */
   extend(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
@@ -50,14 +47,14 @@ export interface ClaimStore {
    * @throws if the outcome is unknown, or the store refuses the transaction as a whole.
    */
   commit(commit: ClaimCommit): Promise<readonly CancellationReason[] | undefined>;
-  /** Stores the parts of a result that is too large for the record, separately for each owner. */
+  /** Stores a result that is too large for the record, separately for each owner. */
   putParts(
     key: ClaimKey,
     owner: string,
     parts: readonly Uint8Array[],
     expiresAt: number,
   ): Promise<void>;
-  /** Reads the parts of a result, in order. Returns `undefined` if a part is missing. */
+  /** Returns `undefined` if a part is missing. */
   readParts(
     key: ClaimKey,
     owner: string,

@@ -13,15 +13,13 @@ export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
   /**
-   * Writes items if the run still holds its claim, without completing the claim. For an answer that
-   * is not stored. @throws the errors of {@link RunCommit.commit}.
+   * Writes items if the run holds its claim, without completing the claim, for an answer that is
+   * not stored. @throws the errors of {@link RunCommit.commit}.
    */
   commitApart(items: readonly TransactionItem[], own: readonly TransactionItem[]): Promise<void>;
-  /** Whether a commit of the run has an unknown outcome. */
   isCommitUncertain(): boolean;
-  /** Returns the run's claim and its options; `undefined` if the run has no claim. */
   held(): HeldRun | undefined;
-  /** Returns the seed for the IDs of the run's effects. A repeat of the run gets the same seed. */
+  /** Returns the seed of the IDs of effects. A repeat of the run gets the same seed. */
   seed(): string;
 }
 
@@ -49,10 +47,10 @@ export type RunOutcome<Result> =
   | { readonly kind: "redeliver" };
 
 export interface Run<Result> extends RunLog {
-  /** Tenant of the run. Absent for a system run. */
+  /** Absent for a system run. */
   readonly tenantId?: string | undefined;
   readonly claim: OnceClaim | undefined;
-  /** Current time, if the caller has just read the clock. */
+  /** The time, if the caller has just read the clock. */
   readonly nowMs?: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly work: RunWork<Result>;

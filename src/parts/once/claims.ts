@@ -37,7 +37,7 @@ export interface OnceClaim {
   readonly replayedHeaders: readonly string[];
   readonly cipher?: AnswerCipher | undefined;
   readonly deadlineMs: number | undefined;
-  /** Checks the size of a write's answer. @throws if the transport cannot send it. */
+  /** @throws if the transport cannot send the answer of a write. */
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface OnceParts {
   /** Ends all waits for duplicates. */
   readonly draining: AbortSignal;
   readonly metrics: Metrics | undefined;
-  /** Receives each stored answer of a write. `expiresAt` is in epoch seconds. */
+  /** `expiresAt` is in epoch seconds. */
   remember(claim: OnceClaim, answer: WriteAnswer, expiresAt: number): void;
 }
 
@@ -110,7 +110,7 @@ export async function replay(
   return { kind: "replayed", answer };
 }
 
-/** Restarts the retention of the claim, because the message may be redelivered again. */
+/** Restarts the retention, because the message may be redelivered again. */
 async function extend({ store, clock }: OnceParts, claim: OnceClaim, record: CompletedClaim) {
   // Otherwise, a delivery repeated every hour under a reusable key would extend the claim each time
   // and never be sent again.
@@ -286,7 +286,6 @@ class Taking {
     return true;
   }
 
-  /** Inherits the generation of an incomplete run, or starts a new one. */
   #inherit(record: ClaimRecord | undefined): void {
     if (this.#options.hasGeneration)
       this.#generation = record?.status === "INPROGRESS" ? record.generation : this.#owner;

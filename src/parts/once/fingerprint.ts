@@ -12,9 +12,12 @@ import { hash } from "node:crypto";
  * than 200 levels deep.
  */
 export function fingerprintOf(route: string, input: unknown, before?: () => unknown): string {
-  // The prefix `r` distinguishes the input of a schema from any output.
-  const text =
-    comparable(input) ?? (before === undefined ? undefined : prefixed("r", comparable(before())));
+  let text = comparable(input);
+  if (text === undefined && before !== undefined) {
+    const raw = comparable(before());
+    // The prefix `r` distinguishes the input of a schema from any output.
+    if (raw !== undefined) text = `r${raw}`;
+  }
   if (text !== undefined)
     return `v1:${hash("sha256", `${Buffer.byteLength(route)}:${route}${text}`, "base64url")}`;
   throw new TypeError(
@@ -25,7 +28,6 @@ export function fingerprintOf(route: string, input: unknown, before?: () => unkn
 /** Deeper than any accepted body. The output of a schema may be circular. */
 const maxDepth = 200;
 
-/** Thrown for a value whose content cannot be read from outside. */
 class OpaqueValue extends Error {}
 
 /** Returns `undefined` for a value that contains an opaque value. */
@@ -158,8 +160,4 @@ function special(value: object, prototype: unknown, depth: number): string {
     return `m[${entries.sort().join()}]`;
   }
   throw new OpaqueValue();
-}
-
-function prefixed(letter: string, text: string | undefined): string | undefined {
-  return text === undefined ? undefined : letter + text;
 }

@@ -28,8 +28,7 @@ export interface Once {
    * in one process share a run, whose signal aborts when the last caller disconnects.
    *
    * @throws the errors of {@link performClaimed}; FrameworkError `request_in_progress` if a write's
-   * duplicate runs longer than `waitMs`; the caller's abort reason if the caller disconnects while
-   * it waits for a shared run.
+   * duplicate runs longer than `waitMs`; the reason of a caller who disconnects while waiting.
    */
   run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
   readonly claims: Claims;
@@ -138,11 +137,11 @@ class SharedRun {
   }
 
   /**
-   * Waits for the run on behalf of a duplicate. Each duplicate gets a separate response.
+   * Waits for the run on behalf of a duplicate, which gets a separate response.
    *
-   * @returns the answer; `retry` if the run has no answer to share and the duplicate must run
-   * itself; `running` if the run took too long or the process drains.
-   * @throws the error of the run, or the caller's abort reason if the caller has disconnected.
+   * @returns the answer; `retry` if the run has none to share; `running` if the run took too long
+   * or the process drains.
+   * @throws the error of the run, or the reason of a caller who has disconnected.
    */
   async join(
     caller: AbortSignal | undefined,
@@ -151,8 +150,7 @@ class SharedRun {
     caller?.throwIfAborted();
     // Safe cast: the outcome is set before callers join.
     const outcome = this.outcome as Promise<RunOutcome<unknown>>;
-    // All callers have disconnected, so the outcome answers no request. The duplicate waits anyway,
-    // because the run holds the claim until it ends.
+    // If all callers have disconnected, the duplicate waits only for the end of the claim.
     const isAbandoned = this.signal.aborted;
     const leave = this.enter(caller);
     const { promise: givenUp, resolve } = Promise.withResolvers<"running">();

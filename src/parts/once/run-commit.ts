@@ -20,11 +20,11 @@ export interface RunCommitOptions {
   readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
   /**
-   * Returns the part of an answer that is stored. Absent if the answer is not stored for repeats.
+   * Returns the part of an answer to store. Absent if no answer is stored.
    * @throws if the answer cannot be sent.
    */
   readonly toStored: ((answer: WriteAnswer) => WriteAnswer) | undefined;
-  /** Signal of the run. No commit starts after it aborts. */
+  /** No commit starts after it aborts. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface Committed {
   readonly answer: WriteAnswer;
   /** Part of the answer that repeats get. */
   readonly stored: WriteAnswer | undefined;
-  /** Expiry of the claim, in epoch seconds. */
+  /** In epoch seconds. */
   readonly expiresAt: number;
 }
 
@@ -108,11 +108,8 @@ export class RunCommit {
     const { claim, completes, tenantId } = this.#options;
     const expiresAt = expiry(nowMs, claim?.retentionMs());
     const completed =
-      claim === undefined || !completes
-        ? undefined
-        : await this.#completion(claim, stored, expiresAt);
-    const held =
-      claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
+      claim && completes ? await this.#completion(claim, stored, expiresAt) : undefined;
+    const held = claim && !completes ? { key: claim.key, owner: claim.owner } : undefined;
     if (items.length > 0 || completed !== undefined) {
       const transaction = { items, completed, held, tenantId, token: crypto.randomUUID() };
       await (claim === undefined
@@ -138,10 +135,7 @@ export class RunCommit {
     };
   }
 
-  /**
-   * Retries the transaction until it is written, refused or given up. All attempts have the same
-   * token, so DynamoDB writes at most one.
-   */
+  /** Retries the transaction. All attempts have the same token, so DynamoDB writes at most one. */
   async #transact(transaction: ClaimCommit): Promise<void> {
     const { store, pause } = this.#options;
     let [conflicts, failures] = [0, 0];
@@ -173,9 +167,8 @@ export class RunCommit {
     transaction: ClaimCommit,
     reasons: readonly CancellationReason[],
   ): Promise<boolean> {
-    const { completed, held } = transaction;
-    const own =
-      completed === undefined && held === undefined ? undefined : reasons[transaction.items.length];
+    const { completed, held, items } = transaction;
+    const own = (completed ?? held) && reasons[items.length];
     if (own?.code === "ConditionalCheckFailed") {
       if (await this.#hasLanded(transaction)) return true;
       this.#isUncertain = false;
@@ -215,8 +208,6 @@ const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
 
 /**
- * Checks a commit against DynamoDB's limits before anything is sent.
- *
  * @param reserved - number of items that keelson adds: one for a claim, one for each event, two for
  * an event that is kept.
  * @throws RangeError with the limit and the actual number; TypeError for a malformed list or item.
@@ -254,8 +245,8 @@ export function assertCommittable(
     );
 }
 
-/** Estimates the size of a value in bytes, close to the way DynamoDB counts it. */
-export function sizeOf(value: unknown): number {
+/** Estimates the size of a value in bytes, as DynamoDB counts it. */
+function sizeOf(value: unknown): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number" || typeof value === "bigint")
     return Math.ceil(String(value).length / 2) + 1;

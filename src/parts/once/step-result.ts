@@ -1,24 +1,21 @@
-import { type AnswerCipher, storeAnswer } from "./answer.ts";
+import { type AnswerToStore, storeAnswer } from "./answer.ts";
 import type { ClaimKey, StoredResult } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
-export interface ResultToStore {
-  /** Result as JSON; `undefined` if there is no result. */
+interface ResultToStore extends Omit<AnswerToStore, "answer" | "key"> {
+  /** Result as JSON, if any. */
   readonly text: string | undefined;
   readonly place: ClaimKey;
-  readonly owner: string;
-  readonly expiresAt: number;
-  readonly cipher: AnswerCipher | undefined;
 }
 
 /** Stores the result of a step in the format of a write's answer. */
 export function storeResult(
   claims: Pick<ClaimStore, "putParts">,
-  { text, place: key, owner, expiresAt, cipher }: ResultToStore,
+  { text, place: key, ...facts }: ResultToStore,
 ): Promise<StoredResult> {
   const answer = { status: 200, headers: {}, cookies: [], body: text };
   // Safe cast: `storeAnswer` only calls `putParts`.
-  return storeAnswer(claims as ClaimStore, { answer, key, owner, expiresAt, cipher });
+  return storeAnswer(claims as ClaimStore, { answer, key, ...facts });
 }
 
 const maxResultBytes = 1_048_576;

@@ -16,13 +16,13 @@ export type IfUnknown = "refuse" | "retry";
 export const defaultKeepMs = longestMessageMs;
 
 interface Attempt {
-  /** Owner of the claim of the step's run; a fixed name if an operator has resolved the step. */
+  /** Of the run's claim; a fixed name if an operator has resolved the step. */
   readonly owner: string;
   /** Time from which the store may delete the record, in epoch seconds. */
   readonly expiresAt: number;
 }
 
-/** Step without a recorded end: it is running, or its outcome is unknown. */
+/** Step that is running, or whose outcome is unknown. */
 export interface StartedStep extends Attempt {
   readonly status: "STARTED";
 }
@@ -39,10 +39,9 @@ export interface UndoneStep extends Attempt {
 
 export type StepRecord = StartedStep | DoneStep | UndoneStep;
 
-/** Reaction of a run to the record of a step. */
 export type StepVerdict =
   | "call"
-  /** Returns the earlier result and makes no call. */
+  /** Returns the earlier result. */
   | "give"
   /** Throws, because the outcome is unknown. */
   | "refuse";
@@ -89,7 +88,7 @@ export function undoneStep(owner: string, nowMs: number, keepMs: number): Undone
 
 export type StepStanding = "running" | "unknown" | "done" | "not done";
 
-/** Returns the state of a step: `running` while its run holds the claim, `unknown` after that. */
+/** A step is `running` while its run holds the claim, and `unknown` after that. */
 export function stepStanding(
   record: StepRecord,
   claim: ClaimRecord | undefined,
@@ -101,24 +100,21 @@ export function stepStanding(
   return isHeld && judge(claim, "", nowMs) === "running" ? "running" : "unknown";
 }
 
-/** Returns the key of a step's row, in a separate partition for each step. */
 export function stepPlace(key: string, tenantId: string | undefined): ClaimKey {
   return { partition: `step:${key}`, sort: "step", tenantId };
 }
 
-/** Facts about a step that its row contains for operators. */
+/** What the row of a step tells operators. */
 export interface StepFacts {
   readonly name: string;
   readonly handler: string;
-  /** Correlation ID of the run that started the step. */
   readonly requestId: string;
-  /** Time of the start, in ISO 8601. */
+  /** In ISO 8601. */
   readonly startedAt: string;
-  /** Whether the step's result is encrypted. */
+  /** Whether the result is encrypted. */
   readonly isSealed: boolean;
   /** Retention after the step's last change, in milliseconds. */
   readonly keepMs: number;
-  /** Key of the claim that the step's run holds. */
   readonly claim: ClaimKey;
 }
 

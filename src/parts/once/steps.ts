@@ -31,23 +31,22 @@ export interface StepsOptions {
   readonly log: Logger;
   readonly metrics?: Metrics | undefined;
   readonly pause: (attempt: number) => Promise<void>;
-  /** Signal of the run. No step starts after it aborts. */
+  /** Of the run. No step starts after it aborts. */
   readonly signal: AbortSignal | undefined;
   readonly facts: Pick<StepFacts, "handler" | "requestId">;
-  /** Retention of steps, in milliseconds. Default: 14 days. */
+  /** In milliseconds. Default: 14 days. */
   readonly keepMs: number | undefined;
-  /** Creates the cipher for a step's result; absent if results are not encrypted. */
+  /** Absent if results are not encrypted. */
   readonly cipherOf: ((place: ClaimKey) => AnswerCipher) | undefined;
 }
 
-/** Numbers of conflicts and failed calls after which storing a step is given up. */
 const [maxConflicts, maxFailures] = [10, 3];
 const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
 
 // Not module state: it has a value only inside the call of a step.
 const inside = new AsyncLocalStorage<Steps>();
 
-/** Steps of one run. Calls each step once, or returns the result of an earlier call. */
+/** Steps of one run, each of which is called once, or has the result of an earlier call. */
 export class Steps {
   readonly #options: StepsOptions;
   readonly #names = new Set<string>();
@@ -64,21 +63,18 @@ export class Steps {
     { ifUnknown = "refuse" }: { readonly ifUnknown?: IfUnknown } = {},
     call: (key: string) => unknown,
   ): Promise<unknown> {
-    if (ifUnknown !== "refuse" && ifUnknown !== "retry") {
+    if (ifUnknown !== "refuse" && ifUnknown !== "retry")
       throw new TypeError(
         `ctx.step: ifUnknown ${JSON.stringify(ifUnknown)} is neither "refuse" nor "retry"`,
       );
-    }
-    if (typeof name !== "string" || !stepName.test(name)) {
+    if (typeof name !== "string" || !stepName.test(name))
       throw new TypeError(
         `ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-"`,
       );
-    }
-    if (this.#names.has(name)) {
+    if (this.#names.has(name))
       throw new Error(
         `ctx.step: the run has the step ${name} twice; give each a name of its own, such as ${name}-2`,
       );
-    }
     this.#names.add(name);
     const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
     const key = derivedId("step", claim.seed(), name);
@@ -102,8 +98,9 @@ export class Steps {
     } catch (error) {
       // With any other error, the work may be done, so the outcome stays unknown.
       if (this.#saysNotDone(error)) {
+        const { owner } = claim;
         await this.#end(
-          () => store.end(place, undoneStep(claim.owner, clock.now(), keepMs), claim.owner),
+          () => store.end(place, undoneStep(owner, clock.now(), keepMs), owner),
           line,
         );
       }
@@ -137,40 +134,27 @@ export class Steps {
     const { claim, clock, pause, store, facts, cipherOf } = this.#options;
     const { key: claimKey, owner } = claim;
     const startedAt = new Date(clock.now()).toISOString();
-    const described: StepFacts = {
-      name,
-      ...facts,
-      startedAt,
-      isSealed: cipherOf !== undefined,
-      keepMs,
-      claim: claimKey,
-    };
+    const isSealed = cipherOf !== undefined;
+    const described = { name, ...facts, startedAt, isSealed, keepMs, claim: claimKey };
     let [conflicts, failures] = [0, 0];
     for (;;) {
       const nowMs = clock.now();
       try {
-        const started = await store.start(
-          place,
-          startedStep(owner, nowMs, keepMs),
-          described,
-          ifUnknown,
-          nowMs,
-        );
+        const step = startedStep(owner, nowMs, keepMs);
+        const started = await store.start(place, step, described, ifUnknown, nowMs);
         if (started === "started") return undefined;
         if (started === "fenced") {
           claim.lose();
           throw fenced();
         }
         const record = started === "taken" ? await store.read(place) : undefined;
-        // Otherwise, the start conflicted with another write, or the record allows the call by now:
-        // the loop tries again.
+        // Otherwise, the start conflicted with another write, or the record allows the call by now.
         if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call")
           return record;
       } catch (error) {
         if (isTypedError(error)) throw error;
         failures += 1;
-        // A retry is safe: the step has not been called yet. If the start was stored but its
-        // response lost, the record belongs to this run.
+        // The step has not been called. If only the response was lost, the record is this run's.
         if (failures === maxFailures) throw error;
         await pause(failures);
         continue;
@@ -184,7 +168,7 @@ export class Steps {
     }
   }
 
-  /** Records the result. Returns it after a round trip through JSON, as later runs get it. */
+  /** Returns the result after a round trip through JSON, as later runs get it. */
   async #done(
     place: ClaimKey,
     result: unknown,
@@ -197,16 +181,11 @@ export class Steps {
     const note = async () => {
       const nowMs = clock.now();
       const { expiresAt } = startedStep(owner, nowMs, keepMs);
+      const cipher = cipherOf?.(place);
       const stored: StoredResult =
         "unkept" in kept
           ? kept
-          : await storeResult(claims, {
-              text: kept.text,
-              place,
-              owner,
-              expiresAt,
-              cipher: cipherOf?.(place),
-            });
+          : await storeResult(claims, { text: kept.text, place, owner, expiresAt, cipher });
       return store.end(place, doneStep(owner, nowMs, keepMs, stored), owner);
     };
     if (!(await this.#end(note, line))) {
@@ -217,7 +196,7 @@ export class Steps {
     return parsed(kept.text);
   }
 
-  /** Records how a step ended. Returns `false` if another run or operator has changed it since. */
+  /** Returns `false` if another run or operator has changed the step since. */
   async #end(
     note: () => Promise<boolean>,
     line: Readonly<Record<string, string>>,
@@ -250,10 +229,7 @@ export class Steps {
     return parsed(body as string | undefined); // safe: `storeResult` writes a string
   }
 
-  /**
-   * Whether an error reports that nothing was done: any typed error except a timeout, an unknown
-   * outcome or the signal's abort reason.
-   */
+  /** Any typed error says so, except a timeout, an unknown outcome and the signal's reason. */
   #saysNotDone(error: unknown): boolean {
     const { signal } = this.#options;
     if (!isTypedError(error) || (signal?.aborted === true && error === signal.reason)) return false;
