@@ -23,7 +23,7 @@ const parts: Readonly<Record<string, readonly string[]>> = {
     "job.conflicted",
     "schedule.conflicted",
   ],
-  "${run.logPrefix}.replayed": [
+  "${logPrefix}.replayed": [
     "once.replayed",
     "event.replayed",
     "job.replayed",

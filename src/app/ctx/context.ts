@@ -211,8 +211,7 @@ class Context implements PipelineContext {
   declare readonly metrics: PipelineContext["metrics"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
-  // These members are created at first access. They are on the prototype, because own accessors
-  // would take a fourteenth of a request's time.
+  // On the prototype, because own accessors would take a fourteenth of a request's time.
   static {
     const member = (
       name: keyof PipelineContext,
@@ -264,7 +263,7 @@ class Context implements PipelineContext {
   }
 }
 
-/** Starts an effect. Throws synchronously in a query, so that a missing `await` hides no error. */
+/** Throws synchronously in a query, so that a missing `await` hides no error. */
 function start<Started>(
   { parts: { commits } }: Session,
   owner: ContextOwner,

@@ -43,7 +43,6 @@ export class EffectLedger<Effect> {
     return this.#phase;
   }
 
-  /** Whether no effect waits for a commit. */
   get isEmpty(): boolean {
     return this.#staying.length + this.#joining.length === 0;
   }
@@ -86,7 +85,7 @@ export class EffectLedger<Effect> {
     return next(this.#ordinalsAtOnce, kind, name);
   }
 
-  /** Adds an effect to its attempt, or drops it if that attempt has ended. */
+  /** Drops the effect if its attempt has ended. */
   hold(attempt: number, effect: Effect): void {
     if (attempt === 0) this.#staying.push(effect);
     else if (attempt === this.#attempt) this.#joining.push(effect);
@@ -165,8 +164,8 @@ const beginRefusals = {
 };
 
 /**
- * Calls that one run has started. The run waits for them, and throws errors that its handler has
- * not observed. So a missing `await` ends neither the process nor the call.
+ * Calls that one run has started. It waits for them, and throws errors that its handler has not
+ * observed. So a missing `await` ends neither the process nor the call.
  */
 export class StartedEffects {
   readonly #effects = new UnderWay();
@@ -180,12 +179,12 @@ export class StartedEffects {
     this.#lost = lost;
   }
 
-  /** Starts a call. Attempts to commit wait for it. */
+  /** Attempts to commit wait for this call. */
   start<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#watched(this.#effects, work);
   }
 
-  /** Starts an attempt to commit. Only the end of the run waits for it. */
+  /** Only the end of the run waits for an attempt to commit. */
   attempt<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#watched(this.#attempts, work);
   }
@@ -277,7 +276,6 @@ class UnderWay extends Set<WatchedPromise<unknown>> {
     if (this.size === 0) for (const waiting of this.#waiting.splice(0)) waiting();
   }
 
-  /** Waits until no call is left, or the signal aborts. */
   quiet(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {

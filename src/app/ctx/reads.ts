@@ -21,7 +21,7 @@ export interface ReadingSession extends OperatorSession {
   readonly user: User;
   readonly database: Database;
   readonly signal: AbortSignal | undefined;
-  /** Decisions held for this request. Absent until the request reads a key. */
+  /** Absent until the request reads a key. */
   readonly known: HeldDecisions | undefined;
   readonly keptEvents: Adapters["keptEvents"];
   logFor(handler: string | undefined): Logger;

@@ -90,7 +90,6 @@ export function requestDatabases(
   }
 }
 
-/** Creates a client whose commands use another middleware stack. */
 export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack): Database {
   let stack: Stack | undefined;
   // Safe cast: the object inherits from the client.

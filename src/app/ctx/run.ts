@@ -13,10 +13,9 @@ import { RunEffects } from "./effects.ts";
 import type { RunCalls, RunHooks, Work } from "./work.ts";
 
 /**
- * Runs a handler that has effects. Writes, consumers, jobs, deliveries and adopted handlers all
- * take this path: claim, context, effects, commit, settle.
+ * Runs a handler that has effects, of whatever kind: claim, context, effects, commit, settle.
  *
- * @throws the same errors as `performClaimed`.
+ * @throws the errors of `performClaimed`.
  */
 export async function run<Result>(
   scope: RequestScope,
@@ -238,7 +237,7 @@ export class RunCommits<Result> implements RunCalls {
     this.#parts.log.info("effects.dropped", { types, number: effects.length });
   }
 
-  /** Returns the items of the `commit` hooks, whose effects join the attempt. */
+  /** Returns the items of the `commit` hooks. */
   async #joining(hooks: RunHooks, result: unknown): Promise<readonly CommitItem[]> {
     const { ledger, started } = this.#begin();
     ledger.join();

@@ -22,8 +22,8 @@ export interface RunCalls {
 
 export interface RunHooks {
   /**
-   * Runs the `before` hooks, and returns the handler's input.
-   * @throws any error of a hook, with the same consequences as an error of the handler; Error if a
+   * Returns the handler's input.
+   * @throws any error of a hook, with the consequences of an error of the handler; TypeError if a
    * changed input does not match the schema.
    */
   before(ctx: PipelineContext, input: unknown): Promise<unknown>;
@@ -44,19 +44,13 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "nowMs" | "log
   handle(ctx: PipelineContext, input: unknown): Result | Promise<Result>;
   /**
    * Converts the result that the handler returns without a commit. Default: unchanged.
-   * @throws any error, with the same consequences as an error of the handler.
+   * @throws any error, with the consequences of an error of the handler.
    */
   receive?(returned: unknown): Result | Promise<Result>;
   readonly hooks?: RunHooks | undefined;
-  /**
-   * Creates keelson's items that record the end of the run. They join the run's commit, or are
-   * committed at the end of the run.
-   */
+  /** Creates items that record the end of the run, with its commit or at its end. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
-  /**
-   * Converts a result to its answer; called more than once. Default: none. Required for a claimed
-   * write.
-   */
+  /** Called more than once. Required for a claimed write. */
   answerOf?(result: Result): WriteAnswer;
   /**
    * Converts the result that the handler commits. Default: unchanged, without an answer.

@@ -27,15 +27,14 @@ import { createContext } from "../ctx/context.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../runtime/scope.ts";
-import { fail, refuse } from "./failed-request.ts";
-import { warnOfUndeclaredStatus } from "./undeclared-error.ts";
+import { fail, refuse, warnOfUndeclaredStatus } from "./failed-request.ts";
 
 const noBytes = new Uint8Array(0);
-/** Loaded with the first write, so that a query's cold start does not wait for this module. */
+/** Not loaded at a query's cold start. */
 const writes = lazy(() => import("./write.ts"));
 
 export interface Sender {
-  /** Sends a response in the request's scope. A streamed body is read in that scope as well. */
+  /** Called in the request's scope, in which a streamed body is read as well. */
   send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
 }
 

@@ -22,7 +22,7 @@ export type Processed =
   /** The message is in the dead-letter queue, and the reason in the log. */
   | { readonly kind: "dead-lettered"; readonly reason: string };
 
-/** Processes a message and returns its outcome. Never throws. */
+/** Never throws. */
 export async function processMessage(
   runtime: Runtime,
   adapters: Adapters,
@@ -162,7 +162,6 @@ type ClaimedMessage = [
   tenantId: string | undefined,
 ];
 
-/** Returns the key of the claim of an event's consumer or of a job. */
 export function messageClaim(...message: ClaimedMessage): ClaimKey {
   return claimKey(...keyParts(...message));
 }
@@ -173,15 +172,12 @@ function keyParts(...[kind, handler, id, tenantId]: ClaimedMessage): Parameters<
 
 const ranks = { skipped: 0, processed: 1, "handed-back": 3, failed: 4 } as const;
 
-/** Ranks an outcome. A permanent failure ranks below every outcome that needs a redelivery. */
+/** A permanent failure ranks below every outcome that needs a redelivery. */
 function rank(outcome: TaskOutcome): number {
   return outcome.kind === "failed" && isPermanent(outcome.error) ? 2 : ranks[outcome.kind];
 }
 
-/**
- * Retries a failed message with backoff. After too many attempts, or a permanent error, moves it to
- * the dead-letter queue.
- */
+/** Retries a message. After the last attempt, or a permanent error, it becomes a dead letter. */
 async function fail(
   runtime: Pick<Runtime, "log" | "metrics" | "deliveryJob">,
   queue: MessageQueue,
@@ -210,7 +206,7 @@ async function fail(
   return { ...(await handBack(runtime, queue, message, afterMs)), reason };
 }
 
-/** Hands a message back. On failure, the queue redelivers when the visibility timeout expires. */
+/** If handing back fails, the queue redelivers when the visibility timeout expires. */
 async function handBack(
   runtime: Pick<Runtime, "log">,
   queue: MessageQueue,
@@ -235,7 +231,7 @@ function kindOf({ deliveryJob }: Pick<Runtime, "deliveryJob">, read: ReadMessage
   return read.job.name === deliveryJob.name ? "delivery" : "job";
 }
 
-/** Returns the IDs in a message for the log. Empty if the message could not be read. */
+/** For the log. Empty if the message could not be read. */
 function idsOf(read: ReadMessage | undefined): Record<string, string> {
   if (read === undefined) return {};
   const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;

@@ -72,11 +72,10 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   const before = await store.active(name, tenantId);
   const firsts: FirstEvent[] = [];
   for await (const first of store.firstEvents(types, tenantId)) firsts.push(first);
-  if (tenantId !== undefined && firsts.length === 0) {
+  if (tenantId !== undefined && firsts.length === 0)
     throw new Error(
       `no event of ${name} is kept for the tenant ${JSON.stringify(tenantId)}; look whether that is its ID`,
     );
-  }
   const begun = await store.rebuild(name, tenantId);
   let state: RebuildState;
   if (begun?.version === version) state = begun;
@@ -88,20 +87,12 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   const tenants = [...new Set(firsts.map(tenantKey))].sort();
   for (const tenant of tenants.filter((each) => each >= state.tenant)) {
     if (tenant !== state.tenant) state = { ...state, tenant, after: "" };
-    const range = {
-      startedMs: state.startedMs,
-      after: state.after,
-      nowMs: runtime.clock.now(),
-      signal,
-    };
+    const { startedMs, after } = state;
+    const range = { startedMs, after, nowMs: runtime.clock.now(), signal };
     let unnoted = 0;
     try {
-      for await (const { type, row } of inOrder(
-        kept,
-        tenant === "" ? undefined : tenant,
-        types,
-        range,
-      )) {
+      const of = tenant === "" ? undefined : tenant;
+      for await (const { type, row } of inOrder(kept, of, types, range)) {
         const failure = await replay(runtime, projection, type, row).then(
           () => undefined,
           (error: unknown) => ({ error }),
@@ -178,7 +169,7 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
   );
 }
 
-/** Returns `""`, which sorts first, for events without a tenant. */
+/** Events without a tenant sort first. */
 function tenantKey({ tenantId = "" }: FirstEvent): string {
   return tenantId;
 }

@@ -15,12 +15,12 @@ import type { TaskOutcome } from "../schedules/schedules.ts";
 
 /** Work with a claim: one consumer of an event, one job, or one run of a schedule. */
 export interface Task extends Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel"> {
-  /** Arguments of `claimKey` for the task's claim. */
+  /** Arguments of `claimKey`. */
   readonly claimed: Parameters<typeof claimKey>;
   readonly handler: string;
   readonly cause: Cause;
   readonly isSystem: boolean;
-  /** ID of the event, job or scheduled run: the `causedBy` of the task's own events and jobs. */
+  /** Of the event, job or scheduled run: the `causedBy` of the task's events and jobs. */
   readonly id: string;
   readonly logFields: Readonly<Record<string, string>>;
   readonly logPrefix: "event" | "job" | "schedule";
@@ -31,12 +31,12 @@ export interface Task extends Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "c
   readonly deadlineMs?: number | undefined;
   /** Span of the sender. Default: the task starts a new trace. */
   readonly parent?: SpanContext | undefined;
-  /** Longest time in which the queue redelivers the message, in milliseconds. Default: 0. */
+  /** Time in which the queue redelivers the message, in milliseconds. Default: 0. */
   readonly redeliveryMs?: number | undefined;
-  /** Whether other work may reuse the key of the claim later. Default `false`. */
+  /** Whether other work may reuse the key later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
-  /** Creates the items that record the end of the run. See `Work.own`. */
+  /** See `Work.own`. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
@@ -118,7 +118,7 @@ async function claimed(
           kind: "handed-back",
           afterMs: Math.max(0, ended.untilMs + skewMs - scope.runtime.clock.now()),
         };
-      // Another run has taken over the claim. The redelivery shows whether that run succeeded.
+      // The redelivery shows whether the run that has taken over succeeded.
       case "redeliver":
         return { kind: "handed-back", afterMs: 0 };
       default:

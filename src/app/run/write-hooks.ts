@@ -10,7 +10,7 @@ import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 export interface WriteHooks extends RunHooks {
-  /** Runs the `after` hooks once the result of the last `itemsOf` call is stored. Never throws. */
+  /** Called once the result of the last `itemsOf` call is stored. Never throws. */
   after(): Promise<void>;
 }
 

@@ -22,7 +22,7 @@ import type { WriteHooks } from "./write-hooks.ts";
 
 const hooking = lazy(() => import("./write-hooks.ts"));
 
-/** Write of a request, whose caller is authorized and whose input is valid. */
+/** Its caller is authorized, and its input is valid. */
 export interface RequestedWrite {
   readonly declaration: HandlerDeclaration;
   readonly request: Pick<HttpRequest, "headers" | "assertFits">;
@@ -160,15 +160,11 @@ export interface WriteId {
 /** Parameters of an RFC 8941 item, which are ignored, because the header defines none. */
 const parameters =
   /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
-/**
- * Unquoted key: visible ASCII without the separators of a structured field. Several keys joined by
- * `, ` do not match.
- */
+/** Unquoted key: visible ASCII without separators, and so not several keys joined by `, `. */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
 /** Key as a string of RFC 8941: quoted, with `"` and `\` escaped by a `\`. */
 const quoted = new RegExp(`^"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,255})"${parameters.source}$`);
 
-/** Valid values of `Idempotency-Key`, as one pattern. */
 export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 
 /**

@@ -54,7 +54,6 @@ export function runInScope<Result>(
   return tracing === undefined ? begin() : traced(tracing, scope, undefined, begin);
 }
 
-/** Records which configuration the request reads, as its client asks. */
 async function runExplained<Result>(
   scope: RequestScope,
   work: (scope: RequestScope) => Promise<Result>,
@@ -80,11 +79,11 @@ export interface MessageFacts
   extends RunFacts,
     Pick<RequestScope, "requestId" | "user" | "isSystem"> {
   readonly handler: string;
-  /** Subject of the message, for its span. */
+  /** For the span of the message. */
   readonly subject?: RunSubject | undefined;
 }
 
-/** Creates the scope of a message for one handler, and runs `work` with the ambient context. */
+/** Creates the scope of a message for one handler. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
   facts: MessageFacts,
@@ -124,12 +123,12 @@ export class RequestScope implements AmbientStore, ObservedRun {
   startMs = 0;
   isColdStart = false;
   isReplayed = false;
-  /** User of the request, once known. The ambient context and the log read it from here. */
+  /** The ambient context and the log read the user from here. */
   user = anonymous;
   projecting: AmbientStore["projecting"] = undefined;
-  /** Handlers whose results did not match their schema and were sent anyway. Absent at first. */
+  /** Handlers whose results did not match their schema and were sent anyway. */
   misfits: Set<string> | undefined = undefined;
-  /** Records configuration reads, if the request asks for that. */
+  /** Present if the request asks which configuration was read. */
   reads: ExplainedReads | undefined = undefined;
   /** Whether the route required authentication. Such a request may join the caller's trace. */
   isIdentified = false;

@@ -103,7 +103,7 @@ const needs: Readonly<Record<string, Reach>> = {
   ...{ Put: "write", Update: "write", Delete: "write", ConditionCheck: "check" },
 };
 
-/** Returns the tables of a command, by name or ARN, with the access that each needs. */
+/** Returns tables by name or ARN. */
 function accessesOf(
   operation: string,
   input: unknown,

@@ -1,4 +1,4 @@
-import { warnOfUndeclared } from "../../app/run/undeclared-error.ts";
+import { warnOfUndeclared } from "../../app/run/failed-request.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import { errorLog } from "../../base/errors/describe.ts";
 import { FrameworkError, isTypedError, PipelineError } from "../../base/errors/errors.ts";

@@ -4,7 +4,7 @@ import { run } from "../../app/ctx/run.ts";
 import type { Effects } from "../../app/handlers/effects.ts";
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
-import { warnOfUndeclared } from "../../app/run/undeclared-error.ts";
+import { warnOfUndeclared } from "../../app/run/failed-request.ts";
 import { causeOf, runWrite } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
