@@ -6,7 +6,7 @@ import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-respons
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/** Applies {@link checkOutput} to the return value of a handler, and reads a `Response`. */
+/** As {@link checkOutput}, and reads a `Response`. */
 export async function receiveResult(
   declaration: HandlerDeclaration,
   returned: unknown,
@@ -39,8 +39,8 @@ export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
 }
 
 /**
- * Validates a result with the `output` schema of its handler and returns the schema's output.
- * Returns results without a described body (a stream, bytes, an error, a redirect) unchanged, and
+ * Validates a result with the `output` schema of its handler and returns the schema's output. A
+ * result without a described body (a stream, bytes, an error, a redirect) stays unchanged, as does
  * every result if the server's `output` option disables the check.
  *
  * @throws FrameworkError `response_mismatch` if the result does not match. Its cause names the

@@ -7,10 +7,8 @@
  * | `open` | runs its handler | join the next attempt | join the next attempt | starts an attempt |
  * | `waiting` | waits for calls started before its attempt | refused | refused | refused |
  * | `joining` | runs its `commit` hooks | refused | join this attempt | refused |
- * | `writing` | writes its transaction | refused | refused | refused |
- * | `committed` | has committed | refused | refused | refused |
+ * | `writing`, `committed`, `ended` | does or has done so | refused | refused | refused |
  * | `unknown` | may have committed | refused | refused | refused |
- * | `ended` | has ended | refused | refused | refused |
  *
  * Effects that stay are part of every attempt to commit.
  */

@@ -53,7 +53,6 @@ export async function enqueue(
 
 type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
 
-/** Prepares a job, or a delivery, for the queue. */
 export async function queuedJob(
   run: EffectRun,
   { dedupKey, dedupScope, order }: QueuedJob,
@@ -79,10 +78,7 @@ export async function queuedJob(
   return { text, group, deduplicationId };
 }
 
-/**
- * Requires a string or number, because all objects would convert to the same string, as would
- * missing values.
- */
+/** All objects would convert to the same string, as would missing values. */
 function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);
   throw new TypeError(

@@ -104,8 +104,8 @@ export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack)
 }
 
 /**
- * Opens a database that reaches every tenant's rows, for callers with `systemAdmin` and for system
- * runs, which no request has caused and which have no tenant.
+ * Opens a database that reaches every tenant's rows, for callers with `systemAdmin` and for runs of
+ * the system.
  *
  * @throws AccessDeniedError for any other caller; TypeError if `reason` is empty.
  */

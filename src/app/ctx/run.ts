@@ -131,8 +131,7 @@ export class RunCommits<Result> implements RunCalls {
 
   /**
    * Ends the run of a handler that has returned, and commits the effects that still wait.
-   * @throws the first error of an effect or a commit that the handler has not awaited, or any error
-   * of the commit.
+   * @throws the first error that the handler has not awaited, or any error of the commit.
    */
   async settle(returned: unknown): Promise<Result> {
     const { run, work } = this.#parts;
@@ -183,7 +182,7 @@ export class RunCommits<Result> implements RunCalls {
     return this.#parts.work.answerOf?.(result) ?? noAnswer;
   }
 
-  /** Commits waiting effects and hook items, unless the answer reports that nothing was done. */
+  /** Commits what waits, unless the answer reports that nothing was done. */
   async #commitRest(result: Result): Promise<void> {
     if (this.#begun?.ledger.phase !== "open") return;
     const { ledger } = this.#begun;

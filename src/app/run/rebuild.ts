@@ -103,8 +103,7 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
           const lost = [...new Set([...(state.lost ?? []), tenant])];
           state = { ...state, replayed: state.replayed - 1, lost };
           if (lost.length > mostLost) throw tooManyLost(name, failure.error);
-          // If saving fails too, the store and not the event is the cause. The next call retries
-          // the event.
+          // If saving fails too, the cause is the store, and the next call retries the event.
           await store.saveRebuild(name, tenantId, state).catch(() => {
             throw failure.error;
           });
@@ -151,7 +150,7 @@ function uncounted(
   return { tenantId: tenant === "" ? undefined : tenant, type, eventId, reason: reasonOf(error) };
 }
 
-/** @throws Error that names up to three types of events whose first event has expired. */
+/** @throws Error that names up to three types whose first event has expired. */
 function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: number): void {
   const gone = firsts
     .filter(({ keptUntil }) => keptUntil !== undefined && keptUntil * 1_000 <= nowMs)

@@ -144,7 +144,7 @@ export async function writeClaim(
     declaration.replay === "encrypted"
       ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
       : undefined;
-  // Loads the key before the handler runs: an answer that cannot be encrypted could not be stored.
+  // Before the handler runs, because an answer that cannot be encrypted could not be stored.
   if (cipher !== undefined) await runtime.secrets.active();
   const replayedHeaders = declaration.replayHeaders ?? [];
   const claim = { key, fingerprint, comparesFingerprint, replayedHeaders, cipher };

@@ -65,7 +65,7 @@ export interface DatabaseRequest extends WallCaller {
 export interface ParameterReader {
   /** Reads all decrypted parameters under a path. @throws Error if SSM fails after all retries. */
   read(path: string): Promise<readonly ConfigParameter[]>;
-  /** Reads a decrypted parameter, if it exists. @throws the same errors as `read`. */
+  /** Reads one, if it exists. @throws the errors of `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
   /** For tests and tools that observe the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];

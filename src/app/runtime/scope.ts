@@ -15,18 +15,17 @@ import type { ExplainedReads } from "./explained-reads.ts";
 import type { RequestIds, Runtime } from "./runtime.ts";
 
 /** Facts of a request or a message before its handler is known. */
-export type RunFacts = {
-  readonly [Name in "headers" | "signal" | "deadlineMs" | "isolatedTo" | "logFields"]?:
-    | RequestScope[Name]
-    | undefined;
-} & {
-  /** Span that caused the run. Default: none, so the run starts a new trace. */
+export interface RunFacts
+  extends Partial<
+    Pick<RequestScope, "headers" | "signal" | "deadlineMs" | "isolatedTo" | "logFields">
+  > {
+  /** Default: the run starts a new trace. */
   readonly parent?: SpanContext | undefined;
-};
+}
 
 export interface ScopeFacts extends RunFacts {
   readonly headers: Readonly<Record<string, string>>;
-  /** Time when the request was received, in milliseconds since the epoch. Default: now. */
+  /** Time of receipt, in milliseconds since the epoch. Default: now. */
   readonly nowMs?: number | undefined;
 }
 
@@ -114,7 +113,7 @@ export class RequestScope implements AmbientStore, ObservedRun {
   runSignal: AbortSignal | undefined;
   /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** Only tenant that this process works for, passed by Lambda's tenant isolation. */
+  /** The only tenant of this process, by Lambda's tenant isolation. */
   readonly isolatedTo: string | undefined;
   /** IDs that the log lines of a message contain. */
   readonly logFields: Readonly<Record<string, string>> | undefined;

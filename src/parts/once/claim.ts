@@ -125,10 +125,7 @@ export function takenClaim(
   return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt, ...facts };
 }
 
-/**
- * Returns when the store may delete the claim of an incomplete run, in epoch seconds. A generation
- * is kept for 14 days after the lease, because a repeat of the run must find it.
- */
+/** In epoch seconds. A repeat of the run must find its generation, for 14 days after the lease. */
 export function unfinishedExpiry(leaseUntilMs: number, generation: string | undefined): number {
   return expiry(leaseUntilMs, generation === undefined ? defaultRetentionMs : longestMessageMs);
 }

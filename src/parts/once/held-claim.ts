@@ -34,10 +34,7 @@ interface HoldingOptions extends TakingOptions {
 /** Interval between lease renewals, in milliseconds. Two in a row may fail. */
 const renewMs = leaseMs / 3;
 
-/**
- * Claim that this process holds. A class, because creating closures for each claim would take most
- * of a claim's time (benchmark `write-cpu`).
- */
+/** A class, because closures would take most of a claim's time (benchmark `write-cpu`). */
 export class Claim {
   readonly key: ClaimKey;
   readonly owner: string;

@@ -136,7 +136,7 @@ class RunInProgress<Result> implements RunParts {
           step = await this.#retake();
           continue;
       }
-      // Safe casts: the table names an outcome only if its data exists.
+      // Safe casts: an outcome has its data.
       switch (outcome) {
         case "own":
           if ("error" in work) throw work.error;
@@ -199,7 +199,7 @@ class RunInProgress<Result> implements RunParts {
 
   async #complete(): Promise<Step> {
     const { store, clock, remember } = this.#parts;
-    // Safe casts: only a run with a claim completes it.
+    // Safe casts: the run has a claim.
     const [claim, wanted] = [this.#claim as Claim, this.#run.claim as OnceClaim];
     const answer = this.#stored;
     try {
@@ -223,7 +223,7 @@ class RunInProgress<Result> implements RunParts {
       const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: the run had a claim
       if (taken.kind === "done") return { claim: "theirs", theirs: taken };
       if (taken.kind === "running") return { claim: "unknown", failure: inProgress() };
-      // The other run failed and released the claim, so this run completes it.
+      // The other run has failed, so this run completes the claim.
       this.#claim = taken.claim;
       return { claim: "ours" };
     } catch (failure) {
@@ -236,7 +236,7 @@ class RunInProgress<Result> implements RunParts {
     try {
       await claim.release();
     } catch (error) {
-      // The caller needs the run's outcome, not this error, and the lease expires anyway.
+      // The lease expires anyway.
       claim.abandon();
       this.#run.log.warn("once.release_failed", errorData(error));
     }
