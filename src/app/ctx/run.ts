@@ -42,7 +42,7 @@ export async function run<Result>(
 
 async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
   const { scope, log, adapters, run, work } = parts;
-  // A request without a signal does not get that of its run, which others may share.
+  // A request without a signal gets none of a run that others share.
   if (scope.signal !== undefined) scope.runSignal = run.signal;
   const { request, hooks } = work;
   let { input } = work;

@@ -13,7 +13,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
 import type { TaskOutcome } from "../schedules/schedules.ts";
 
-/** Work with a claim: one consumer of an event, one job, or one run of a schedule. */
+/** One consumer of an event, one job, or one run of a schedule. */
 export interface Task extends Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel"> {
   /** Arguments of `claimKey`. */
   readonly claimed: Parameters<typeof claimKey>;
@@ -92,7 +92,7 @@ async function observed(
   return consumed;
 }
 
-/** Never throws, so that other consumers of the event go on. */
+/** Never throws, so that other consumers go on. */
 async function claimed(
   scope: RequestScope,
   adapters: Adapters,

@@ -19,7 +19,7 @@ export interface RunFacts
   extends Partial<
     Pick<RequestScope, "headers" | "signal" | "deadlineMs" | "isolatedTo" | "logFields">
   > {
-  /** Default: the run starts a new trace. */
+  /** Default: a new trace. */
   readonly parent?: SpanContext | undefined;
 }
 

@@ -106,7 +106,10 @@ const numberOf = (record: DynamoDBRecord | undefined) => String(record?.dynamodb
 const failures = (...records: (DynamoDBRecord | undefined)[]) => ({
   batchItemFailures: records.map((record) => ({ itemIdentifier: numberOf(record) })),
 });
-const lasting = (ms: number) => ({ getRemainingTimeInMillis: () => ms });
+const lasting = (ms: number) => {
+  const endMs = Date.now() + ms;
+  return { getRemainingTimeInMillis: () => endMs - Date.now() };
+};
 /** Moves the clock of the function on, so that rows are no longer on their way. */
 const later = (ms = 5_000) =>
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms, shouldAdvanceTime: true });

@@ -198,11 +198,11 @@ async function fire(
 const marginMs = 1_000;
 
 function timeLeft(context: TimedContext | undefined, clock: Clock): TimeLeft {
-  const leftMs = context?.getRemainingTimeInMillis?.();
-  const deadlineMs = leftMs === undefined ? undefined : clock.now() + leftMs;
+  const leftMs = () => context?.getRemainingTimeInMillis?.() ?? Number.POSITIVE_INFINITY;
+  const deadlineMs = clock.now() + leftMs();
   return {
-    deadlineMs,
-    isOverIn: (ms) => deadlineMs !== undefined && clock.now() + ms > deadlineMs - marginMs,
+    deadlineMs: Number.isFinite(deadlineMs) ? deadlineMs : undefined,
+    isOverIn: (ms) => leftMs() < ms + marginMs,
   };
 }
 
