@@ -19,6 +19,7 @@ declare module "../../base/types/names.ts" {
     "consumed.ended": z.output<typeof input>;
     "consumed.kept": z.output<typeof input>;
     "consumed.other": z.output<typeof input>;
+    "consumed.unheard": z.output<typeof input>;
   }
   interface Jobs {
     "consumed.one.work": z.input<typeof input>;
@@ -48,7 +49,7 @@ function start(does: (handler: string) => void = () => undefined) {
     does(call[0]);
   };
   const consumed = defineFeature("consumed", (r) => {
-    for (const type of ["ended", "other"] as const) r.event(`consumed.${type}`, input);
+    for (const type of ["ended", "other", "unheard"] as const) r.event(`consumed.${type}`, input);
     r.event("consumed.kept", input, { keepDays: 30 });
     for (const name of ["one", "two"])
       r.on("consumed.ended", name, (ctx, given) => handle(name, given, ctx));
@@ -75,8 +76,10 @@ describe("an event", () => {
     const { runtime, adapters, handled } = start();
     expect(await consumeEvent(runtime, adapters, event)).toEqual({ kind: "processed" });
     const given = { ...event, payload: { n: 7 } };
-    const calls = handled.map(([name, what]) => ({ name, what }));
-    expect(calls).toEqual(["one", "two"].map((name) => ({ name, what: given })));
+    expect(handled).toHaveLength(2);
+    expect(Object.fromEntries(handled)).toEqual({ one: given, two: given });
+    const unheard: SharedEvent = { ...event, type: "consumed.unheard" };
+    expect(await consumeEvent(runtime, adapters, unheard)).toEqual({ kind: "skipped" });
   });
 
   test("is done by each consumer once, however often it arrives", async () => {
