@@ -23,12 +23,7 @@ const parts: Readonly<Record<string, readonly string[]>> = {
     "job.conflicted",
     "schedule.conflicted",
   ],
-  "${logPrefix}.replayed": [
-    "once.replayed",
-    "event.replayed",
-    "job.replayed",
-    "schedule.replayed",
-  ],
+  "${logPrefix}.replayed": ["once.replayed", "event.replayed", "job.replayed", "schedule.replayed"],
   "${logPrefix}.failed": ["event.failed", "job.failed", "schedule.failed"],
   "${logPrefix}.${line.message}": settled(),
   "${kind}.completed": [

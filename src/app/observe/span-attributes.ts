@@ -4,7 +4,7 @@ import type { SpanContext } from "../../base/request/trace.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import type { ServerOptions } from "../registry/options.ts";
-import { type TaskEnd, schemeOf } from "./run-observer.ts";
+import { schemeOf, type TaskEnd } from "./run-observer.ts";
 import type { Attributes } from "./tracer.ts";
 
 export interface TracedRun {
