@@ -79,9 +79,7 @@ const dispatchMs = 2_000;
 
 export class RunCommits<Result> implements RunCalls {
   readonly #parts: CommitParts<Result>;
-  /** Created for the first effect or commit. */
   #begun: Begun | undefined;
-  /** Created for the first effect. */
   #effects: RunEffects | undefined;
   readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
   #hasCommitted = false;

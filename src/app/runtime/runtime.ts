@@ -58,7 +58,7 @@ export interface Runtime {
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
-  /** Undeclared errors and statuses that this process has already reported. */
+  /** Undeclared errors and statuses of this process. */
   readonly reportedErrors: Set<string>;
   /** Absent if no tracer was registered when the runtime was created. */
   readonly tracing: Lazy<Tracing> | undefined;

@@ -32,7 +32,6 @@ export interface Once {
    */
   run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
   readonly claims: Claims;
-  /** Waits before retry number `attempt` of a transaction. */
   pause(attempt: number): Promise<void>;
 }
 
