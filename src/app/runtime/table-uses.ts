@@ -103,7 +103,6 @@ const needs: Readonly<Record<string, Reach>> = {
   ...{ Put: "write", Update: "write", Delete: "write", ConditionCheck: "check" },
 };
 
-/** Returns tables by name or ARN. */
 function accessesOf(
   operation: string,
   input: unknown,
