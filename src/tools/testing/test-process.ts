@@ -20,7 +20,6 @@ import { processSchedule } from "../../parts/once/held-claim.ts";
 import { type CallWatch, CrashError } from "./faults.ts";
 import type { TestTimers } from "./test-clock.ts";
 
-/** A runtime with its in-memory state, and its HTTP server. */
 export type TestProcess = Awaited<ReturnType<typeof startTestProcess>>;
 
 interface TestProcessOptions
@@ -71,7 +70,6 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
     runtime,
     adapters,
     port,
-    /** Aborts with a CrashError when the process crashes. */
     signal: life.signal,
     /** In-flight work fails with a CrashError and no longer reaches a store or the log. */
     crash: () => {
@@ -143,7 +141,7 @@ function recordMessaging(
     const send: Messaging["jobs"]["send"] = async (body, options) => {
       const messageId = await messaging.jobs.send(body, options);
       const job = readJob(body);
-      // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
+      // For a dropped duplicate, the queue returns the earlier job's message ID.
       const isNew =
         !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
       messageIds.add(messageId);
@@ -169,7 +167,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
 }
 
 function recordDeliveries({ channels }: Pick<Runtime, "channels">, { deliveries }: Recorded) {
-  // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
+  // Safe cast to a mutable map: only this runtime has it, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {
     own.set(name, {
