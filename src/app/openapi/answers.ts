@@ -77,7 +77,6 @@ export function answersOf(
   );
 }
 
-/** Redirects have no body either. */
 function isBodiless(status: number): boolean {
   return status === 204 || status === 205 || status >= 300;
 }
@@ -177,7 +176,7 @@ export const errorSchemas: Schemas = Object.freeze({
   },
 });
 
-/** keelson's own handlers throw them only if they declare them. */
+/** Errors that keelson's own handlers throw only if declared. */
 const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
 /** Parser errors of a container, and errors thrown with only a status. */
@@ -229,8 +228,8 @@ function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchem
 const table: readonly string[] = Object.keys(errorCodes);
 
 /**
- * Name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own operations, which never
- * throw errors with only a status. `undefined` if any code is an application's.
+ * `NotFound`, or `Own.NotFound` for keelson's own operations, which never throw errors with only a
+ * status. `undefined` if any code is an application's.
  */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
@@ -240,7 +239,7 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/** `also` is the body that one of keelson's own operations returns with the same status. */
+/** `also`: body that one of keelson's operations returns with this status. */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

@@ -43,7 +43,7 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
         unit === undefined
           ? { not: {} }
           : unsaid("a unit is a value that JSON does not have; use another"),
-      // A narrowing predicate can be omitted, because the rest of the schema remains correct.
+      // Omits a narrowing predicate: the rest of the schema remains correct.
       predicate: kept,
       patternIntersection: kept,
       default: ({ code }: Said) => unsaid(`ArkType's ${code} has no JSON Schema; use another type`),
@@ -62,7 +62,7 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
 
 const mark = "x-keelson-converted";
 
-/** In `out`, a conversion looks like a declared `unknown`; only `converted` shows what is one. */
+/** In `out`, a conversion looks like a declared `unknown`; only `converted` marks it. */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
     return unsaid("what a conversion gives is known to its code alone; put .to(type) behind it");

@@ -8,10 +8,8 @@ import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.
 import { defined, type JsonSchema, mapParts, object, type Schemas, text } from "./schema.ts";
 
 /**
- * AsyncAPI 3: events on the bus, and jobs and deliveries in the queue, in their wire format. Schemas
+ * AsyncAPI 3: events on the bus, jobs and deliveries in the queue, in their wire format. Schemas
  * use AsyncAPI's format, a superset of JSON Schema draft-07.
- *
- * @param from - directory from which the application's packages are resolved
  */
 export async function asyncApiDocument(
   { registry, options }: DeclaredServer,
@@ -146,7 +144,7 @@ function message(
   return { name, feature, content };
 }
 
-/** Payloads on the bus contain the request ID, but event schemas do not declare it. */
+/** Payloads on the bus also contain the request ID, which no event schema declares. */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;

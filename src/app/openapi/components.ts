@@ -79,9 +79,8 @@ export function createComponents(own: Schemas) {
   return {
     /** Adds a schema's definitions; returns the schema with references to them. */
     embed,
-    /** Follows a reference. Returns other schemas unchanged. */
     resolve,
-    /** The schemas that `used` refers to, also indirectly, sorted by name. */
+    /** The schemas to which `used` refers, also indirectly, by name. */
     reachedFrom: (used: unknown): Schemas => {
       const reference = /"\$ref":"#\/components\/schemas\/([^"/]+)/g;
       // Safe cast: embedded schemas refer only to existing components.
@@ -175,7 +174,6 @@ function eitherOf(parts: readonly Fields[]): Fields {
   };
 }
 
-/** A member with several schemas has all of them under `word`. */
 function merged(parts: readonly Fields[], word: string): ReadonlyMap<string, JsonSchema> {
   const byName = Map.groupBy(
     parts.flatMap(({ properties }) => [...properties]),

@@ -30,7 +30,7 @@ export interface UnsaidSchema {
 }
 
 export interface ServerDocument {
-  /** The document, byte-identical for the same declarations. */
+  /** Byte-identical for the same declarations. */
   readonly document: JsonSchema;
   readonly unsaid: readonly UnsaidSchema[];
 }
@@ -38,10 +38,10 @@ export interface ServerDocument {
 export type SchemaReader = ReturnType<typeof createSchemaReader>;
 
 /**
- * A library's converter is loaded with its first schema.
+ * Loads a library's converter with its first schema.
  *
- * @param from - directory in which packages are looked up before keelson's own location, usually
- * the application's. Default: the working directory of the process.
+ * @param from - directory searched for packages before keelson's own location, usually the
+ * application's. Default: the working directory of the process.
  */
 export function createSchemaReader({
   from = process.cwd(),
@@ -63,10 +63,11 @@ export function createSchemaReader({
   };
   return {
     /**
-     * Without `$schema`, with own `$defs`. Parts that cannot be expressed carry `x-keelson-unsaid` and
-     * have an entry in `unsaid`.
+     * Omits `$schema`, keeps `$defs`. Parts that cannot be expressed carry `x-keelson-unsaid`, with
+     * an entry in `unsaid`.
      *
-     * @param isSentAsText - whether requests send an input field only as a string. Default: no field
+     * @param isSentAsText - whether requests send an input field only as a string. Default: no
+     * field
      */
     read: async (
       schema: StandardSchemaV1,
@@ -131,7 +132,7 @@ function withMissingMembers(given: JsonSchema): JsonSchema {
   return sent.length === 0 ? rest : { ...schema, required: sent };
 }
 
-/** Converters write `undefined` as a schema that nothing matches. */
+/** Converters write `undefined` as a schema that matches nothing. */
 function mayBeMissing(schema: unknown): boolean {
   if (!isObject(schema)) return false;
   const { not, anyOf } = schema;
@@ -143,8 +144,8 @@ function mayBeMissing(schema: unknown): boolean {
 }
 
 /**
- * The application's package, or else the one beside keelson. Hidden from bundlers, because few
- * applications have it.
+ * Loads the application's package, or else the one beside keelson; hidden from bundlers, because
+ * few applications have it.
  *
  * @throws Error that names the package to install.
  */
@@ -177,8 +178,8 @@ function resolved(name: string, place: string): string | undefined {
 }
 
 /**
- * Marks fields that requests send as strings, but whose schema rejects numbers or booleans as
- * strings: their JSON Schema does not show this.
+ * Marks fields that requests send as strings and whose schema rejects numbers or booleans as
+ * strings, which their JSON Schema does not show.
  */
 async function withRefusedTexts(
   schema: StandardSchemaV1,
@@ -210,7 +211,7 @@ async function takesText(
   return true;
 }
 
-/** Values to try; the schema may reject some. None if the schema accepts strings anyway. */
+/** Values to try. None if the schema accepts strings anyway. */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
@@ -233,7 +234,6 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/** Ignores issues of other fields. An exception counts as a rejection. */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

@@ -25,7 +25,7 @@ import type { JsonSchema, Schemas } from "./schema.ts";
 
 export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
-/** OpenAPI 3.1, with the routes of the server's features and of keelson. */
+/** OpenAPI 3.1, including keelson's own routes. */
 export async function openApiDocument(
   server: DeclaredServer,
   { own, from }: { readonly own: readonly DeclaredHandler[]; readonly from?: string },
@@ -46,7 +46,7 @@ export async function openApiDocument(
       return components.embed(said, `${handler.name}.${side}`);
     };
     const names = namesOf(route.segments);
-    // To OpenAPI, paths that differ only in parameter names are the same path.
+    // To OpenAPI, paths that differ only in parameter names are equal.
     const shape = templateOf(route.segments, []);
     const pathNames = firstNames.get(shape) ?? names;
     firstNames.set(shape, pathNames);

@@ -31,7 +31,6 @@ const number: JsonSchema = { type: "number" };
 const flag: JsonSchema = { type: "boolean" };
 const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 const oneOf = (...values: readonly string[]): JsonSchema => ({ type: "string", enum: values });
-/** ID of a user or a tenant in a token. */
 const id: JsonSchema = {
   ...text,
   pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",

@@ -16,9 +16,9 @@ import {
 } from "./schema.ts";
 
 /**
- * A write reads fields from both query and body, but a document allows only one place for each. Route
- * parameters are in the path. Fields of a GET, and of a DELETE that has only string fields, are in
- * the query. All others are in the body.
+ * A write reads fields from query and body, but a document allows one place for each: route
+ * parameters are in the path; fields of a GET, or of a DELETE with only string fields, in the
+ * query; all others in the body.
  */
 export function requestOf(operation: DeclaredOperation, components: Components) {
   const { route, pathNames, handler, input } = operation;
@@ -38,7 +38,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
   const whole = wholeBody(kind, fields.properties.get("body"), components);
-  // The field `body` is the whole body, so other fields can only be in the query.
+  // The field `body` is the whole body, so others can only be in the query.
   if (whole !== undefined) {
     const isRequired = fields.required.has("body");
     return {
@@ -54,7 +54,7 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** A body that arrives as the field `body`: text, bytes, or a JSON array. */
+/** The body if it arrives as the field `body`: text, bytes, or a JSON array. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -78,7 +78,7 @@ function bodyOf(
   return { required, content: { [mediaTypes[kind]]: media } };
 }
 
-/** Repeats the name of a list for each value, which clients otherwise join with commas. */
+/** Repeats a list's name for each value: clients would otherwise join them with commas. */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -164,7 +164,6 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
     : schema;
 }
 
-/** The handler reads the body directly, so its contents are unknown. */
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   const schemas = { text, bytes, json: {}, form: { type: "object" } };
   const description = "The operation declares no input, so that nothing is said of its body.";
@@ -198,7 +197,7 @@ export function namesOf(segments: readonly Segment[]): readonly string[] {
   return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
 }
 
-/** A route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
+/** The path in OpenAPI form, with the given names: `/files/{id}`. */
 export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
   const left = [...names];
   return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;

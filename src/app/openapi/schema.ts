@@ -7,7 +7,7 @@ export { isObject };
 export type JsonSchema = Readonly<Record<string, unknown>>;
 export type Schemas = Readonly<Record<string, JsonSchema>>;
 
-/** The values that a schema accepts, or those that it returns. */
+/** Values that a schema accepts, or returns. */
 export type Side = "input" | "output";
 
 export interface ReadOptions {
@@ -20,7 +20,6 @@ export type ImportedFunction = (...given: readonly unknown[]) => unknown;
 
 export const target = "draft-2020-12";
 
-/** Has the reason why a part is not described. */
 export const unsaidMark = "x-keelson-unsaid";
 
 /** Marks a field that requests send as a string although its schema rejects strings. */
@@ -50,7 +49,7 @@ export function object(members: Schemas, more: JsonSchema = {}): JsonSchema {
   };
 }
 
-/** A placeholder for a part that JSON Schema cannot express, which accepts any value. */
+/** Placeholder for what JSON Schema cannot express. Accepts any value. */
 export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };
 }
@@ -65,7 +64,7 @@ export function dateOf(side: Side): JsonSchema {
 
 export const noDateArrives = "no Date arrives in JSON; take a date-time text, and convert it";
 
-/** JSON Schema has no flags, without which these patterns would reject valid values. */
+/** Flags that JSON Schema lacks; without them, a pattern would reject valid values. */
 export const hasFlags = (flags = "") => /[imsv]/.test(flags);
 
 export function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
@@ -117,7 +116,7 @@ function rewritten(source: string): string {
   });
 }
 
-/** Characters whose escapes have, or may have, a meaning. A comma is part of a quantifier. */
+/** Characters whose escapes may have a meaning. A comma is part of a quantifier. */
 const kept = /[A-Za-z0-9^$\\.*+?()[\]{}|/,]/;
 
 function isOfUnicodeMode(source: string): boolean {

@@ -29,7 +29,7 @@ export async function valibotSchema(
     const { type, default: given } = valibotSchema;
     if (type === "date") return dateOf(side);
     if (type === "undefined" || type === "void") return { not: {} };
-    // A default that a function computes may change, so it is not part of the contract.
+    // A computed default may change, so it is not part of the contract.
     if (typeof given === "function") delete jsonSchema["default"];
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
@@ -40,7 +40,7 @@ export async function valibotSchema(
       return portable({ ...said, pattern: requirement.source });
     }
     if (errors === undefined) return portable(jsonSchema);
-    // A schema without this check stays correct, but a pattern without its flags would be wrong.
+    // The schema stays correct without this check, but not with a pattern without its flags.
     if (type === "regex") delete jsonSchema["pattern"];
     if (kind !== "transformation" || keepsType.includes(type) || side === "input")
       return jsonSchema;

@@ -58,7 +58,7 @@ export async function zodSchema(
     sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
-    // zod writes another value in place of one that JSON cannot represent.
+    // zod replaces a value that JSON cannot represent.
     if (typeof said === "string" && def.type === "literal")
       for (const name of ["const", "enum", "type"]) delete jsonSchema[name];
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
@@ -87,7 +87,7 @@ function named(schema: JsonSchema): JsonSchema {
   return mapParts(said, named);
 }
 
-/** For a type that zod does not describe: its JSON form, or why JSON cannot represent it. */
+/** For a type that zod omits: its JSON form, or why JSON has none. */
 function inJson(
   { type, coerce, values }: Definition,
   side: ReadOptions["side"],
@@ -119,7 +119,7 @@ function inJson(
   }
 }
 
-/** A generated default, such as an ID or the time, is not part of the contract. */
+/** A generated default, an ID or a time, is not part of the contract. */
 function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
   const first = JSON.stringify(def.defaultValue);
   const before = Date.now();
@@ -153,15 +153,15 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
   const all = jsonSchema["allOf"];
   if (!Array.isArray(all)) return;
   const said = all.filter(say);
-  // Replaces `allOf` only if needed: zod later merges the members of this array into one object.
+  // Replaced only if needed, because zod later merges the members of this array into one object.
   if (said.length === all.length) return;
   if (said.length === 0) delete jsonSchema["allOf"];
   else jsonSchema["allOf"] = said;
 }
 
 /**
- * zod rejects a member of an intersection only if no side declares it, but in JSON Schema a closed
- * side rejects the members of the others. Each closed definition gets an open counterpart.
+ * zod rejects a member of an intersection only if no side declares it; in JSON Schema, a closed
+ * side rejects the members of others. So each closed definition gets an open counterpart.
  */
 function openIntersections(root: JsonSchema): JsonSchema {
   const definitions = isObject(root["$defs"]) ? root["$defs"] : {};

@@ -52,7 +52,6 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 

@@ -33,10 +33,6 @@ const known = [
   "waitMs",
 ];
 
-/**
- * @throws TypeError for unknown or invalid options; Error in production if
- * `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
- */
 export function assertClaimLayerOptions(options: ClaimLayerOptions): void {
   const unknown = Object.keys(options).filter((name) => !known.includes(name));
   if (unknown.length > 0)

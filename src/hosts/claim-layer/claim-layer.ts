@@ -32,8 +32,8 @@ import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts"
  * and a concurrent duplicate waits for the answer. Records have Powertools' format. `docs/once.md`
  * lists the problems that a layer cannot fix.
  *
- * @throws TypeError for unknown options; Error in production if `POWERTOOLS_IDEMPOTENCY_DISABLED`
- * is set.
+ * @throws TypeError for unknown or invalid options; Error in production if
+ * `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
  * @example
  * const persistenceStore = new ClaimLayer({ tableName: "idempotency" });
  * export const handler = makeIdempotent(charge, { persistenceStore });
@@ -96,7 +96,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     if (remainingTimeInMillis !== undefined)
       invocation.deadlineMs = Date.now() + remainingTimeInMillis;
     this.#invocations.enterWith(invocation);
-    invocation.key = this.getHashedIdempotencyKey(data); // a subclass may change it
+    invocation.key = this.getHashedIdempotencyKey(data);
     try {
       await super.saveInProgress(data, remainingTimeInMillis ?? leaseMs);
       invocation.state = "running";

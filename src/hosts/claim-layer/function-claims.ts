@@ -36,7 +36,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
     return opening;
   };
 
-  /** Returns the record that still refuses the invocation after `waitMs`, if there is one. */
+  /** Returns the record, if any, that refuses the invocation after `waitMs`. */
   const take = async (invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined> => {
     const { claims, store } = await open();
     const { fingerprint, deadlineMs, durable } = invocation;
@@ -150,7 +150,7 @@ async function openStore(
   retentionMs: () => number,
 ) {
   const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
-  // Safe: only `commit` needs a document client, and this store never commits. Commands go to the
+  // Safe: only `commit`, which this store never calls, needs a document client. Commands go to the
   // given client itself, which may be mocked.
   const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
   const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
@@ -198,8 +198,8 @@ function sharedForm(key: ClaimForm["key"]): ClaimForm {
       if (claim.owner !== "" && item["in_progress_expiration"] === undefined) return claim;
       return { ...claim, owner: "", result: { value: item["data"] } };
     },
-    // If the response to the first attempt was lost, the record is already completed, and the
-    // second attempt finds its owner in `completed_by`.
+    // If the response to the first attempt was lost, the record is completed, and the second
+    // attempt finds its owner in `completed_by`.
     completable: (owner) => ({
       ConditionExpression: "(#owner = :owner AND #status = :inProgress) OR completed_by = :owner",
       ExpressionAttributeNames: ownedNames,

@@ -24,7 +24,7 @@ export async function storableResult(result: unknown) {
     kind: "storable" as const,
     /** Content of the record, if the result can be a DynamoDB value. */
     inRecord: isInRecord ? { value: native } : undefined,
-    /** Stores the result as a string that only keelson can read, in parts if it is large. */
+    /** Stores a string that only keelson can read, in parts if it is large. */
     asText: (
       store: ClaimStore,
       claim: Omit<AnswerToStore, "answer" | "cipher">,
@@ -64,7 +64,7 @@ export async function resultOf(
     : JSON.parse(body);
 }
 
-/** Creates the error that the caller whose function ran and all later callers receive. */
+/** Error for the caller whose function ran, and for all later callers. */
 export function unstorableError(reason: string): TypeError {
   return new TypeError(
     `ClaimLayer: the function has run, and its result could not be stored: ${reason}; it is not run again. Return plain data`,
@@ -81,10 +81,7 @@ async function unmarshalled(value: AttributeValue): Promise<unknown> {
   return unmarshall({ value })["value"];
 }
 
-/**
- * Returns a value's size as DynamoDB calculates it: strings in UTF-8, numbers by two digits, 3
- * bytes for a list or map and 1 for each element.
- */
+/** Returns a value's size as DynamoDB calculates it. */
 function sizeOf(value: AttributeValue): number {
   if (value.S !== undefined) return Buffer.byteLength(value.S);
   if (value.N !== undefined) return numberSize(value.N);

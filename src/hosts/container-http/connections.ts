@@ -6,7 +6,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { InFlightLimit } from "./in-flight-limit.ts";
 import { takenByKernel, type Unread } from "./unread-bytes.ts";
 
-/** Request that is being answered or waits for its turn. */
+/** Request in progress, or waiting for its turn. */
 export interface OpenRequest {
   /** Empty until the request is served. */
   requestId: string;
@@ -26,7 +26,7 @@ export interface OpenRequest {
   };
   /** Whether the request was ended, and logged, because its client does not read. */
   isStalled?: boolean;
-  /** Ends the wait of a response for earlier ones, because the connection is cut. */
+  /** Ends the wait for earlier responses, because the connection is cut. */
   drop?: (() => void) | undefined;
 }
 
@@ -40,9 +40,8 @@ export interface Connection {
   isBroken: boolean;
   /** Whether the client was notified of the close. Later requests are ignored (RFC 9112, 9.6). */
   isClosing: boolean;
-  /** Whether the rest of a body is being discarded because its request was answered early. */
+  /** Whether the rest of a body is discarded, because its request was answered early. */
   isDiscarding: boolean;
-  /** Makes the current read of a body fail. */
   failBody: ((error: unknown) => void) | undefined;
   /** Error for a later read of a body whose rest will not arrive. */
   bodyFailure: PipelineError | undefined;
@@ -52,7 +51,7 @@ export interface Connection {
   /** `undefined` for HTTP/1.1. */
   session:
     | {
-        /** Makes the client use another connection. Serves requests that are on their way. */
+        /** Makes the client use another connection, and serves requests on their way. */
         retire(): void;
         /** Refuses new requests, and closes once all others are answered. */
         close(): void;
@@ -66,10 +65,7 @@ export interface Connection {
   hurry: (() => void) | undefined;
   /** Network socket, below the TLS socket. */
   transport: Duplex;
-  /**
-   * Returns the abort reason of requests whose client has disconnected: one error per connection,
-   * because creating an error takes longer than most steps of a request.
-   */
+  /** Abort reason, one per connection: creating one takes longer than most steps of a request. */
   readonly departure: () => DOMException;
 }
 
@@ -116,7 +112,7 @@ export function followConnections(http: HttpServer, isTls: boolean): Connections
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
-    // With TLS, the handshake creates a second socket on top of the network socket.
+    // The TLS handshake creates a second socket on top of the network socket.
     http.on("connection", (socket) => {
       const address = addressOf(socket);
       shaking.set(address, socket);
@@ -158,15 +154,12 @@ type Writer = Connection | OpenRequest;
 /** Longest time between two checks, in milliseconds. */
 const mostLookMs = 5_000;
 
-/**
- * Minimum rate at which a client must read, in bytes per second, because a client that takes a byte
- * from time to time would keep its response in memory forever.
- */
+/** Minimum read rate in bytes per second, so that a byte now and then does not keep a response. */
 const leastBytesASecond = 1_024;
 
 /**
- * Cuts the connections and HTTP/2 streams whose client has taken almost nothing of the written data
- * for `timeoutMs`, or up to a quarter longer. One check every few seconds replaces a timer for each.
+ * Cuts connections and HTTP/2 streams whose client has taken almost nothing for `timeoutMs`, or up
+ * to a quarter longer. One check every few seconds replaces a timer for each.
  */
 export function cutStalled(
   http: HttpServer,
@@ -175,7 +168,7 @@ export function cutStalled(
   log: Logger,
 ): void {
   const leastBytes = Math.ceil((timeoutMs / 1_000) * leastBytesASecond);
-  /** Bytes taken at each writer's last sufficient progress, and the time of this progress. */
+  /** Bytes taken at each writer's last sufficient progress, and its time. */
   type Marks = Map<Writer, { readonly taken: number; readonly sinceMs: number }>;
   let marks: Marks = new Map();
   const look = () => {
@@ -226,8 +219,8 @@ function report(log: Logger, request: OpenRequest | undefined, timeoutMs: number
 }
 
 /**
- * Ordered set for few members. A `Set` reallocates each time it has become empty, which happens once
- * per request of a connection (`http-no-log` in `bench/results.json`).
+ * Ordered set for few members. A `Set` reallocates each time it becomes empty, once per request of
+ * a connection (`http-no-log` in `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];
@@ -252,7 +245,7 @@ export class SmallSet<Member> implements Iterable<Member> {
     return index !== -1;
   }
 
-  /** Iterates over a copy, so that members may be removed during the iteration. */
+  /** Iterates over a copy, so that members may be removed meanwhile. */
   [Symbol.iterator](): Iterator<Member> {
     return [...this.#members].values();
   }

@@ -7,7 +7,7 @@ export type Drain = ReturnType<typeof createDrain>;
 /** Maximum number of requests, events and jobs that a log line names. */
 export const mostNamed = 20;
 
-/** Time between two checks for idle connections during the drain, in milliseconds. */
+/** Time between two checks for idle connections, in milliseconds. */
 const sweepMs = 100;
 
 /**
@@ -16,7 +16,7 @@ const sweepMs = 100;
  */
 const [newMs, restOfHeadMs] = [500, 500];
 
-/** Node's code for a request that takes too long to arrive. */
+/** Node's error code for a late request. */
 export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
 
 export function createDrain(
@@ -67,9 +67,7 @@ export function createDrain(
       });
       closeIdle();
     },
-    /** Closes idle connections. New connections and partial requests get a short grace period. */
     closeIdle,
-    /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
     abort: (reason: unknown): void => {
       for (const { requests, failBody } of known.values()) {
         for (const request of requests) request.abort(reason);
@@ -87,7 +85,7 @@ export function createDrain(
   };
 }
 
-/** Names the first requests, and their IDs in the same order. */
+/** Names the first requests, with IDs in the same order. */
 function underWay(known: Connections["known"]) {
   const all = [...known.values()];
   const upgraded = all.flatMap((connection) => connection.upgraded ?? []);

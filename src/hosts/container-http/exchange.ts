@@ -12,10 +12,7 @@ import { isSmallBody, lingerAfterAnswer, readRest } from "./lingering-close.ts";
 import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
 import { reportCut, type SentBody, sendPieces, type WaitingBytes } from "./send-body.ts";
 
-/**
- * HTTP/1.1 request and its response. A class, because a dozen closures per request took a tenth of
- * its time (benchmark `http-no-log`).
- */
+/** HTTP/1.1 request and response. A class, as closures took a tenth of its time (`http-no-log`). */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
   readonly method: string;
@@ -31,7 +28,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   hasLeft = false;
   isAhead = false;
   drop: (() => void) | undefined = undefined;
-  /** Creates the error of a refused request on demand: most waiting requests never run. */
+  /** Creates the error on demand: most waiting requests never run. */
   readonly #refuse: (() => PipelineError) | undefined;
   readonly #serving: Serving;
   readonly #message: IncomingMessage;
@@ -43,7 +40,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #abortReason: unknown = undefined;
   #scope: RequestScope | undefined = undefined;
   #held: HeldBytes | undefined = undefined;
-  /** Bytes sent of the response body; set only if there is an observer. */
+  /** Set only if there is an observer. */
   #sent: SentBody | undefined = undefined;
 
   constructor(
@@ -55,7 +52,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     refuse: (() => PipelineError) | undefined,
     expectsContinue: boolean,
   ) {
-    // Safe: Node always sets both on a server; the type is shared with the client.
+    // Safe: on a server, Node always sets both.
     const { method, url } = message as { readonly method: string; readonly url: string };
     this.method = method;
     ({ path: this.path, query: this.query } = splitTarget(url));
@@ -84,7 +81,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     return this.#scope?.log;
   }
 
-  /** Created on demand: one read may bring thousands of requests, and most only wait. */
+  /** Created on demand: one read may bring thousands of requests. */
   get signal(): AbortSignal {
     if (this.#departure === undefined) {
       this.#departure = new AbortController();
@@ -129,8 +126,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Sends a response after those to earlier requests. Waits here, because Node cannot drop a waiting
-   * response before its socket has closed. A waiting stream is not read.
+   * Sends a response after earlier ones. Waits here, because Node cannot drop a waiting response
+   * before its socket has closed. A waiting stream is not read.
    */
   async #sendInTurn(answer: HttpResponse): Promise<void> {
     const { body } = answer;
@@ -164,7 +161,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     }
   }
 
-  /** Writes the response: synchronously, except a stream or a long body whose bytes are counted. */
+  /** Synchronous, except for a stream or a long body whose bytes are counted. */
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
@@ -212,14 +209,13 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.leave(this);
   }
 
-  /** Closes the connection after a last response, or reads the rest of the request's body. */
   #end(): void {
     const connection = this.#connection;
     const { runtime, settings } = this.#serving;
     const { draining } = runtime.lifecycle;
     const message = this.#message;
     const { complete, socket } = message;
-    // Pipelined requests run concurrently, so the connection closes only with the last response.
+    // Pipelined requests run concurrently, so only the last response closes the connection.
     const isLatest = [...connection.requests].at(-1) === this;
     const isLast = (draining.aborted || connection.isBroken) && isLatest;
     if (!isLast && !complete && this.#isRestSmall()) {
@@ -230,13 +226,12 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
       connection.isClosing = true;
       this.#response.setHeader("connection", "close");
     }
-    // Closes in stages, because the client may still send an unwanted body or unread requests.
+    // The client may still send an unwanted body or unread requests.
     if (!complete || (isLast && this.#inFlight.hadToWait)) {
       lingerAfterAnswer(socket, connection, message, settings.requestTimeoutMs, draining);
     }
   }
 
-  /** Whether the rest of an unwanted body is small and will arrive, so that it can be read. */
   #isRestSmall(): boolean {
     // A client that waits for `100 Continue` gets it only if the body is read.
     const isAwaited = !this.#expectsContinue || this.#held !== undefined;
@@ -272,7 +267,7 @@ export function reportSent(
 
 /** Bytes that a waiting stream is assumed to hold, because the pipeline has read its start. */
 const streamBytes = 1_048_576;
-/** Size of the pieces in which a long, counted body is written, in bytes. */
+/** Size of the pieces of a long, counted body, in bytes. */
 const pieceBytes = 65_536;
 
 /** Returns Node's own object, because a copy took as long as creating it. */

@@ -28,9 +28,7 @@ export interface HttpServerOptions {
   readonly writeTimeoutMs?: number;
   /** Largest request head, in bytes. Default 16,384. */
   readonly maxHeaderBytes?: number;
-  /**
-   * Maximum number of open connections. Further connections are closed immediately. Default 10,000.
-   */
+  /** Maximum number of open connections. Others are closed immediately. Default 10,000. */
   readonly maxConnections?: number;
   /**
    * Takes over connections that request an upgrade, such as WebSockets. Default: upgrades are
@@ -44,10 +42,7 @@ export interface HttpServerOptions {
   readonly tls?: TlsOptions;
 }
 
-/**
- * Key and certificate of an HTTPS server. They are read once, so a renewed certificate needs a
- * restart.
- */
+/** Key and certificate for HTTPS, read once, so a renewed certificate needs a restart. */
 export interface TlsOptions {
   /** Private key, as PEM. */
   readonly key: string | Buffer;

@@ -77,8 +77,8 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions) {
 }
 
 /**
- * Returns why to refuse a request that Node accepts: it has no host, or a coding before `chunked`,
- * which Node ignores. Node's parser itself fails if `chunked` is not the last (RFC 9112, 6.3).
+ * Returns why to refuse a request that Node accepts: no host, or a coding before `chunked`, which
+ * Node ignores. Node's parser itself fails if `chunked` is not the last (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,
@@ -122,8 +122,8 @@ function respond(
 }
 
 /**
- * Pauses reading on all HTTP/1.1 connections for one turn of the event loop, in which waiting
- * requests and new clients get their turn, and the memory of cut connections is freed.
+ * Pauses reading on all HTTP/1.1 connections for one event loop turn, which serves waiting requests
+ * and new clients, and frees the memory of cut connections.
  */
 function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
@@ -142,9 +142,9 @@ function holdAllBack({ known }: Connections): void {
 }
 
 /**
- * Refuses a request that the parser rejects. If its body is being read, the read fails and the
- * pipeline answers. If no request is in progress, the error goes directly to the socket. Otherwise,
- * pending responses use the socket, so only a later read of the body fails.
+ * Refuses a request that the parser rejects: fails a running read of its body, and the pipeline
+ * answers; without requests, answers on the socket; otherwise, pending responses use the socket, so
+ * only a later read of the body fails.
  */
 function refuse(
   { runtime, connections }: Serving,

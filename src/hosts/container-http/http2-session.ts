@@ -43,7 +43,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     isOverdue = connection.requests.size > 0;
     if (isOverdue) return;
     session.close();
-    setTimeout(() => socket.destroy(), closeMs).unref(); // a client may never close its side
+    setTimeout(() => socket.destroy(), closeMs).unref();
   });
   const inFlight = createInFlightLimit(socket, connection, unread);
   session.on("stream", (stream, received, _flags, fields) => {
@@ -54,7 +54,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     const request = streamRequest(serving, stream, received, fields, held, remoteAddress);
     respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
-      // The timeout passed while requests were open, and a reset stream does not restart it.
+      // The timeout passed while requests were open. A reset stream does not restart it.
       if (isOverdue && connection.requests.size === 0)
         session.setTimeout(settings.keepAliveTimeoutMs);
     });
@@ -63,9 +63,9 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client to send no more requests, and still serves those on their way (RFC 9113, 6.8): the
- * final GOAWAY follows once the client has answered a ping, and so has read the first. Requires a
- * request in progress, because nghttp2 stops reading after a GOAWAY without one.
+ * Sends a GOAWAY, and the final one once the client has answered a ping, and so has read the first
+ * (RFC 9113, 6.8). Requires a request in progress, because nghttp2 stops reading after a GOAWAY
+ * without one.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {
   if (connection.isClosing || session.destroyed) return;
@@ -141,13 +141,13 @@ async function write(
   sent: SentBody,
   waiting: WaitingBytes,
 ): Promise<void> {
-  if (stream.destroyed) return; // the client has gone
+  if (stream.destroyed) return;
   const { status, headers, cookies, body } = answer;
   const endStream = request.method === "HEAD" || body === undefined;
   const fields = Object.fromEntries(
     Object.entries(headers).filter(([name]) => !hopHeaders.test(name)),
   );
-  // Without this, an unread rest of the request body would hold the stream open.
+  // Otherwise, an unread rest of the request body would hold the stream open.
   stream.once("finish", () => {
     if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
   });
@@ -172,7 +172,7 @@ async function write(
   await sendPieces(bytes, stream, pieceBytes, sent);
 }
 
-/** Size of the pieces in which a response is written and progress is measured, in bytes. */
+/** Size of the pieces of a response, in bytes. Progress is measured by piece. */
 const pieceBytes = 16_384;
 
 type StreamRequest = HttpRequest & OpenRequest & { log?: Logger };

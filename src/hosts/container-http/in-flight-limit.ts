@@ -8,7 +8,7 @@ export const maxInFlight = 100;
 export type InFlightLimit = ReturnType<typeof createInFlightLimit>;
 
 export interface LimitedRequest {
-  /** Runs the request. Never rejects. */
+  /** Never rejects. */
   work(): Promise<void>;
   /** Called once the request has ended, even if it never ran. */
   ended(): void;
@@ -23,14 +23,13 @@ export interface LimitedRequest {
   isAhead: boolean;
 }
 
-/** Memory of a waiting request, in bytes, in addition to its content. Measured: 1.9 KB. */
+/** Memory of a waiting request without its content, in bytes. Measured: 1.9 KB. */
 const requestBytes = 2_048;
 
 /**
- * Creates the limit for the requests in flight of one connection. Others wait in order of arrival.
- * A request is in flight until its work has settled, even if
- * its HTTP/2 stream is reset, and `leave` was called. Requests run concurrently only while few
- * bytes wait for the client.
+ * Limits the requests in flight of one connection; others wait in order of arrival. A request is in
+ * flight until its work has settled, even if its HTTP/2 stream is reset and `leave` was called.
+ * Requests run concurrently only while few bytes wait for the client.
  *
  * @param hold - pauses reading while requests wait; the returned function resumes it.
  */
@@ -105,7 +104,6 @@ export function createInFlightLimit(
     get hadToWait() {
       return hadToWait;
     },
-    /** Whether reading is paused because requests wait. */
     get isHolding() {
       return release !== undefined;
     },

@@ -79,14 +79,13 @@ function linger(socket: Socket, message: IncomingMessage, longestMs: number): ()
 /** Largest unwanted body that is read to keep its connection open, in bytes. */
 const smallBytes = 65_536;
 
-/** Decides by the declared length or, without one, by the received bytes. */
 export function isSmallBody({ headers }: IncomingMessage, received: number): boolean {
   return Number(headers["content-length"] ?? received) <= smallBytes;
 }
 
 /**
  * Discards the rest of a body whose request was answered early, so that the connection can serve
- * the next request. If too much arrives, closes in stages. Cuts a silent client.
+ * the next. If too much arrives, closes in stages. Cuts a silent client.
  *
  * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
  */

@@ -4,7 +4,6 @@ import type { TLSSocket } from "node:tls";
 import type { Logger } from "../../base/log/logger.ts";
 import type { HttpSettings, TlsOptions } from "./http-options.ts";
 
-/** Creates an HTTP/1.1 server. With TLS, HTTP/2 connections go to `serveHttp2`. */
 export function createNodeServer(
   settings: HttpSettings,
   log: Logger,
@@ -41,8 +40,8 @@ function createTlsServer(
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: options.headersTimeout,
   });
-  // Node's HTTP/1.1 listeners. `http2.createSecureServer` would also serve HTTP/1.1, but without
-  // the limits of an HTTP server in some versions of Node.
+  // Node's HTTP/1.1 listeners. `http2.createSecureServer` would also serve HTTP/1.1, but in some
+  // versions of Node without an HTTP server's limits.
   const serveHttp1 = server.listeners("secureConnection");
   server.removeAllListeners("secureConnection");
   server.on("secureConnection", (socket) => {
@@ -58,7 +57,6 @@ function createTlsServer(
   return server;
 }
 
-/** Minimum time between two reports, in milliseconds. */
 const reportMs = 10_000;
 
 /** Reports the first of events that may flood immediately, then their number at intervals. */

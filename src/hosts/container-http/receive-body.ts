@@ -6,8 +6,8 @@ import type { Connection } from "./connections.ts";
 export const noBytes = new Uint8Array(0);
 
 /**
- * Reads a whole body. If it rejects, the stream keeps flowing and stays open, because its socket
- * still has to carry the response.
+ * Reads a whole body. If it rejects, the stream stays open and keeps flowing, because its socket
+ * still carries the response.
  *
  * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` if the server already
  * holds too many bytes, `malformed_request` if the body ends early.
@@ -96,7 +96,6 @@ function createPieces() {
 }
 
 export interface HeldBytes {
-  /** Highest number of bytes held so far. */
   readonly mostBytes: number;
   /** Takes bytes if the limit allows, and returns whether it does. */
   take(bytes: number): boolean;
@@ -105,7 +104,7 @@ export interface HeldBytes {
 
 export type ByteBudget = ReturnType<typeof createByteBudget>;
 
-/** Creates the limit for the bytes that a server holds for all its requests. */
+/** Limits the bytes that a server holds for all its requests. */
 export function createByteBudget(limitBytes: number) {
   let heldBytes = 0;
   return {

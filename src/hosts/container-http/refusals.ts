@@ -11,7 +11,6 @@ import type { Connection } from "./connections.ts";
 const malformed = (message: string, status: number, cause?: unknown) =>
   new PipelineError(message, status, { code: "malformed_request", ...defined({ cause }) });
 
-/** Errors of requests that are refused before the pipeline sees them. */
 export const refusals = Object.freeze({
   noHttp: (cause: unknown) => malformed("The request is not valid HTTP", 400, cause),
   noHost: () => new FrameworkError("malformed_request", "The request has no Host header"),

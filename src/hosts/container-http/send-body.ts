@@ -55,8 +55,8 @@ export async function sendPieces(
 }
 
 /**
- * Logs that a response was cut off: a warning if the client has left, else an error. A typed error
- * as the reason of `signal` means that the service ended the request.
+ * Logs a cut response: a warning if the client has left, else an error. A typed error as the reason
+ * of `signal` means that the service ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
   const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";

@@ -46,8 +46,7 @@ export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_lim
 }
 
 /**
- * Creates the limit for the bytes that wait for clients: unread responses, and requests that were
- * sent before earlier ones were answered.
+ * Creates the limit for unread responses, and for requests sent before earlier ones were answered.
  *
  * @param onStrain - called at each eighth of the limit, as more bytes are held.
  * @param onCut - called with the number of connections that were cut.
@@ -139,10 +138,7 @@ export function createUnreadBudget(
   };
 }
 
-/**
- * Returns the bytes held, multiplied by the time since the client last took any: low for an active
- * reader, even if it holds many.
- */
+/** The weight is low for a client that reads, even if it holds many bytes. */
 function weightOf(connection: Holder, nowMs: number): number {
   const { unread } = connection;
   const taken = takenOf(connection);

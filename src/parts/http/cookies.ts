@@ -18,8 +18,8 @@ export interface ReplyCookie {
 const maxCookies = 100;
 
 /**
- * Parses a `cookie` header into an object without a prototype. The first cookie of a name wins.
- * Reads at most 100 cookies. A value with malformed percent-encoding stays unchanged.
+ * Parses at most 100 cookies into an object without a prototype. The first of a name wins. A value
+ * with malformed percent-encoding stays unchanged.
  */
 export function parseCookies(header: string | undefined): Record<string, string> {
   const cookies: Record<string, string> = Object.create(null);

@@ -10,10 +10,7 @@ export interface ErrorFacts {
   readonly head: boolean;
 }
 
-/**
- * Converts an error to the uniform response (specification 2.7), or to problem+json (RFC 9457) if
- * the client asks for it.
- */
+/** Returns the uniform response (specification 2.7), or problem+json (RFC 9457) if requested. */
 export function errorResponse(
   error: unknown,
   { requestId, environment, accept, head }: ErrorFacts,

@@ -4,9 +4,9 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 export type HeaderMap = Record<string, string>;
 
 /**
- * The prototype is an empty object without a prototype, so the map is as safe from names such as
- * `__proto__` as `Object.create(null)`, which V8 would store as a hash table that takes twice as
- * long to fill (`wrapped-no-log` in `bench/results.json`).
+ * The prototype is an empty object without one, so the map is as safe from `__proto__` as
+ * `Object.create(null)`, which V8 would store as a hash table that takes twice as long to fill
+ * (`wrapped-no-log` in `bench/results.json`).
  */
 export function emptyHeaders(): HeaderMap {
   return new Empty();
@@ -70,8 +70,8 @@ export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | und
 
 /**
  * Returns the error for ambiguous headers: several hosts, an invalid one (RFC 9112, 3.2) or several
- * credentials. Repeated headers arrive joined. A missing `host` is left to the receiver of the
- * request. Remembers the last valid host, because nearly all requests of a server have the same.
+ * credentials. Repeated headers arrive joined. A missing `host` is left to the receiver. Remembers
+ * the last valid host, because nearly all requests have the same.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;
@@ -105,10 +105,7 @@ function isHost(value: string): boolean {
 const scheme = /^[\w!#$%&'*+.^`|~-]+ +/;
 const parameter = /^[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:".*"|[^\s"]+)$/s;
 
-/**
- * Only parameters may be separated by commas, as in `Digest a="1", b=2`. Anything else after a
- * comma starts a second credential.
- */
+/** After a comma, anything but a parameter (`Digest a="1", b=2`) starts a second credential. */
 function isOneCredential(value: string): boolean {
   return items(value.replace(scheme, "")).every((item) => item === "" || parameter.test(item));
 }

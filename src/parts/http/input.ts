@@ -191,8 +191,8 @@ const beyond: Readonly<Record<keyof JsonBounds, string>> = {
 };
 
 /**
- * Makes `__proto__` an ordinary name in parsed JSON. Works in place, because a reviver would be
- * called for every element. `exceededBound` has limited the depth.
+ * Makes `__proto__` an ordinary name in parsed JSON, in place: a reviver would be called for every
+ * element. `exceededBound` has limited the depth.
  */
 function dropPrototypes(value: unknown): void {
   if (typeof value !== "object" || value === null) return;

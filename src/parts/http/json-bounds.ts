@@ -9,15 +9,12 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 /** Above this number, counting commas takes longer than scanning the text. */
 const fewCommas = 65_536;
-/**
- * Characters scanned one by one after an escape: the next is likely near, and a search is slower.
- */
+/** Characters scanned singly after an escape: the next is likely near, and a search is slower. */
 const nearby = 256;
 
 /**
- * Returns the bound that a text exceeds, before it is parsed. Invalid JSON may pass. Takes less
- * time than parsing for any text (`json-hostile` in `bench/results.json`), because it skips long
- * strings.
+ * Returns the bound that a text exceeds. Invalid JSON may pass. Skips long strings, so it takes
+ * less time than parsing for any text (`json-hostile` in `bench/results.json`).
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;

@@ -9,7 +9,7 @@ export interface HttpRequest {
   /** Percent-encoded: `/files/a%20b`. As received, or encoded again if a gateway decoded it. */
   readonly path: string;
   readonly query: string;
-  /** Headers, with names in lower case. Repeated headers are joined as RFC 9110 specifies. */
+  /** Names in lower case. Repeated headers are joined as RFC 9110 specifies. */
   readonly headers: Readonly<Record<string, string>>;
   readonly ip: string | undefined;
   /** Whether the request arrived over TLS, if the host can know. */

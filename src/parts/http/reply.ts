@@ -57,8 +57,8 @@ export function isNodeStream(body: object): body is Readable {
 }
 
 /**
- * Adds an error listener to a Node stream: an error before its first read would end the process.
- * The code that reads the stream still gets the error.
+ * Adds an error listener to a Node stream, because an error before its first read would end the
+ * process. The reader still gets the error.
  */
 export function guard(body: unknown): void {
   if (typeof body === "object" && body !== null && isNodeStream(body))

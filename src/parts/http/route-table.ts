@@ -37,7 +37,7 @@ export function createRouteTable<Target>(
   }
   return {
     match: (method, path, basePath = "") => {
-      // Fast path for routes without parameters, which take precedence over all others.
+      // Routes without parameters take precedence over all others.
       const direct = basePath === "" ? withoutParams.get(path)?.byMethod.get(method) : undefined;
       if (direct !== undefined)
         return { kind: "found", target: direct.target, params: Object.create(null), head: false };
@@ -101,8 +101,8 @@ function partsOf(path: string, basePath: string): string[] | undefined {
 }
 
 /**
- * Nodes that match the segments, static ones first. Routes of the same shape share a node, so the
- * work is bounded by the number of routes times the number of segments.
+ * Matching nodes, static ones first. Routes of the same shape share a node, so the work is at most
+ * the number of routes times that of segments.
  */
 function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
   let nodes: Node<Target>[] = [root];

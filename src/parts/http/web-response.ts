@@ -80,7 +80,6 @@ export async function readResponse(
 
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-/** Limit of what is read completely. */
 const maxWholeBytes = 10_485_760;
 /** JSON MIME type of the WHATWG, such as `application/problem+json`: the first of joined types. */
 const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;
@@ -91,8 +90,8 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 type Body = ReadableStream<Uint8Array>;
 
 /**
- * Returns the bytes of a body that ends after one chunk in the same turn of the event loop, like
- * one of text or bytes, or else a stream of the whole body.
+ * Returns the bytes of a body that ends after one chunk in the same event loop turn, as text and
+ * bytes do, or else a stream of it.
  */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();

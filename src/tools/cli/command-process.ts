@@ -27,8 +27,8 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   },
 });
 
-// Ends the process 1 s after all output is written, because a handle that the module keeps open
-// would block the process, and a CI pipeline, forever.
+// Ends the process 1 s after all output is written, because an open handle of the module would
+// block it, and a CI pipeline, forever.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted() {

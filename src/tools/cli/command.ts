@@ -113,8 +113,8 @@ export async function runCommand(args: readonly string[], given: CommandContext)
 }
 
 /**
- * Escapes control characters, so that data from tables, logs and modules cannot act on a terminal.
- * The escapes are JSON's, so JSON output stays equivalent.
+ * Escapes control characters in data, which could act on a terminal. The escapes are JSON's, so
+ * JSON output stays equivalent.
  */
 export function forTerminal(given: CommandContext): CommandContext {
   const { progress, ask, print, complain } = given;

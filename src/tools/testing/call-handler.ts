@@ -26,7 +26,7 @@ export interface TestCallOptions {
   readonly idempotencyKey?: string;
 }
 
-/** Calls a handler, with access and input checked as for a request. */
+/** Checks access and input as for a request. */
 export function callHandler(
   runtime: Runtime,
   name: string,

@@ -42,7 +42,6 @@ const attempts = 5;
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
  *   check: async (app) => expect(await namesOf(app)).toEqual(["a.txt"]),
  * });
- *
  */
 export async function crashEverywhere<Result>(
   server: Server,
@@ -59,7 +58,7 @@ export async function crashEverywhere<Result>(
   return cuts;
 }
 
-/** Crashes at `cut`, if given. Returns the operations that `act` called. */
+/** Crashes at `cut`. Returns the operations that `act` called. */
 async function runWith<Result>(
   server: Server,
   scenario: CrashScenario<Result>,

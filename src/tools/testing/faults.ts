@@ -49,11 +49,10 @@ export type CallWatch = ReturnType<typeof createCallWatch>;
 type Client = Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">;
 
 export function createCallWatch(crash: () => void) {
-  // Calls sent, by operation. Includes calls that a fault failed, but not calls that keelson's
-  // tenant check rejected.
+  // Calls sent, by operation: also those that a fault failed, not those that keelson's tenant check
+  // rejected.
   const calls: Record<string, number> = {};
-  // Calls begun, by operation. Faults use these numbers, because a fault fires before the call is
-  // known to be sent.
+  // Calls begun, by operation. Used by faults, which fire before the call is known to be sent.
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -69,7 +68,7 @@ export function createCallWatch(crash: () => void) {
       await fault.act();
     }
   };
-  /** The client's calls all fail once `life` aborts. */
+  /** All calls fail once `life` aborts. */
   const watch = ({ middlewareStack }: Client, life: AbortSignal): void => {
     // Safe cast: the middlewares pass commands of either client through unchanged.
     const stack = middlewareStack as Database["middlewareStack"];

@@ -11,10 +11,7 @@ import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { httpEvents, type LambdaGatewayRequest, type LambdaRequest } from "./lambda-http-events.ts";
 
-/**
- * Inputs and events of {@link lambdaEvent}, by trigger: `of` is the input, `event` the type of the
- * created event.
- */
+/** Inputs (`of`) of {@link lambdaEvent} and types of the created events (`event`), by trigger. */
 export interface LambdaEvents {
   readonly restApi: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEvent };
   /** HTTP API with payload format 2.0. */

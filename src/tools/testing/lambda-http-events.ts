@@ -41,7 +41,6 @@ function restApiEvent(request: LambdaGatewayRequest) {
   return version1(request, sentRequest(request).path, stage, claims && { claims });
 }
 
-/** The path is decoded and prefixed with the stage. */
 function httpApiV1Event(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const authorizer = claims && { claims, scopes: null };
@@ -49,7 +48,6 @@ function httpApiV1Event(request: LambdaGatewayRequest) {
   return Object.assign(event, { version: "1.0" });
 }
 
-/** The path is decoded and prefixed with the stage. */
 function httpApiEvent(request: LambdaGatewayRequest) {
   const { stage = "$default", claims } = request;
   const domainName = "test.execute-api.us-east-1.amazonaws.com";
@@ -116,7 +114,6 @@ function version1(
   };
 }
 
-/** Client without a certificate, an API key or an AWS account. */
 const nobody = {
   ...{ accessKey: null, apiKey: null, apiKeyId: null, clientCert: null },
   ...{ accountId: null, caller: null, user: null, userArn: null, principalOrgId: null },
@@ -229,7 +226,7 @@ function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, str
   return lists;
 }
 
-/** A path that cannot be decoded stays unchanged, as in API Gateway. */
+/** Prefixes the stage to the path, decoded if possible, as in API Gateway. */
 function stagedPath(request: LambdaRequest, stage: string) {
   const { path } = sentRequest(request);
   const prefix = stage === "$default" ? "" : `/${stage}`;

@@ -19,11 +19,7 @@ interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
   readonly maxSteps?: number | undefined;
 }
 
-/**
- * Runs due schedules and processes messages until none are left.
- *
- * @throws Error naming each message that is stuck or failed for good, with its reason.
- */
+/** @throws Error naming each message that is stuck or failed for good, with its reason. */
 export async function settle(
   process: TestProcess,
   { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
@@ -87,7 +83,7 @@ export async function settle(
     if (fired > 0) continue;
     if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0)
       continue;
-    // The sweep runs last, because most committed events are already dispatched.
+    // Last, because most committed events are already dispatched.
     const { dispatched, left, setAside } = await sweep();
     refused += setAside;
     if (dispatched > 0) continue;
@@ -112,7 +108,6 @@ export async function settle(
   if (lost) throw new Error(`app.settled: ${lost}`);
 }
 
-/** Consumes an event or runs a job again, as if its message had been redelivered. */
 export async function deliverAgain(
   { runtime, adapters }: TestProcess,
   message: SharedEvent | JobMessage,

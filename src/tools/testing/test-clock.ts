@@ -24,12 +24,12 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let dueMs = now() + ms;
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
-    // Starts a due task, once even after several intervals, like a Node timer after a suspension.
+    // Starts a due task once, even after several intervals, like a Node timer after a suspension.
     const lookUp = () => {
       clearTimeout(timer);
       if (dueMs <= now()) {
         dueMs = now() + ms;
-        // Runs one task at a time: the clock may advance several steps, and the last run must win.
+        // One task at a time: the clock may advance several steps, and the last run must win.
         last = last.then(() => (repetitions.has(lookUp) ? task() : undefined));
       }
       timer = setTimeout(lookUp, dueMs - now());

@@ -153,7 +153,7 @@ function recordMessaging(
     const send: Messaging["jobs"]["send"] = async (body, options) => {
       const messageId = await messaging.jobs.send(body, options);
       const job = readJob(body);
-      // For a job dropped as a duplicate, the queue returns the earlier job's message ID.
+      // For a dropped duplicate, the queue returns the earlier job's message ID.
       const isNew =
         !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
       messageIds.add(messageId);
@@ -179,7 +179,7 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
 }
 
 function recordDeliveries({ channels }: Pick<Runtime, "channels">, { deliveries }: Recorded) {
-  // Safe cast to a mutable map: it belongs to this runtime, and only a test changes it.
+  // Safe cast to a mutable map: only this runtime has it, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {
     own.set(name, {

@@ -51,7 +51,7 @@ export async function startTestStack(server: Server): Promise<TestStack> {
 async function deleteTables(place: ClientOptions, tables: readonly string[]) {
   const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb");
   const database = await openDatabase(place);
-  // Ignores failures: a table may never have been created, or may be deleted already.
+  // Ignores failures: a table may not exist.
   for (const TableName of tables)
     await database.send(new DeleteTableCommand({ TableName })).catch(() => undefined);
   database.destroy();

@@ -26,7 +26,7 @@ interface KeyRingCall
   readonly bindVersion: boolean;
 }
 
-/** Every server knows of a change after this time: servers cache the ring for up to 10 s. */
+/** Time until every server knows of a change: servers cache the ring for up to 10 s. */
 const knownMs = 15_000;
 /** A write that stores its response encrypted keeps the response for five minutes. */
 const answerRetentionMs = 310_000;
@@ -133,7 +133,7 @@ async function readRing({ stored, parameter }: KeyRingCall) {
   return { ...found, ring: parseKeyRingText(found.text) };
 }
 
-/** SSM has no conditional write, so only the new version number reveals a concurrent change. */
+/** SSM has no conditional write: only the new version number reveals a concurrent change. */
 async function change(
   call: KeyRingCall,
   to: (ring: KeyRingText) => KeyRingText,

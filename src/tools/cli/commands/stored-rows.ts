@@ -18,8 +18,8 @@ import { awsPlace, withDatabase } from "../setup/its-server.ts";
 interface StoredRowsOptions {
   readonly server: DeclaredServer;
   /**
-   * Keys of the contract's lock. For a key that was encrypted there, the report shows `(secret)`
-   * instead of the value that applies.
+   * Keys of the contract's lock. If a key was encrypted there, the report hides its value as
+   * `(secret)`.
    */
   readonly locked: readonly LockedKey[];
   readonly env: CommandContext["env"];
@@ -29,8 +29,8 @@ interface StoredRowsOptions {
 }
 
 /**
- * Reports stored configuration that does not fit its declaration. Decrypts secrets to check them,
- * but never shows them.
+ * Reports stored configuration that does not fit its declaration. Decrypts secrets, but never shows
+ * them.
  *
  * @throws Error if the table, or the parameters that the server names, cannot be read.
  */

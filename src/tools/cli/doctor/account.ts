@@ -67,7 +67,7 @@ async function differenceMs(
   try {
     await send(new DescribeTableCommand({ TableName }), TableName);
   } catch (error) {
-    // Continues after an error response, which has a `Date` header too.
+    // An error response has a `Date` header too.
     if (endMs === 0) throw error;
   }
   // `Date` has a resolution of one second and can be from any moment of the call.

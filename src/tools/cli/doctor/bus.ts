@@ -102,7 +102,6 @@ function takes(member: unknown, text: string) {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
-/** Without permission for EventBridge to send to the queue, events are lost silently. */
 function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue) {
   const set = (attribute: string, value: string) =>
     setAttributes(place, url, JSON.stringify({ [attribute]: value }));

@@ -26,7 +26,6 @@ export interface Found<Thing> {
   readonly find: () => Promise<Thing | undefined>;
 }
 
-/** Passes what another check found to `look`, or refers to that check if it found nothing. */
 export async function after<Thing>(
   { name, find }: Found<Thing>,
   look: (found: Thing) => Outcome | Promise<Outcome>,
@@ -43,7 +42,6 @@ export function asked<Answer>(ask: () => Promise<Answer>): () => Promise<Answer>
   };
 }
 
-/** Formats a shell command. Quotes words with characters that a shell might interpret. */
 export function command(...words: readonly string[]): string {
   return words
     .map((word) => (bare.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
@@ -83,7 +81,6 @@ export function failureName(error: unknown): string {
   return error instanceof CallError ? rootOf(error.cause).name : "";
 }
 
-/** Returns `undefined` if `find` fails because the table, bus or queue does not exist. */
 export async function unlessMissing<Found>(find: () => Promise<Found>): Promise<Found | undefined> {
   try {
     return await find();

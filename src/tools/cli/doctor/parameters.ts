@@ -69,8 +69,8 @@ function parameterFix(
 }
 
 /**
- * Warns of parameters under a former name of their key: both releases of a rolling deployment read
- * that name, but once no key declares it, it looks like a mistake.
+ * Warns of parameters under a key's former name: both releases of a rolling deployment read it, but
+ * once no key declares it, it looks like a mistake.
  */
 function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>) {
   const messages = former.map(({ name, today, isRead }) =>

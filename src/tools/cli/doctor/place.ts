@@ -9,7 +9,7 @@ export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 export type Place = ReturnType<typeof placeOf>;
 export type PlaceOf<Client extends object> = ReturnType<typeof withClient<Client>>;
 
-/** The part of an SDK command that determines the type of its response. */
+/** Part of an SDK command that determines the response type. */
 interface Command<Output> {
   resolveMiddleware(...given: never[]): (input: never) => Promise<{ readonly output: Output }>;
 }
@@ -58,10 +58,7 @@ export function placeOf(
         throw new CallError({ service, operation, resource, shown, isEmulator }, error);
       }
     },
-    /**
-     * Formats `aws <service> <action> --<name> <value>` for this endpoint, without undefined
-     * options.
-     */
+    /** Formats `aws <service> <action> --<name> <value>`, without undefined options. */
     aws: (action: string, options: AwsOptions) => {
       const all = { ...options, "endpoint-url": endpoint === undefined ? undefined : shown };
       return command("aws", service, ...action.split(" "), ...Object.entries(all).flatMap(words));

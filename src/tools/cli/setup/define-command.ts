@@ -9,11 +9,11 @@ export interface CommandContext {
   /** Opens standard input. Absent if nothing is piped in. */
   readonly input?: () => Readable;
   readonly print: (line: string) => void;
-  /** Prints to standard error. */
+  /** To standard error. */
   readonly complain: (line: string) => void;
   /** Replaces the progress text; `""` clears it. Absent without a terminal. */
   readonly progress?: ((text: string) => void) | undefined;
-  /** The signal aborts when the user stops the command, which ends after its current step. */
+  /** Aborts when the user stops the command, which ends after its current step. */
   readonly stopping?: () => AbortSignal;
   readonly wait: (ms: number) => Promise<void>;
   /** Absent without a terminal. */

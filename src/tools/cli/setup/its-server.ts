@@ -33,8 +33,8 @@ export async function onItsServer<Result>(
 }
 
 /**
- * Runs a command against the server's data: in development without an endpoint, on the embedded
- * stack, shared with a running server; otherwise with unchanged variables.
+ * Runs a command on the server's data: in development without an endpoint, on the embedded stack,
+ * shared with a running server; otherwise with unchanged variables.
  *
  * @throws Error if the embedded stack's directory has no data.
  */

@@ -37,7 +37,7 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
     process.stderr.write(
       `keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`,
     );
-    // Overrides the module's exit code, because the command has not checked anything.
+    // Overrides the module's exit code: nothing was checked.
     process.exitCode = 2;
   };
   process.once("exit", endEarly);

@@ -84,7 +84,7 @@ export async function traceDocument(
   }
 }
 
-/** Escapes control characters, which could act on a terminal. */
+/** Escapes control characters: they could act on a terminal. */
 export function jsonOf(document: TraceDocument): string {
   return JSON.stringify(document, undefined, 2).replaceAll(/[^\n\P{C}]/gu, (character) =>
     character
@@ -102,8 +102,8 @@ export function developmentDirectory(
 }
 
 /**
- * Runs `work` on the server's tables: at the endpoint of the options or the environment; otherwise,
- * in development, in the process that runs on the data directory, or else in AWS. Creates no table.
+ * Runs `work` on the server's tables: at the endpoint of the options or environment; without one,
+ * in development, in the process that runs on the data directory; else in AWS. Creates no table.
  *
  * @throws Error if no process runs on the data directory.
  */

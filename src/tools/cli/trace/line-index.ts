@@ -66,7 +66,7 @@ export function append<Item>(lists: Map<string, Item[]>, key: string, item: Item
   else list.push(item);
 }
 
-/** Lines about queues, bus and outbox. No run writes such lines. */
+/** Names of the lines in `way`, which no run writes. */
 const ofTheWay = /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/;
 
 function producerOf(line: TraceLine): Producer | undefined {

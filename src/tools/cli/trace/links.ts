@@ -27,7 +27,7 @@ export const runPlace = (subject: string, handler: string) => `run ${runKey(subj
 export const subjectPlace = (id: string) => `subject ${id}`;
 
 export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>) {
-  // Includes origins without lines, which are known only from their effects.
+  // Includes origins known only from their effects.
   const { origins, aliases } = merged(index.origins);
   const subjects = new Map(index.subjects);
   for (const row of rows) addRow(subjects, row);
@@ -53,7 +53,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>) {
     append(below, originPlace(origin.key), item);
   };
 
-  /** The loop appends subjects that lines name only as a cause. */
+  /** The loop appends subjects named only as a cause. */
   const list = [...subjects.values()];
   const indirect = new Map<string, Origin>();
   for (const subject of list) {

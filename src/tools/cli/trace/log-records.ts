@@ -108,10 +108,10 @@ const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "eve
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Returns the records in a line of a log, and whether it looks like a record that cannot be parsed.
- * Ignores the text around records: time and stream (`aws logs tail`), container
- * (`kubectl logs --prefix`, `docker compose logs`), a collector's own JSON, AWS CLI output, a CSV
- * cell. Never throws.
+ * Returns the records in a log line, and whether it looks like a record that cannot be parsed.
+ * Ignores the text around records: time and stream (`aws logs tail`), container (`kubectl logs
+ * --prefix`, `docker compose logs`), a collector's own JSON, AWS CLI output, a CSV cell. Never
+ * throws.
  */
 export function recordsOf(line: string) {
   const records = read(line, 0);

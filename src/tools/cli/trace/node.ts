@@ -15,13 +15,13 @@ export type TraceState =
   | "dispatched" // an event that the bus has accepted
   | "taken" // an acquired claim
   | "taken-back" // a job that was unscheduled before it was due
-  | "unknown" // a step or commit whose outcome is not known
-  | "unended" // no end in these logs
-  | "not-seen"; // no line in these logs
+  | "unknown" // of a step or commit
+  | "unended"
+  | "not-seen";
 
 type Optional<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
 
-/** Node as `--json` prints it. A field is absent if neither logs nor tables give its value. */
+/** Node as `--json` prints it, without fields that logs and tables do not give. */
 export interface TraceNode extends Optional<NodeFields> {
   readonly kind:
     | "request"
@@ -78,7 +78,7 @@ export interface TraceAttempt extends Optional<AttemptFields> {
 export interface TableFacts {
   /** Outbox rows by event or job ID. */
   readonly rows: ReadonlyMap<string, RowFact>;
-  /** IDs of events and jobs that were looked up in the outbox. */
+  /** Events and jobs that were looked up in the outbox, by ID. */
   readonly asked: ReadonlySet<string>;
   /** Claims by {@link runKey}; `undefined` if the run has no claim. */
   readonly claims: ReadonlyMap<string, ClaimFact | undefined>;

@@ -51,8 +51,8 @@ async function findLines(files: LogFiles, id: string, most: number, show?: (text
   await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
   const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
   await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
-  // Lines of queues, bus and outbox have no request ID, and a message that several requests sent
-  // has the first one's ID, so the third pass searches by message ID.
+  // Queue, bus and outbox lines have no request ID, and a message that several requests sent has
+  // the first one's, so the third pass searches by message ID.
   const messages = new Set([...found.values()].flatMap(messagesOf));
   await pass(3, messages, ({ eventId = "", jobId = "", left = [] }) =>
     [eventId, jobId, ...left].some((one) => messages.has(one)),
@@ -61,7 +61,6 @@ async function findLines(files: LogFiles, id: string, most: number, show?: (text
   return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs(files) };
 }
 
-/** ID of the last request that was not for keelson's own handlers. */
 async function lastRequest(files: LogFiles): Promise<string | undefined> {
   let last: TraceLine | undefined;
   const take = (text: string) => {
@@ -76,7 +75,6 @@ async function lastRequest(files: LogFiles): Promise<string | undefined> {
   return last?.requestId;
 }
 
-/** Reads only the ends of the files. */
 async function lastMs(files: LogFiles) {
   const lines = (await files.lastLines()).flatMap((text) => linesOf(recordsOf(text).records));
   return lines.length === 0 ? undefined : Math.max(...lines.map(({ ms }) => ms));
@@ -134,7 +132,7 @@ async function openLogFiles(paths: readonly string[], stdin?: Readable) {
     for (const path of paths) {
       let from = path;
       if (path === "-" && stdin !== undefined) {
-        // Standard input is read several times, so it is copied to a file instead of memory.
+        // Standard input is read several times, so it is copied to a file, not to memory.
         spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
         from = join(spool, "stdin");
         await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
@@ -173,7 +171,6 @@ interface LogFile {
   readonly bytes: number;
 }
 
-/** Each chunk ends after a whole line. */
 async function* wholeLines({ file, bytes }: LogFile) {
   let rest = "";
   const decoder = new TextDecoder();

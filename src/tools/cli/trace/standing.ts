@@ -124,7 +124,7 @@ export interface Attempt
   readonly endMs: number;
 }
 
-/** Summarizes a run's attempts from its lines, which must be in chronological order. */
+/** `lines` must be in chronological order. */
 export function summarize(lines: readonly TraceLine[]) {
   const attempts: Attempt[] = [];
   // `next`, the first line after a failure, starts a new attempt if no line ends the failed one.
@@ -156,7 +156,7 @@ export function summarize(lines: readonly TraceLine[]) {
     }
   }
   if (failure !== undefined) failed(failure);
-  // Lines that a run writes after its end do not start another attempt.
+  // Lines after a run's end do not start another attempt.
   const isEnded = attempts.some(({ state, status }) => status !== undefined || isDone(state));
   if (open !== undefined && !isEnded)
     attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });

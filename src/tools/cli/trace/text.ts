@@ -68,7 +68,6 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string) {
 
 const blank: Row = { label: "", state: "", since: "", duration: "", rest: "" };
 
-/** Omits a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]) {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];

@@ -12,8 +12,8 @@ export interface Verdict {
 type Told = Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason">;
 
 /**
- * Time after which an overdue node counts as stuck: one that waits in the outbox or for its due
- * time, and one that its queue redelivers.
+ * Time after which an overdue node is stuck: one in the outbox or waiting for its due time, and one
+ * that its queue redelivers.
  */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
