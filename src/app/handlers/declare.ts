@@ -111,7 +111,7 @@ export function handler(
   requireOptions(given, statusRequirements, problem);
   routeProblems(kind, given, problem);
   requireOptions(given, repeatRequirements, problem);
-  // Safe cast: wrong types are already reported, and a server with problems is never built.
+  // Safe cast: wrong types are reported, and a server with problems is never built.
   const declared = given as Partial<HandlerDeclaration>;
   const { input, output, errors, status, route, access, body = "json", once, replay } = declared;
   const statuses = [status ?? []].flat();

@@ -1,6 +1,5 @@
 import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "./pipeline-context.ts";
 
-/** Side effects that a handler can start. */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
   enqueue(

@@ -12,10 +12,7 @@ export type Awaitable<Value> = Value | Promise<Value>;
 /** Value that a handler may return: its output, a `reply` with that output, or a web `Response`. */
 export type Answer<Output> = Output | Reply<Output> | Response;
 
-/**
- * Return type of a handler: `Given` if it fits `Output`, otherwise a text that no result matches,
- * so that the compiler prints one line instead of seven.
- */
+/** `Given` if it fits `Output`; otherwise a text, so that the compiler prints 1 line, not 7. */
 type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
   : [Settled<Given>] extends [Answer<Unwritten<Output>>]
@@ -29,7 +26,7 @@ type Unwritten<Value> = Value extends (...given: never) => unknown
     ? { readonly [Name in keyof Value]: Unwritten<Value[Name]> }
     : Value;
 
-/** Names of the members that do not match `Output`, for a message of the compiler. */
+/** Names of the members that do not match `Output`. */
 type Misfits<Result, Output> = Known<
   MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
 >;
@@ -70,7 +67,7 @@ type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name e
     ? WriteInput<Input, Name>
     : Input;
 
-/** Like `DeclaredInput`. The schema's output must also match the input that hooks receive. */
+/** The schema's output must also match the input that hooks receive. */
 type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & string> = [
   Writes[Name]["input"],
   StandardSchemaV1.InferOutput<Input>,
@@ -78,7 +75,7 @@ type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & stri
   ? Input
   : `${Name} has another input in Writes`;
 
-/** The `output` schema, or a message if the entry of `Queries` or `Writes` has another body. */
+/** Like `DeclaredInput`, for the `output` schema. */
 type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Queries
   ? [Sent] extends [Queries[Name]["output"]]
     ? StandardSchemaV1<Output, Sent>
@@ -89,7 +86,7 @@ type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Querie
       : `${Name} has another output in Writes`
     : StandardSchemaV1<Output, Sent>;
 
-/** Result type of a handler without an `output` schema, from `Queries` or `Writes`. */
+/** Output of a handler without an `output` schema. */
 export type DeclaredOutput<Name extends string> = Name extends keyof Queries
   ? Queries[Name]["output"]
   : Name extends keyof Writes
@@ -110,7 +107,7 @@ interface HandlerOptions<
    * Any Standard Schema. keelson validates the result before it commits or stores anything, and
    * sends the schema's output: with its defaults and transforms, without removed members. A result
    * that does not match is a 500 `response_mismatch`. Of a `Response`, only the JSON body of a 2xx
-   * is validated, not streams, bytes, redirects or errors.
+   * is validated.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**
@@ -159,8 +156,8 @@ export type QueryOptions<
 > = HandlerOptions<Input, Output, Result, Rule, Name, Sent> & (Routed<Rule> | Unrouted);
 
 /**
- * Options of a write, whose route is a POST, PUT, PATCH or DELETE. The type parameters have the
- * same meaning as in {@link QueryOptions}. `Name` is the full name, as in {@link Writes}.
+ * Options of a write, whose route is a POST, PUT, PATCH or DELETE. Type parameters as in
+ * {@link QueryOptions}; `Name` as in {@link Writes}.
  */
 export type WriteOptions<
   Input extends StandardSchemaV1,
@@ -185,10 +182,7 @@ interface Repeats {
   readonly once?: OnceBy | RequiredKey;
   /** Encrypts the stored answer with the key ring. Default: not encrypted. */
   readonly replay?: "encrypted";
-  /**
-   * Headers that a retry receives besides `content-type`, `location`, `etag`, `link` and
-   * `cache-control`.
-   */
+  /** Headers that a retry gets besides content-type, location, etag, link and cache-control. */
   readonly replayHeaders?: readonly string[];
 }
 

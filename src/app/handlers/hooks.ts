@@ -56,14 +56,12 @@ export interface HookOptions<Name extends keyof Writes> {
   ) => Awaitable<unknown>;
 }
 
-/** Each member of a changed input is a new value, or the value that the schema returned. */
 type ChangedInput<Input, Accepted> = {
   readonly [Key in keyof Input]: Input[Key] | (Key extends keyof Accepted ? Accepted[Key] : never);
 };
 
 export interface HookDeclaration {
   readonly feature: string;
-  /** Full name of the write. */
   readonly write: string;
   readonly before: ((ctx: PipelineContext, input: unknown) => unknown) | undefined;
   readonly commit: ((ctx: PipelineContext, input: unknown, result: unknown) => unknown) | undefined;

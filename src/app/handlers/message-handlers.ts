@@ -40,9 +40,7 @@ type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extend
     : `${Name} has another payload in Jobs`
   : Input;
 
-/**
- * A channel's `input` schema, or an error message if it rejects the message in {@link Channels}.
- */
+/** Like `JobInput`, for the message in {@link Channels}. */
 type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels
   ? [Channels[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
@@ -51,38 +49,23 @@ type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name ex
 
 /** Options of a job. `Name` is its full name, as in {@link Jobs}. */
 export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
-  /**
-   * Any Standard Schema, applied when the job is enqueued and when it runs. The handler receives
-   * its output.
-   */
+  /** Any Standard Schema, applied on enqueue and on run. The handler receives its output. */
   readonly input: JobInput<Input, Name>;
   readonly handler: (
     ctx: PipelineContext,
     payload: StandardSchemaV1.InferOutput<Input>,
   ) => Awaitable<unknown>;
-  /**
-   * Returns the deduplication key. Jobs of a tenant with equal keys are duplicates. Default: the
-   * whole payload.
-   */
+  /** Jobs of a tenant with equal keys are duplicates. Default: the whole payload is the key. */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
-  /**
-   * With `tenant`, the default, equal jobs of two users in a tenant are duplicates. With `user`,
-   * they are not.
-   */
+  /** Equal jobs of two users in a tenant are duplicates with `tenant` (default), not `user`. */
   readonly dedupScope?: "tenant" | "user";
-  /**
-   * Returns the ordering key. Jobs with equal keys run one after another, in the order they were
-   * enqueued. Default: no order.
-   */
+  /** Jobs with equal keys run one by one, in the order they were enqueued. Default: no order. */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
 
 /** Options of a delivery channel. */
 export interface ChannelOptions<Input extends StandardSchemaV1, Name extends string = string> {
-  /**
-   * Any Standard Schema, applied when the message is enqueued and when it is sent. `send` receives
-   * its output.
-   */
+  /** Any Standard Schema, applied on enqueue and on sending. `send` receives its output. */
   readonly input: ChannelInput<Input, Name>;
   /**
    * Sends one message. If it throws, keelson retries, except after a `PermanentError`. The
@@ -155,17 +138,14 @@ export interface ProjectionDeclaration {
   readonly feature: string;
   readonly name: string;
   readonly version: number;
-  /** Handlers by event type. */
   readonly on: ReadonlyMap<
     string,
     (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown
   >;
 }
 
-// The casts of options are safe: wrong types are reported, and a server with problems is never
-// built.
+// The casts of options are safe: wrong types are reported, and the server is never built.
 
-/** Names of the channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 export function event(

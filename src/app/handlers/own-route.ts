@@ -1,7 +1,6 @@
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 
-/** A route of keelson, without its function. */
 export function ownRoute(
   name: string,
   route: string,

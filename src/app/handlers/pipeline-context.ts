@@ -12,9 +12,8 @@ import type { IfUnknown } from "../../parts/once/step.ts";
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
   /**
-   * Sends a message through a channel, at least once. The message is stored by `commit`, or when
-   * the handler returns. It is dropped if the handler throws or answers 400 or above, or if the
-   * commit fails.
+   * Sends a message through a channel, at least once. It is stored by `commit`, or when the handler
+   * returns, and dropped if the commit fails, or the handler throws or answers 400 or above.
    * @param options.key - deduplicates messages with the same channel, tenant and key within a day.
    * Default: each call is a message of its own, except in a retried run.
    * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared
@@ -40,7 +39,7 @@ export interface EnqueueOptions {
 /** Options of `ctx.step`. */
 export interface StepOptions {
   /**
-   * Behavior of a later run if the outcome of the call is unknown. `refuse`, the default, throws an
+   * If the outcome of an earlier call is unknown, `refuse`, the default, throws an
    * `UnknownOutcomeError` until `keelson steps resolve` records the outcome. `retry` calls again
    * with the same key, for providers that deduplicate by key.
    */
@@ -67,7 +66,7 @@ export interface PipelineContext<Caller extends User = User> {
   readonly db: Database;
   /**
    * Returns a database that reaches the rows of every tenant, and logs `tenant.crossed` with the
-   * reason. For `systemAdmin` and for system runs, which have no tenant and no request.
+   * reason. For `systemAdmin` and system runs without a tenant or request.
    * @throws AccessDeniedError (403) for any other caller; TypeError without a reason.
    * @example
    * const db = ctx.acrossTenants("monthly report");
@@ -87,7 +86,7 @@ export interface PipelineContext<Caller extends User = User> {
    */
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
   /**
-   * Runs another query as the same caller, with that query's access rule and input schema.
+   * Runs another query as the same caller, with its access rule and input schema.
    * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if the rule refuses
    * the caller.
    */
@@ -108,8 +107,8 @@ export interface PipelineContext<Caller extends User = User> {
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
-   * Publishes an event (specification 2.8), which is stored by `commit`, or when the handler
-   * returns, and then sent to the bus. It is dropped if the commit fails, or the handler throws or
+   * Publishes an event (specification 2.8), stored by `commit`, or when the handler
+   * returns, then sent to the bus. It is dropped if the commit fails, or the handler throws or
    * answers 400 or above.
    * @throws TypeError for a payload that does not match its schema; Error for an undeclared type,
    * after `commit` has started, and in a query; RangeError beyond the limit of the bus.

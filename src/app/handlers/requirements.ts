@@ -7,7 +7,6 @@ import {
 } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 
-/** A feature that declares something, and the receiver of its problems. */
 export interface Declaring {
   readonly feature: string;
   readonly report: Report;
@@ -27,7 +26,6 @@ export function problemsOf(key: string, report: Report): Problem {
   return (rule, message, fix) => report({ key, rule, message, fix });
 }
 
-/** Reports unknown options, and returns the given ones, or `{}`. */
 export function knownOptions(
   key: string,
   options: unknown,

@@ -40,7 +40,6 @@ export interface TableDeclaration {
   readonly sortKey: string | undefined;
   /** Attribute with the time, in seconds since the epoch, after which DynamoDB deletes an item. */
   readonly timeToLive?: string;
-  /** Set if each key starts with a tenant. */
   readonly tenant?: true;
   readonly indexes: readonly IndexDeclaration[];
 }
@@ -85,7 +84,6 @@ export const keptEventsTable: TableDeclaration = Object.freeze({
 /** Tables whose names no feature can declare, because its handlers would reach them. */
 const ownTables = [configTable, onceTable, outboxTable, keptEventsTable];
 
-/** Returns `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
   return variables[tableVariable(name)] || `${prefix}-${name}`;
 }

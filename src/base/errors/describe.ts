@@ -9,7 +9,6 @@ export interface ErrorDescription {
     readonly message: string;
     readonly requestId: string;
     readonly fields?: readonly FieldError[];
-    /** Present only in development. */
     readonly stack?: string;
   };
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
@@ -17,10 +16,7 @@ export interface ErrorDescription {
 
 const maxText = 2_000;
 
-/**
- * Returns the response and log data for any thrown value (specification 7); never throws. The
- * message of an untyped error appears only in the log.
- */
+/** Never throws. An untyped error's message appears only in the log (specification 7). */
 export function describeError(
   error: unknown,
   {

@@ -50,7 +50,6 @@ export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
 
 /**
  * Base class of typed errors, whose message is sent to the client (specification 7).
- *
  * @throws RangeError if the status is not a whole number from 400 to 599.
  * @example
  * throw new PipelineError("The archive is being rebuilt", 503);
@@ -64,7 +63,7 @@ export class PipelineError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** Status for error handlers that follow `http-errors`, such as Middy's. */
   declare readonly statusCode: number;
-  /** Allows error handlers that follow `http-errors` to send the message: always `true`. */
+  /** Always `true`: error handlers such as Middy's may send the message. */
   declare readonly expose: boolean;
 
   constructor(
@@ -91,8 +90,7 @@ export class PipelineError extends Error {
 
 /**
  * 404 `not_found`: a resource does not exist, or the caller must not learn that it exists
- * (specification 7). Unless `details` replaces it, the message is "<resource> <id> not found".
- *
+ * (specification 7). Default message: "<resource> <id> not found".
  * @example
  * throw new NotFoundError("file", input.id);
  */
@@ -104,9 +102,8 @@ export class NotFoundError extends PipelineError {
 }
 
 /**
- * 403 `access_denied`: the caller lacks a permission (specification 7). Unless `details` replaces
- * it, the message is "Access denied: <permission>".
- *
+ * 403 `access_denied`: the caller lacks a permission (specification 7). Default
+ * message: "Access denied: <permission>".
  * @example
  * throw new AccessDeniedError("files.delete");
  */
@@ -119,9 +116,8 @@ export class AccessDeniedError extends PipelineError {
 }
 
 /**
- * 422 `validation_error`: the input is invalid (specification 7). Unless `details` replaces it, the
- * message is "Validation failed".
- *
+ * 422 `validation_error`: the input is invalid (specification 7). Default message:
+ * "Validation failed".
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
@@ -139,8 +135,7 @@ export class ValidationError extends PipelineError {
 
 /**
  * 409 with a code of the application: the state of a resource forbids the request (specification
- * 7). Unless `details` replaces it, the message is "Conflict: <code>".
- *
+ * 7). Default message: "Conflict: <code>".
  * @example
  * throw new ConflictError("file_locked", "Ann is editing the file");
  */
@@ -153,7 +148,6 @@ export class ConflictError extends PipelineError {
 
 /**
  * Error of keelson itself. Its code determines the status: {@link errorCodes} (specification 7).
- *
  * @example
  * if (error instanceof FrameworkError && error.code === "config_unavailable") retryLater();
  */
@@ -164,9 +158,7 @@ export class FrameworkError extends PipelineError {
   }
 }
 
-/**
- * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`); nothing is written.
- */
+/** Thrown by `ctx.commit` if a condition fails (409 `condition_failed`); nothing is written. */
 export class CommitConditionError extends ConflictError {
   /** Index of the item whose condition failed, from 0. */
   readonly index: number;
@@ -187,7 +179,6 @@ export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error
 /**
  * Thrown by a consumer, a job or a channel if a retry is pointless: the message goes to the
  * dead-letter queue immediately.
- *
  * @example
  * throw new PermanentError("the account is closed");
  */
@@ -233,7 +224,7 @@ export class UnknownOutcomeError extends PipelineError {
   }
 }
 
-/** Describes a member that log lines omit. Writable, because older code sets these members. */
+/** For members that log lines omit. Writable, because older code sets them. */
 function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
 }

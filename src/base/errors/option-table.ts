@@ -8,7 +8,7 @@ export type OptionTable = Readonly<Record<string, OptionCheck>>;
 
 export type OptionProblem = Pick<BootProblem, "key" | "rule" | "message" | "fix">;
 
-/** Returns the problems of options, which may be absent. `path` prefixes names. Never throws. */
+/** `path` prefixes names. Never throws. */
 export function tableProblems(
   path: string,
   options: unknown,
@@ -36,7 +36,7 @@ export function tableProblems(
   });
 }
 
-/** Accepts any value, for an option that another check covers. */
+/** For an option that another check covers. */
 export const unchecked: OptionCheck = () => undefined;
 
 export const flag: OptionCheck = (value) =>
@@ -86,7 +86,7 @@ export function assertKnownOptions(call: string, options: unknown, known: readon
     );
 }
 
-/** Options before validation; plain JavaScript can pass anything. */
+/** Not validated: plain JavaScript can pass anything. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
 export type Report = (problem: Omit<BootProblem, "feature">) => void;

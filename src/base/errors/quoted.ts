@@ -26,7 +26,7 @@ function shortened(text: string): string {
   return text.length <= longest ? text : `${text.slice(0, longest)}...`;
 }
 
-/** Maximum number of characters compared: the cost is the product of both lengths. */
+/** In characters: the cost of a comparison is the product of both lengths. */
 const mostCompared = 256;
 
 /** Returns the candidate that `name` most likely misspells, in at most a third of its letters. */

@@ -29,10 +29,7 @@ export const anonymous: User = Object.freeze({
 export const maxNameLength = 256;
 const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
 
-/**
- * Whether a value is a valid ID or role. Half a surrogate pair would become U+FFFD, which could
- * make two names equal. SQS rejects U+FFFE and U+FFFF.
- */
+/** Half a surrogate pair becomes U+FFFD, so names could clash. SQS rejects U+FFFE and U+FFFF. */
 export function isIdentifier(value: unknown): value is string {
   return (
     typeof value === "string" &&
@@ -55,7 +52,6 @@ const kinds = [
   "allOf",
 ] as const;
 
-/** Type of the callers that a rule admits; does not exist at run time. */
 declare const callerType: unique symbol;
 
 /**
@@ -110,7 +106,6 @@ type Stricter<Rule, Known extends User> = [Rule] extends [TenantRule] ? TenantUs
 /**
  * The access rules (specification 2.1 and 5). `authenticated` and every stricter rule require a
  * caller with user and tenant; `tenant` requires a tenant. `ctx.user` then has the matching type.
- *
  * @example
  * const rule = access.anyOf(access.admin, access.roles("editor", "owner"));
  */
@@ -119,9 +114,7 @@ export const access = Object.freeze({
   everyone: rule<User>("everyone"),
   /** Allows every signed-in caller. */
   authenticated: rule<AuthenticatedUser>("authenticated"),
-  /**
-   * Allows every caller of a tenant: signed-in users, and system runs for a tenant without a user.
-   */
+  /** Allows every caller with a tenant: signed-in users, and system runs for a tenant. */
   tenant: rule<TenantUser>("tenant"),
   /** Allows the roles `admin` and `systemAdmin`. */
   admin: rule<AuthenticatedUser>("admin"),
@@ -129,7 +122,6 @@ export const access = Object.freeze({
   systemAdmin: rule<AuthenticatedUser>("systemAdmin"),
   /**
    * Allows a caller with at least one of the roles, compared exactly.
-   *
    * @throws TypeError without names, or if one is not a non-empty string.
    */
   roles(...names: readonly string[]): AuthenticatedRule {
@@ -142,7 +134,6 @@ export const access = Object.freeze({
   },
   /**
    * Allows a caller that at least one of the rules allows.
-   *
    * @throws TypeError without rules, or if one is not an access rule.
    */
   anyOf<const Rules extends readonly AccessRule[]>(...rules: Rules): AccessRule<AnyCaller<Rules>> {
@@ -150,7 +141,6 @@ export const access = Object.freeze({
   },
   /**
    * Allows a caller that every rule allows.
-   *
    * @throws TypeError without rules, or if one is not an access rule.
    */
   allOf<const Rules extends readonly AccessRule[]>(
@@ -162,7 +152,7 @@ export const access = Object.freeze({
 
 export function isAccessRule(value: unknown): value is AccessRule {
   if (typeof value !== "object" || value === null) return false;
-  // The cast is safe: each member is checked before use.
+  // Safe cast: each member is checked before use.
   const candidate = value as Partial<AccessRule>;
   return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
 }
@@ -193,8 +183,7 @@ export function allows(rule: AccessRule, user: User): boolean {
 }
 
 /**
- * Checks that `user` may call `handler`, in a call from another handler.
- *
+ * For calls from another handler.
  * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
  * AccessDeniedError (403) without access.
  */

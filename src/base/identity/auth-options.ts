@@ -16,10 +16,7 @@ export interface AuthOptions {
   readonly jwks?: string;
   /** Secret shared with the token issuer for HS256 signatures, at least 32 bytes. */
   readonly secret?: string;
-  /**
-   * The only accepted `iss` value. Default: not checked. In production, `jwks` requires `issuer` or
-   * `audience`.
-   */
+  /** Only accepted `iss`. Default: any. In production, `jwks` requires `issuer` or `audience`. */
   readonly issuer?: string;
   /** Accepted `aud` values, of which a token needs one. Default: not checked. */
   readonly audience?: string | readonly string[];
@@ -31,7 +28,7 @@ export interface AuthOptions {
 /** RFC 7518 forbids keys shorter than the output of HS256. */
 const minSecretBytes = 32;
 
-/** Returns the problems of the options. Never throws, and never repeats a secret. */
+/** Never throws, and never repeats a secret. */
 export function authProblems(options: unknown): OptionProblem[] {
   try {
     if (!isRecord(options))
@@ -69,10 +66,7 @@ function check(accepts: (value: unknown) => boolean, rule: string, fix: string):
     value === undefined || accepts(value) ? [] : wrong(key, rule, value, fix);
 }
 
-/**
- * Whether tokens issued for other applications are accepted. Applications may share a key set
- * (`jwks`), but not a secret.
- */
+/** Whether tokens for other applications are accepted: they may share a key set, not a secret. */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

@@ -18,9 +18,8 @@ export type Authenticator = ReturnType<typeof createAuthenticator>;
 const maxHeaderLength = "Bearer ".length + 8 * 1024;
 
 /**
- * Without `auth`, only a gateway's claims identify a caller; with `auth`, tokens do too, but a
- * gateway's claims take precedence. The first token loads jose.
- *
+ * A gateway's claims identify a caller; with `auth`, so do tokens, but a gateway's claims take
+ * precedence. The first token loads jose.
  * @throws BootError if `auth` has problems.
  */
 export function createAuthenticator(options: {
@@ -62,7 +61,7 @@ export function createAuthenticator(options: {
       try {
         return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
       } catch {
-        return undefined; // the request fails for another reason
+        return undefined;
       }
     },
   });
@@ -108,7 +107,7 @@ export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-/** Creates a `User`. An invalid claim rejects the whole set (specification 5). */
+/** An invalid claim rejects the whole set (specification 5). */
 export function identify(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -142,13 +141,13 @@ export function parseRoles(claim: unknown): string[] | undefined {
 
 /** Claims that an API Gateway authorizer verified. */
 export interface GatewayClaims {
-  /** Kind of the authorizer: each kind converts lists to strings differently. */
+  /** Kind of the authorizer, which determines the format of lists. */
   readonly by: "jwt" | "cognito" | "lambda";
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Parses roles from a gateway, which converts lists to strings. A string that is no list is one role:
+ * A gateway converts lists to strings. A string that is no list is one role:
  *
  * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
  * |---|---|---|---|
@@ -208,7 +207,6 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Pins algorithms, `iss` and `aud`, and requires `exp`. */
 async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
@@ -229,7 +227,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
   return {
     /** @throws errors that {@link tokenFault} explains. */
     verify: verifyWith(keys.find),
-    /** Like `verify`, but never fetches keys. @throws also if the token's key is not known. */
+    /** Never fetches keys. @throws also if the token's key is not known. */
     verifyAtHand: verifyWith(keys.findAtHand),
   };
 }
@@ -242,12 +240,9 @@ async function secretKeys(secret: string): Promise<RemoteKeys> {
   return { find, findAtHand: find };
 }
 
-/**
- * Describes the token's fault for the client; `undefined` for a fault of the server: a failure of
- * the key set must not look like a bad token.
- */
+/** Returns `undefined` for a fault of the server, which must not look like a bad token. */
 function tokenFault(error: unknown): string | undefined {
-  // The cast is safe: the members of jose's errors are only compared.
+  // Safe cast: the members of jose's errors are only compared.
   const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
   return code === "ERR_JWT_CLAIM_VALIDATION_FAILED"
     ? claimFault(String(claim), reason === "missing")

@@ -113,6 +113,6 @@ async function fetchKeySet(url: URL, timeoutMs: number, maxBytes: number): Promi
     if (bytes > maxBytes) throw new Error(`the endpoint's answer is longer than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
-  // The cast is safe: `createLocalJWKSet` checks the shape.
+  // Safe cast: `createLocalJWKSet` checks the shape.
   return JSON.parse(text + decoder.decode()) as JSONWebKeySet;
 }

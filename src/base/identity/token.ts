@@ -19,7 +19,6 @@ const maxExpirySeconds = 10 * 365 * 86_400;
 
 /**
  * Signs a token with HS256, for development, tests and scripts (specification 5).
- *
  * @throws TypeError if the server would reject the token.
  */
 export async function signToken(options: TokenOptions, clock: Clock): Promise<string> {

@@ -13,7 +13,7 @@ export interface CacheOptions {
    */
   readonly maxStaleMs?: number;
   /**
-   * Maximum number of cached tenants; that of users is four times as high. The least recently used
+   * Maximum number of cached tenants, and of four times as many users. The least recently used
    * are evicted first. Default 2,000.
    */
   readonly maxTenants?: number;

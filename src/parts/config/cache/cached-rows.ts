@@ -82,7 +82,7 @@ export function createCachedRows(options: CachedRowsOptions) {
     const group = keyGroups.get(key)?.group;
     return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
   };
-  /** `isUnchecked`: whatever its version, for a row that a test has put. */
+  /** `isUnchecked` is for rows put by tests, whatever their version. */
   const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
@@ -111,10 +111,7 @@ interface ViewParts extends Pick<CachedRowsOptions, "keyGroups" | "reader" | "me
   readonly clock: Clock;
 }
 
-/**
- * A class: closures for each request cost four times as much (`wrapped-no-log` in
- * `bench/results.json`).
- */
+/** A class: closures per request cost 4 times as much (`wrapped-no-log`, bench/results.json). */
 class View implements RowView {
   readonly #given: ViewParts;
   readonly #owner: RowOwner;
@@ -144,7 +141,7 @@ class View implements RowView {
     return known;
   }
 
-  /** Apart from `rowsOf`, where most reads end, because closures move what they capture to the heap. */
+  /** Separate from `rowsOf`, where most reads end: closures move what they capture to the heap. */
   #rowsOfPages(
     declared: GroupedKey,
     known: readonly Page[] | undefined,
@@ -200,7 +197,7 @@ class View implements RowView {
         if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
         failed.push(page);
       } else if (page.askedMs === undefined || page.askedMs < flight.askedMs) {
-        // The page was invalidated during the fetch, so the response was dropped: fetch again.
+        // The page was invalidated during the fetch, so the response was dropped.
         return this.#wait(declared, pages, clock.now());
       }
     }
@@ -226,7 +223,6 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** Includes keys of narrower scopes, which may have rows in this partition too. */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }

@@ -21,7 +21,6 @@ export const processSchedule: FlightSchedule = Object.freeze({
 /** Returns the call that fetches a page; `undefined` during the pause after a slow failure. */
 export type FetchPage = (page: Page, nowMs: number) => Flight | undefined;
 
-/** Age at which a call is abandoned and its response dropped. */
 export const abandonMs = 2_000;
 
 /** DynamoDB's limit for BatchGetItem. */
@@ -90,7 +89,7 @@ export function createFlights(
       cancel();
       flight.settle(outcome);
     };
-    // `async`, so that a reader that throws synchronously also fails the flight.
+    // `async`, so that a synchronous throw also fails the flight.
     (async () => reader.read(flight.addresses, { consistent: false }))().then(
       (rows) => arrive({ rows }),
       (error: unknown) => arrive({ error }),
@@ -102,7 +101,7 @@ function inTheAir(page: Page, nowMs: number): Flight | undefined {
   const { flight } = page;
   if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
     return flight;
-  // The process was frozen, so the timer of `abandonMs` did not run: allow a new flight at once.
+  // The process was frozen, so the timer of `abandonMs` did not run: allow a new flight.
   page.flight = undefined;
   return undefined;
 }

@@ -8,13 +8,13 @@ export interface CachedPartition<Value> {
   readonly values: Map<string, Value>;
   readonly owner: CachedPartition<Value> | undefined;
   readonly users: Set<CachedPartition<Value>>;
-  /** If true, holders must call `use` again. */
+  /** Holders must then call `use` again. */
   isEvicted: boolean;
 }
 
 export type PartitionCache<Value> = ReturnType<typeof createPartitionCache<Value>>;
 
-/** Average number of cached users per tenant; one tenant may use the whole budget. */
+/** An average: one tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
 export function createPartitionCache<Value>(maxTenants: number) {
@@ -81,8 +81,8 @@ function createPartition<Value>(
 
 function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Value>) => void) {
   const parts = new Map<string, CachedPartition<Value>>();
-  // Most reads repeat the last owner. Its entry is not reinserted, because that leaves garbage in the
-  // Map that survives young-generation collections.
+  // Most reads repeat the last owner. Reinserting its entry would leave garbage in the Map that
+  // survives young-generation collections.
   let last: CachedPartition<Value> | undefined;
 
   const evict = (part: CachedPartition<Value>): void => {
@@ -100,7 +100,7 @@ function recentlyUsed<Value>(limit: number, onEvict: (oldest: CachedPartition<Va
       parts.delete(partition);
       parts.set(partition, last);
       if (parts.size > limit) {
-        // The cast is safe: the map is not empty.
+        // Safe cast: the map is not empty.
         const oldest = parts.values().next().value as CachedPartition<Value>;
         evict(oldest);
         onEvict(oldest);

@@ -1,7 +1,6 @@
 import { type ConfigRow, isCurrent, type RowAddress } from "../read/rows.ts";
 
 interface Known {
-  /** `undefined` if the store has none. */
   readonly row: ConfigRow | undefined;
   readonly sinceMs: number;
   /** The fetch in progress when this process wrote the row. */
@@ -47,16 +46,13 @@ export interface Ages {
   readonly maxStaleMs: number;
 }
 
-/**
- * Maximum lag of a replica. An eventually consistent read may return older data than the one before
- * it, or miss a row that is not replicated yet. So a row first seen less than this time ago stays.
- */
+/** Maximum replica lag: a read may return older data, so a row first seen more recently stays. */
 const replicaLagMs = 2_000;
 
 /** Fraction of `ttlMs` by which a refresh may run early, so that processes drift apart. */
 const jitter = 0.1;
 
-/** If the clock was set back to before `askedMs`, the age is unknown, and the rows are not fresh. */
+/** False if the clock was set back to before `askedMs`, because the age is then unknown. */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }
@@ -100,15 +96,15 @@ export function land(
 }
 
 /**
- * | known row                               | fetched row                  | replaces            |
- * |-----------------------------------------|------------------------------|---------------------|
- * | written here during the fetch           | any                          | no                  |
- * | no row                                  | any                          | yes                 |
- * | any row                                 | the same or a higher version | yes                 |
- * | first seen within the replica's lag     | a lower version, or no row   | no                  |
- * | first seen earlier                      | no row                       | yes                 |
- * | first seen earlier, expired             | a lower version              | yes: it was deleted |
- * | first seen earlier, valid or tombstone  | a lower version              | no                  |
+ * | known row                        | fetched row            | replaces            |
+ * |----------------------------------|------------------------|---------------------|
+ * | written here during the fetch    | any                    | no                  |
+ * | none                             | any                    | yes                 |
+ * | any                              | same or higher version | yes                 |
+ * | first seen within replica lag    | lower version, or none | no                  |
+ * | seen earlier                     | none                   | yes                 |
+ * | seen earlier, expired            | lower version          | yes: it was deleted |
+ * | seen earlier, valid or tombstone | lower version          | no                  |
  */
 function supersedes(
   row: ConfigRow | undefined,

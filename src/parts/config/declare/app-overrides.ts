@@ -16,7 +16,6 @@ export type AppOverrides = Readonly<Record<string, unknown>>;
  * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4): rejects
  * unknown and computed keys, wrong types, unknown options and numbers out of bounds. Messages never
  * contain the value of an encrypted key.
- *
  * @throws BootError with every problem.
  * @example
  * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });

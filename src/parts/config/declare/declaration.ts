@@ -52,7 +52,7 @@ type SelectOptions<Type extends ConfigType, Option extends string> = Type extend
  * Options of a configuration key (specification 2.1). A key with neither `default` nor `computed`
  * may have the value `undefined`. `read` defaults to `access.authenticated`, `write` to
  * `access.systemAdmin` for a system key, `access.admin` for a tenant key and `access.authenticated`
- * for a user key: users set their own value.
+ * for a user key.
  */
 export type KeyOptions<
   Type extends ConfigType,
@@ -80,10 +80,7 @@ export type KeyOptions<
      * list, the latest first. A value stored under it applies until the next write.
      */
     readonly formerly?: string | readonly string[];
-    /**
-     * Computes the value if no row and no app-boot override supplies one. If it returns `undefined`,
-     * the default applies.
-     */
+    /** Computes the value if no row or app-boot override does; `undefined` leaves the default. */
     computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function that takes a whole `PipelineContext` is assignable
   };
 
@@ -98,7 +95,6 @@ type Missing<Default, Computed> = [Default] extends [never]
 /**
  * Declares a key that operators set for all tenants (specification 2.1). Never throws:
  * `buildServer` reports invalid declarations.
- *
  * @example
  * r.config({ keys: { maintenanceMode: createSystemConfig("boolean", { default: false }) } });
  */
@@ -119,7 +115,6 @@ export function createSystemConfig<
 /**
  * Declares a key that each tenant's administrator sets (specification 2.1). Use a tenant key if in
  * doubt. Never throws: `buildServer` reports invalid declarations.
- *
  * @example
  * r.config({ keys: { maxUploadSizeMb: createTenantConfig("number", { default: 10 }) } });
  */
@@ -140,7 +135,6 @@ export function createTenantConfig<
 /**
  * Declares a key that each end user sets: a personal preference, never a business limit
  * (specification 2.1). Never throws: `buildServer` reports invalid declarations.
- *
  * @example
  * r.config({ keys: { theme: createUserConfig("select", { options: ["light", "dark"] }) } });
  */
@@ -164,10 +158,7 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
   user: access.authenticated,
 });
 
-/**
- * An invalid option is dropped or replaced by the safer choice; `declared` keeps the original options
- * for the validators.
- */
+/** Drops invalid options or uses the safer choice; `declared` keeps them for the validators. */
 function definitionOf(scope: ConfigScope, type: ConfigType, options: unknown): ConfigKeyDefinition {
   const given: Readonly<Record<string, unknown>> = isRecord(options)
     ? Object.freeze({ ...options })
@@ -192,7 +183,7 @@ function definitionOf(scope: ConfigScope, type: ConfigType, options: unknown): C
   });
 }
 
-/** Needed because plain JavaScript may pass anything as a declaration. */
+/** Plain JavaScript may pass anything as a declaration. */
 export function isDefinition(value: unknown): value is ConfigKeyDefinition {
   return isRecord(value) && isRecord(value["declared"]);
 }

@@ -41,13 +41,9 @@ export interface ConfigKeyDefinition {
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
-/** Carries the type of a key's values. */
 declare const valueType: unique symbol;
 
-/**
- * Declared key for `r.config({ keys })`, created by `createSystemConfig`, `createTenantConfig` or
- * `createUserConfig`.
- */
+/** Declared key for `r.config({ keys })`, from one of the three `create*Config` functions. */
 export interface KeyDeclaration<Value> {
   readonly definition: ConfigKeyDefinition;
   readonly [valueType]?: () => Value;
@@ -115,7 +111,6 @@ function kebabCase(name: string): string {
     .toLowerCase();
 }
 
-/** Finds the key that replaced the key `id`. */
 export function successorOf(
   id: string,
   { configKeys }: ConfigKeyRegistry,

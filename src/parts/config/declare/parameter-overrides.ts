@@ -15,7 +15,7 @@ export interface ConfigParameter {
   /** Full name, for example `/app/files/max-upload-size-mb`. */
   readonly name: string;
   readonly value: string;
-  /** A SecureString, whose value never appears in messages. */
+  /** Whether it is a SecureString. */
   readonly secure: boolean;
 }
 
@@ -55,7 +55,6 @@ export function parameterOverrides(
     }
     origins.set(id, name);
     const value = parsed(key.definition, text);
-    // As an encrypted key, so that no message shows the value of a SecureString.
     const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
     const found = overrideProblems({ ...key, definition }, value);
     if (found.length === 0) overrides[id] = value;

@@ -15,7 +15,6 @@ import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 /**
  * Checks the bounds of every key (specification 2.2): only number keys have bounds, `min` is not
  * above `max`, and the default is within the bounds.
- *
  * @throws BootError with the problems of all keys.
  */
 export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
@@ -25,7 +24,6 @@ export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
 /**
  * Checks every computed key (specification 2.2): `computed` is a function, and the key is not
  * encrypted.
- *
  * @throws BootError with the problems of all keys.
  */
 export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
@@ -35,7 +33,6 @@ export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
 /**
  * Checks every key that a request may override (specification 2.2): it is not a text key, not
  * encrypted, and not a number without bounds.
- *
  * @throws BootError with the problems of all keys.
  */
 export function validateConfigKeyAllowPerRequest(registry: ConfigKeyRegistry): void {

@@ -25,7 +25,7 @@ export function outOfBounds(bounds: Bounds | undefined, value: unknown): string 
   return undefined;
 }
 
-/** Parses a decimal number; `undefined` for hexadecimal, digit separators or other text. */
+/** Returns `undefined` for hexadecimal, digit separators or other text. */
 export function decimalFrom(text: string): number | undefined {
   const trimmed = text.trim();
   return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed)

@@ -36,7 +36,6 @@ import {
 /**
  * Restores an earlier version of a row as a new version; a second undo reverts the first. The
  * restored value must be valid under the current declaration.
- *
  * @throws NotFoundError if the history lacks the version; ConflictError `nothing_to_undo` if the
  * row was never written; otherwise the errors of `setConfig`.
  * @example
@@ -160,10 +159,7 @@ interface ChangeSituation extends Writer {
   readonly address: RowAddress;
 }
 
-/**
- * Retries if another write came first. With an expected version, the retry detects the conflict;
- * otherwise, the change is applied on top of the other write.
- */
+/** If another write came first, a retry builds on that write or reports the version conflict. */
 async function change(
   ctx: OperatorContext,
   handle: TargetKey,

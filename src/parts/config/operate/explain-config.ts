@@ -29,7 +29,6 @@ import {
 /**
  * Explains where a key's value comes from: every level with its value, writer, time and reason, and
  * which one wins. Reads consistently and bypasses the cache.
- *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
  * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
  * `config_unavailable` if the store fails.
@@ -61,7 +60,7 @@ export async function explainConfig(
 
 /** Configuration key with all levels of its cascade. */
 export interface ConfigExplanation extends ConfigItem {
-  /** All levels, in the order in which the cascade tries them. */
+  /** All levels, in the order of the cascade (specification 4.1). */
   readonly levels: readonly ConfigLevel[];
   readonly declaration: DeclarationView;
   /** Age of the key's cached rows, in milliseconds; absent if they are not cached. */
@@ -87,7 +86,7 @@ function withoutWriter(level: ConfigLevel): ConfigLevel {
   return rest;
 }
 
-/** Returns the declaration without the default, which may be a secret. */
+/** Omits the default, which may be a secret. */
 function declarationView(definition: ConfigKeyDefinition): DeclarationView {
   const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
     definition;
@@ -105,9 +104,7 @@ function declarationView(definition: ConfigKeyDefinition): DeclarationView {
 
 /**
  * Lists the keys that the caller may read. Reads all rows at once, consistently.
- *
- * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
- * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.
+ * @throws the errors of {@link explainConfig} except NotFoundError.
  */
 export async function listConfig(
   ctx: OperatorContext,

@@ -42,10 +42,7 @@ export interface ConfigLevel {
   readonly version?: number;
   /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
-  /**
-   * ID of the writing user. For a system row, only callers who may write it see this field and
-   * `reason`.
-   */
+  /** ID of the writing user. In system rows, only permitted writers see this and `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
   /** Time at which the row expires, in ISO 8601. */
@@ -54,7 +51,6 @@ export interface ConfigLevel {
   readonly note?: string;
 }
 
-/** Returns the value of a key, and every level in the order of the cascade (specification 4.1). */
 export async function explainRows(
   session: OperatorSession,
   key: TargetKey,

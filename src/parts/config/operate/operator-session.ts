@@ -94,7 +94,7 @@ export interface RowWrite {
 export interface ConfigStore extends ConfigRowReader {
   /** Writes row and entry atomically; `false` if the stored row has another version. */
   write(write: RowWrite): Promise<boolean>;
-  /** The actions of a write, for a transaction with other items. */
+  /** For a transaction with other items. */
   itemsOf(write: RowWrite): readonly CommitItem[];
   /** The newest entry first. `before` is exclusive. */
   history(

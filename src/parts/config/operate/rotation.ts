@@ -42,7 +42,6 @@ export interface RotationOptions {
  *
  * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
  * key changed, returns 0 for `resealed`, `overtaken` and `locked`.
- *
  * @throws AccessDeniedError without `access.systemAdmin`; ValidationError for an invalid `from`;
  * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` if the store or the key ring
  * fails.

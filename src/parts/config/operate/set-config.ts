@@ -9,7 +9,6 @@ import type { OperatorContext } from "./operator-session.ts";
  * Sets a key's value at one level. Checks type, options, bounds, size, level and role
  * (specification 4.1, rule 4). Writes the row and its history entry in one transaction; later reads
  * of this process return the new value.
- *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may not write
  * it; ValidationError with the invalid fields, all named in its message; ConflictError
  * `version_conflict` if the row's version is not `expectedVersion`; PipelineError 501 `no_key_ring`
@@ -31,7 +30,6 @@ export async function setConfig<Value>(
 /**
  * Removes a key's value at one level, so that the next level decides. The row becomes a tombstone
  * that keeps the version. No effect if no value is stored.
- *
  * @throws the errors of {@link setConfig}.
  * @example
  * await resetConfig(ctx, config.maxUploadSizeMb, { reason: "back to the default" });
@@ -46,7 +44,7 @@ export async function resetConfig(
   return storeChange(ctx, handle, resetChange(options));
 }
 
-/** Needed because plain JavaScript may pass a key's ID, or a handle that does not exist. */
+/** Plain JavaScript may pass a key's ID, or a handle that does not exist. */
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
   throw new TypeError(

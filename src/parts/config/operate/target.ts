@@ -20,10 +20,7 @@ export interface ConfigTarget {
   readonly scope?: ConfigScope | undefined;
   /** ID of another tenant, for callers with `access.systemAdmin`. Default: the caller's tenant. */
   readonly tenantId?: string | undefined;
-  /**
-   * ID of another user, for callers with `access.systemAdmin`. Default: the caller; no user if
-   * `tenantId` is another tenant.
-   */
+  /** ID of another user, for `access.systemAdmin`. Default: the caller; in another tenant, none. */
   readonly userId?: string | undefined;
 }
 
@@ -49,7 +46,6 @@ export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget):
 /**
  * A write requires read access and the key's write rule; a scope broader than the key's also
  * `access.systemAdmin`.
- *
  * @throws FrameworkError `unauthenticated` for a caller that is not signed in; AccessDeniedError if
  * the caller may not write there; the errors of {@link authorizeRead}.
  */
@@ -77,8 +73,6 @@ function authorizeLevel(user: User, { definition }: TargetKey, target: ConfigTar
 }
 
 /**
- * Returns the target if `user` may access its tenant and user, regardless of the key.
- *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for an invalid target.
  */
@@ -125,7 +119,6 @@ export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/** The writers of a system row also see who wrote it and why. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

@@ -18,7 +18,6 @@ export interface Writer {
   readonly nowMs: number;
 }
 
-/** Limit of a text in UTF-8. */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
 /** Smallest magnitude in DynamoDB. The SDK refuses to write numbers above 2^53 - 1. */
@@ -59,11 +58,7 @@ export function rowToReset(
   return tombstone(options, current, writer);
 }
 
-/**
- * Returns the requested version, or else the previous one. 0 is the state before the first write.
- *
- * @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}.
- */
+/** @throws ConflictError `nothing_to_undo`; the errors of {@link rowToSet}. */
 export function versionToRestore(
   { version, ...options }: ChangeOptions & { readonly version?: number | undefined },
   current: ConfigRow | undefined,

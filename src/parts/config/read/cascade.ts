@@ -12,7 +12,6 @@ export interface Resolved {
   readonly source: ConfigSource;
 }
 
-/** A value that violates its key's declaration. */
 export interface Misfit {
   readonly source: ConfigSource;
   readonly reason: string;
@@ -44,7 +43,6 @@ export class LockedValueError extends FrameworkError {
 /**
  * Returns the value of the first level that supplies one (specification 4.1): rows, app-boot
  * override, computed, default. For `"ask-computed"`, {@link cascadeFromComputed} follows.
- *
  * @throws LockedValueError if the deciding row is a secret that cannot be decrypted.
  */
 export function cascade(
@@ -100,8 +98,7 @@ function lastLevel(
 }
 
 /**
- * Returns a value of the declared type. A number out of bounds is clamped if a tenant or a user can
- * set it; values from operators stay unchanged (specification 4.1, rule 4):
+ * A number out of bounds is clamped if a tenant or a user can set it (specification 4.1, rule 4):
  *
  * | source                | number out of bounds          |
  * |-----------------------|-------------------------------|
@@ -133,7 +130,7 @@ function accept(
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 
-/** keelson's own defaults (specification 8), the last level of the cascade: numbers so far. */
+/** keelson's own defaults (specification 8), so far only numbers. */
 const frameworkDefaults: ReadonlyMap<string, number> = new Map([
   ["files:config:max-upload-size-mb", 10],
 ]);

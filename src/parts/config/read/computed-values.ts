@@ -13,7 +13,6 @@ export function createComputedValues() {
   return {
     /**
      * The first read in a request runs `compute`; all other reads share its outcome.
-     *
      * @param from - node of the computed key whose function reads; `undefined` if a handler reads.
      * @throws Error if computed keys wait for each other; the message names the whole cycle.
      */

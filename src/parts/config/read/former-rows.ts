@@ -5,11 +5,11 @@ import { type ConfigRow, type ConfigRowReader, formerPlace, type RowAddress } fr
  * Also finds rows of renamed keys under their former names. A row is superseded if its `renamedTo`
  * names the key that replaced it:
  *
- * | under the key       | under a former key            | result                               |
- * |---------------------|-------------------------------|--------------------------------------|
- * | a row               | any                           | the row, even a tombstone or expired |
- * | none, or superseded | a row                         | the first former row                 |
- * | none, or superseded | superseded rows only, or none | no value: a replacement was deleted  |
+ * | under the key      | under a former key      | result                           |
+ * |--------------------|-------------------------|----------------------------------|
+ * | a row              | any                     | the row, even deleted or expired |
+ * | none or superseded | a row                   | the first former row             |
+ * | none or superseded | superseded rows or none | no value: replacement deleted    |
  */
 export function withFormerRows(
   reader: ConfigRowReader,
@@ -29,9 +29,8 @@ export function withFormerRows(
 interface Found {
   readonly row: ConfigRow | undefined;
   /**
-   * Only superseded rows were found. A batch read is no snapshot: it may read the new row before a
-   * write and the superseded row after it. A second, consistent read then keeps the key from falling
-   * back to its default.
+   * Only superseded rows were found. A batch read is no snapshot, so it may miss a row written
+   * meanwhile. A second, consistent read keeps the key from falling back to its default.
    */
   readonly isDoubtful: boolean;
 }

@@ -29,10 +29,7 @@ export interface Decision {
 
 export type HeldDecisions = Pick<FewDecisions, "get" | "set">;
 
-/**
- * Decisions by key. Most requests read one key, and creating a Map takes as long as finding the
- * decision, so the Map is created only for a second key.
- */
+/** Most requests read one key, and creating a Map takes as long as finding the decision. */
 export class FewDecisions {
   #id: string | undefined = undefined;
   #decision: Decision | undefined = undefined;

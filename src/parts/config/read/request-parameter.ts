@@ -29,7 +29,6 @@ export interface ParameterOptions {
  * (`undefined`, `null`; for numbers and selects also blank), not a finite decimal number or not an
  * option. A returned number is always within the key's bounds, whichever level supplied it; a
  * parameter may exceed the tenant's value.
- *
  * @throws Error if the key does not allow request parameters, which is a bug in the handler. Errors
  * of `ctx.config` are rethrown.
  * @example
@@ -48,15 +47,15 @@ export async function resolveConfigOrParam<Value>(
     assertAllowed(id, definition);
     const parameter = fromParameter(id, definition, paramValue, options);
     if (parameter !== undefined) {
-      // The cast is safe: only keelson knows the symbol; the `ctx` of a test may lack the member.
+      // Safe cast: only keelson knows the symbol; the `ctx` of a test may lack the member.
       (ctx as { [parameterUsed]?(id: string): void })[parameterUsed]?.(id);
-      // The cast is safe: `fromParameter` returns only values of the key's type.
+      // Safe cast: `fromParameter` returns only values of the key's type.
       return parameter as Value;
     }
   }
   const configured = await ctx.config(handle);
   if (definition.bounds === undefined || typeof configured !== "number") return configured;
-  // The cast is safe: `configured` is a number, so `Value` is a number type.
+  // Safe cast: `configured` is a number, so `Value` is a number type.
   return clamp(configured, definition.bounds) as Value;
 }
 
@@ -69,7 +68,7 @@ function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   );
 }
 
-/** Needed because a key may have skipped the validators. */
+/** A key may have skipped the validators. */
 function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,

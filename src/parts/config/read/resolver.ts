@@ -31,7 +31,7 @@ export interface ConfigSession extends RowOwner {
 export type ReadSource = ConfigSource | "request";
 
 export interface ConfigReads {
-  /** Records a read for `owner`; `version` belongs to the row that supplied the value, if any. */
+  /** `version` belongs to the row that supplied the value, if any. */
   note(owner: RowOwner, id: string, source: ReadSource, version: number | undefined): void;
 }
 
@@ -46,9 +46,6 @@ export interface ConfigDatabase {
 export interface ConfigResolver {
   /**
    * Reads a key for the caller of `session`, like `ctx.config`; synchronously if no I/O is needed.
-   * Errors of the key's `computed` function are rethrown.
-   *
-   * @param from - node of the computed key whose function reads, if any.
    * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read.
    * @internal
    */
@@ -62,8 +59,6 @@ export interface ConfigResolver {
    * Returns the value of a key for any tenant and user, and the level that supplied it
    * (specification 2.2), for support and debugging. Errors of the key's `computed` function are
    * rethrown.
-   *
-   * @param db - a `ctx.db`.
    * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the
    * rows cannot be read.
    * @example
@@ -77,7 +72,7 @@ export interface ConfigResolver {
     userId: string | undefined,
     db: object,
   ): Promise<Resolved>;
-  /** Returns the app-boot override of a key; `undefined` if it has no override. */
+  /** App-boot override of a key, if any. */
   override(id: string): unknown;
 }
 
@@ -86,7 +81,6 @@ const rememberedMisfits = 10_000;
 /**
  * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides` first.
  * Default: no overrides.
- *
  * @example
  * const resolver = createConfigResolver({ appOverrides: { "files:config:max-size-mb": 50 } });
  */
@@ -118,7 +112,7 @@ export function createConfigResolver({
     try {
       return resolveWith(read, rows);
     } catch (error) {
-      // The cast is safe: `resolveWith` throws no other error synchronously.
+      // Safe cast: `resolveWith` throws no other error synchronously.
       const waiting = read.session.cipher.prepare((error as LockedValueError).ringKey);
       // Rejects, so that every read fails in the same way.
       if (waiting === undefined) return Promise.reject(error);
@@ -157,13 +151,12 @@ export function createConfigResolver({
   });
 }
 
-/** Remembers the latest `limit` names. */
 export function createFirstSeen(limit: number): (name: string) => boolean {
   const names = new Set<string>();
   return (name) => {
     if (names.has(name)) return false;
     names.add(name);
-    // The cast is safe: the set is not empty.
+    // Safe cast: the set is not empty.
     if (names.size > limit) names.delete(names.values().next().value as string);
     return true;
   };
@@ -176,7 +169,6 @@ interface Read {
   readonly from: ComputedNode | undefined;
 }
 
-/** The object also identifies its resolver in {@link Decision}. */
 function createReports() {
   const isNew = createFirstSeen(rememberedMisfits);
   return {

@@ -4,8 +4,8 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Decrypted value of a row. With `unreadable`, the next level decides. With `locked`, the read fails,
- * because a broader level must never replace a tenant's secret.
+ * With `unreadable`, the next level decides. With `locked`, the read fails, because a broader level
+ * must never replace a tenant's secret.
  */
 export type RowValue =
   | {
@@ -20,15 +20,11 @@ export type RowCipher = ReturnType<typeof createRowCipher>;
 
 export interface SealedRow {
   readonly address: RowAddress;
-  /** A row written by hand may have none. */
   readonly version: number | undefined;
   readonly value: Sealed;
 }
 
-/**
- * With `bindVersion`, a value can be decrypted only under the version of its row. Default `false`,
- * the format of earlier versions of keelson.
- */
+/** `bindVersion` binds each value to its row's version. Default `false`, the earlier format. */
 export function createRowCipher(
   secrets: Secrets,
   tableName: () => string,
@@ -93,7 +89,6 @@ export function createRowCipher(
       seal(JSON.stringify(value), address, version, bindVersion),
     isOutdated: ({ key, bound }: Sealed, activeKey: string) =>
       key !== activeKey || (bindVersion && bound === undefined),
-    /** Returns `undefined` if the value cannot be decrypted. A bound value stays bound. */
     reseal: async ({ value, address, version }: SealedRow) => {
       await secrets.prepare(value.key);
       const opened = open(value, address, version);

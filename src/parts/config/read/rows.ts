@@ -3,13 +3,12 @@ import type { ConfigScope } from "../declare/key.ts";
 
 export interface ConfigRow {
   readonly value: unknown;
-  /** Increases with each write. */
   readonly version: number;
   /** In ISO 8601. */
   readonly updatedAt?: string;
   readonly updatedBy?: string;
   readonly reason?: string;
-  /** Time from which the row no longer applies, in seconds since the epoch. */
+  /** In seconds since the epoch. */
   readonly expiresAt?: number;
   /** Tombstone: the value was deleted, the version remains. */
   readonly deleted?: true;
@@ -141,7 +140,7 @@ export function ownerOf(partition: string): PartitionOwner | undefined {
   const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
   if (!isRows) return undefined;
   const path = pathFrom(partition);
-  // The cast is safe: a path has one to three partitions.
+  // Safe cast: a path has one to three partitions.
   const scopes = ["user", "tenant", "system"].slice(-path.length) as [ConfigScope];
   const tenant = path.at(-2)?.partition.slice(ofTenants.length);
   return {
