@@ -21,7 +21,6 @@ const measured = (end: RunEnd, more?: Partial<ObservedRun>) => {
   const { metrics, values } = recordedMetrics();
   const observer = createRunMetrics({ metrics, clock: { now: () => 3_000 }, basePath: undefined });
   const scope = scopeOf(more);
-  observer.began(scope);
   observer.ended(scope, end);
   return values;
 };
@@ -120,15 +119,13 @@ test("labels a route as clients see it", () => {
 test("notifies both of two observers, and returns a single observer itself", () => {
   const told: string[] = [];
   const named = (name: string): RunObserver => ({
-    began: () => void told.push(`${name} began`),
     ended: () => void told.push(`${name} ended`),
   });
   const one = named("one");
   const both = observers(one, named("other"));
-  both?.began(scopeOf());
   both?.ended(scopeOf(), request);
 
-  expect(told).toEqual(["one began", "other began", "one ended", "other ended"]);
+  expect(told).toEqual(["one ended", "other ended"]);
   expect([
     observers(one, undefined),
     observers(undefined, one),

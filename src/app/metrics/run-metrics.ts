@@ -31,7 +31,6 @@ interface Measure {
 
 export function createRunMetrics(measure: Measure): RunObserver {
   return {
-    began: () => undefined,
     ended: (run, end) => {
       if (end.kind === "request") measureRequest(measure, run, end);
       else if (end.kind === "schedule") measureSchedule(measure, run, end);

@@ -7,7 +7,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import { buildServer } from "../server/server.ts";
-import { createRunLines } from "./run-lines.ts";
+import { createColdStart, createRunLines } from "./run-lines.ts";
 import type { ObservedRun, RequestEnd, RunEnd, TaskEnd } from "./run-observer.ts";
 
 type Line = readonly [level: string, msg: string, data: Readonly<Record<string, unknown>>];
@@ -24,7 +24,7 @@ function linesOf(
   const observer = createRunLines({
     requests,
     clock: { now: () => 1_000 + tookMs },
-    variables: {},
+    coldStart: { isNext: true },
   });
   observer?.ended(
     { startMs: 1_000, isReplayed: false, isColdStart: false, ...scope, log } as ObservedRun,
@@ -135,18 +135,21 @@ test.each<
 );
 
 test.each([
-  ["of a container", undefined, [true, false]],
-  ["of a function that was asked to start", "on-demand", [true, false]],
-  ["of a function that was started before it was asked", "provisioned-concurrency", [false, false]],
+  ["of a container", undefined, true],
+  ["of a function that was asked to start", "on-demand", true],
+  ["of a function that was started before it was asked", "provisioned-concurrency", false],
 ])("the first request of a process is its cold start: %s", (_name, type, expected) => {
-  const variables = { AWS_LAMBDA_INITIALIZATION_TYPE: type };
-  const observer = createRunLines({ requests: true, clock: { now: () => 0 }, variables });
-  const begun = (headers: ObservedRun["headers"]) => {
-    const scope = { headers, isColdStart: false } as ObservedRun; // what is read of it
-    observer?.began(scope);
-    return scope.isColdStart;
-  };
-  expect([begun({}), begun({})]).toEqual(expected);
+  expect(createColdStart({ AWS_LAMBDA_INITIALIZATION_TYPE: type })).toEqual({ isNext: expected });
+});
+
+test("a health check that was the first request leaves the cold start to the next", () => {
+  const coldStart = { isNext: false };
+  const observer = createRunLines({ requests: true, clock: { now: () => 0 }, coldStart });
+  const poll = { handler: "keelson.health.live", startMs: 0, isReplayed: false };
+  observer?.ended({ ...poll, isColdStart: false } as ObservedRun, request); // what is read of it
+  expect(coldStart.isNext).toBe(false);
+  observer?.ended({ ...poll, isColdStart: true } as ObservedRun, request); // what is read of it
+  expect(coldStart.isNext).toBe(true);
 });
 
 test.each([

@@ -7,7 +7,20 @@ interface RunLinesOptions {
   readonly requests: RequestLines | undefined;
   /** Clock for durations. Default: the machine's clock. */
   readonly clock?: Clock | undefined;
-  readonly variables: Variables;
+  readonly coldStart: ColdStart;
+}
+
+export interface ColdStart {
+  /** Whether the next request is the first of the process, apart from routine polls. */
+  isNext: boolean;
+}
+
+/**
+ * As in Powertools, no request is a cold start if Lambda initialized the environment before, for
+ * example with provisioned concurrency.
+ */
+export function createColdStart(variables: Variables): ColdStart {
+  return { isNext: (variables["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand" };
 }
 
 /**
@@ -24,25 +37,15 @@ export function createRunLines({
 class RunLines implements RunObserver {
   readonly #requests: Exclude<RequestLines, false>;
   readonly #clock: Clock | undefined;
-  /**
-   * Whether the next request is the first. As in Powertools, `false` if Lambda initialized the
-   * environment before the first request, for example with provisioned concurrency.
-   */
-  #isCold: boolean;
+  readonly #coldStart: ColdStart;
 
   constructor(
     requests: Exclude<RequestLines, false>,
-    { clock, variables }: Omit<RunLinesOptions, "requests">,
+    { clock, coldStart }: Omit<RunLinesOptions, "requests">,
   ) {
     this.#requests = requests;
     this.#clock = clock;
-    this.#isCold = (variables["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
-  }
-
-  began(run: ObservedRun): void {
-    if (!this.#isCold) return;
-    run.isColdStart = true;
-    this.#isCold = false;
+    this.#coldStart = coldStart;
   }
 
   ended(run: ObservedRun, end: RunEnd): void {
@@ -53,7 +56,7 @@ class RunLines implements RunObserver {
   #request(run: ObservedRun, { method, status, bytes, isAborted }: RequestEnd): void {
     const { route, isReplayed, isColdStart } = run;
     if (isPoll(run, status)) {
-      this.#isCold ||= isColdStart;
+      this.#coldStart.isNext ||= isColdStart;
       return;
     }
     const durationMs = this.#since(run.startMs);

@@ -1,18 +1,16 @@
 import type { User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
-/**
- * Observes the start of every request and the end of every run. Without an observer, the runtime
- * does no work for this.
- */
+/** Observes the end of every run. Without an observer, the runtime does no work for this. */
 export interface RunObserver {
-  /** Upgraded connections, and handlers that a test calls without HTTP, start but never end. */
-  began(run: ObservedRun): void;
-  /** Called once the answer is sent or the message is done. */
+  /**
+   * Called once the answer is sent or the message is done; never for upgraded connections, and
+   * handlers that a test calls without HTTP.
+   */
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
-/** Part of a run's scope. `began` and `ended` receive the same object. */
+/** Part of a run's scope. */
 export interface ObservedRun {
   readonly requestId: string;
   /** As received; `undefined`, like `asked`, for a run without a request. */
@@ -26,7 +24,8 @@ export interface ObservedRun {
   readonly user: User;
   /** Start time, in milliseconds since the epoch. 0 for a request without an observer. */
   readonly startMs: number;
-  isColdStart: boolean;
+  /** Whether the request is the first of its process. */
+  readonly isColdStart: boolean;
   /** Whether the work was done before, so that its stored result is the answer. */
   readonly isReplayed: boolean;
   /** `undefined` without a registered tracer. */
@@ -68,10 +67,6 @@ export function observers(
 ): RunObserver | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return {
-    began: (scope) => {
-      one.began(scope);
-      other.began(scope);
-    },
     ended: (scope, end) => {
       one.ended(scope, end);
       other.ended(scope, end);
@@ -87,7 +82,6 @@ export function isTracerRegistered(): boolean {
 }
 
 export const spanEnds: RunObserver = {
-  began: () => undefined,
   ended: (run, end) => run.spans?.ended(end),
 };
 

@@ -61,6 +61,7 @@ function queueOf(more: Partial<MessageQueue> = {}) {
   const unused = () => Promise.reject(new Error("a message is processed without this"));
   const queue: MessageQueue = {
     name: "work",
+    isOrdered: false,
     holds: undefined,
     url: unused,
     send: unused,

@@ -77,12 +77,13 @@ export async function runWrite(
   }
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
+  const cause = causeOf(scope);
   const ended = await run(scope, adapters, {
     logPrefix: "once",
     claim: isClaimable
       ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits })
       : undefined,
-    cause: causeOf(scope),
+    cause,
     request: view,
     hooks,
     input,
@@ -133,6 +134,7 @@ export async function writeClaim(
   const given = writeIdOf(headers, requestId, once, isKnown);
   if (given === undefined) return undefined;
   const { by, id } = given;
+  const retentionMs = keptMs(once);
   const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown
@@ -148,7 +150,7 @@ export async function writeClaim(
   if (cipher !== undefined) await runtime.secrets.active();
   const replayedHeaders = declaration.replayHeaders ?? [];
   const claim = { key, fingerprint, comparesFingerprint, replayedHeaders, cipher };
-  return { kind: "write", ...claim, retentionMs: keptMs(once), deadlineMs, assertFits };
+  return { kind: "write", ...claim, retentionMs, deadlineMs, assertFits };
 }
 
 export interface WriteId {

@@ -15,6 +15,7 @@ import type { RouteTable } from "../../parts/http/route-table.ts";
 import type { MessageGuard } from "../../parts/messages/message-guard.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
+import type { ColdStart } from "../observe/run-lines.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { Projections } from "../projections/projections.ts";
@@ -63,6 +64,7 @@ export interface Runtime {
   /** Absent if no tracer was registered when the runtime was created. */
   readonly tracing: Lazy<Tracing> | undefined;
   readonly observer: RunObserver | undefined;
+  readonly coldStart: ColdStart;
   /** Absent if the server does not measure. */
   readonly metrics: Metrics | undefined;
   readonly newTraceDigits: RandomDigits;

@@ -36,14 +36,15 @@ export function runInScope<Result>(
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { headers, nowMs } = facts;
-  const { observer, clock, tracing, newRequestId } = runtime;
+  const { observer, coldStart, clock, tracing, newRequestId } = runtime;
   const given = headers["x-request-id"];
   const { requestId, rejectedLength } = adoptRequestId(given, newRequestId, nowMs);
   const scope = new RequestScope(runtime, requestId, facts);
   const begin = () => {
     if (observer !== undefined) {
       scope.startMs = nowMs ?? clock.now();
-      observer.began(scope);
+      scope.isColdStart = coldStart.isNext;
+      coldStart.isNext = false;
     }
     if (rejectedLength !== undefined)
       scope.log.warn("request_id.rejected", { length: rejectedLength });

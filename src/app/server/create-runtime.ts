@@ -24,7 +24,7 @@ import { builtInChannels, createDeliveryJob } from "../delivery/channels.ts";
 import { configTable } from "../handlers/table.ts";
 import { tableNames } from "../handlers/table-handle.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
-import { createRunLines } from "../observe/run-lines.ts";
+import { createColdStart, createRunLines } from "../observe/run-lines.ts";
 import { isTracerRegistered, observers, spanEnds } from "../observe/run-observer.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import { configReaders } from "../registry/declared-server.ts";
@@ -76,6 +76,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     lifecycle: createProcessState(),
     adapters,
   };
+  const coldStart = createColdStart(variables);
   const secrets = createRuntimeSecrets(parts, developmentSecret);
   let routes: Runtime["routes"] | undefined;
   const runtime: MutableRuntime = {
@@ -104,12 +105,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         createRunLines({
           requests: state.options.log?.requests,
           clock: options.clock,
-          variables,
+          coldStart,
         }),
         options.measuring?.observer?.(clock),
       ),
       tracing && spanEnds,
     ),
+    coldStart,
     newTraceDigits: createRandomDigits(),
     messages: lazy(async () =>
       (await import("../../parts/messages/message-guard.ts")).createMessageGuard({

@@ -39,6 +39,7 @@ export function sqsQueue(
   });
   const queue: MessageQueue = {
     name,
+    isOrdered: isOrdered(name),
     isTraced: isInstrumented(client),
     holds,
     url,

@@ -11,11 +11,7 @@ import {
 } from "../../aws/messaging/sqs-queue.ts";
 import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
-import {
-  isOrdered,
-  type MessageQueue,
-  type QueueMessage,
-} from "../../parts/messages/message-queue.ts";
+import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { SweepOptions } from "../../parts/messages/outbox.ts";
 
 export interface Workers {
@@ -167,8 +163,8 @@ async function startQueueWorker(
 }
 
 /** Groups messages that must run in sequence. A standard queue's groups serve only fairness. */
-function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
-  if (!isOrdered(name)) return messages.map((message) => [message]);
+function groups({ isOrdered }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
+  if (!isOrdered) return messages.map((message) => [message]);
   return [...Map.groupBy(messages, ({ group }) => group).values()];
 }
 

@@ -8,7 +8,7 @@ import type {
 } from "aws-lambda";
 import type { Server } from "../../app/server/server.ts";
 import type { Clock } from "../../base/process/clock.ts";
-import { isOrdered, type QueueMessage } from "../../parts/messages/message-queue.ts";
+import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { Swept } from "../../parts/messages/outbox-store.ts";
 import { type InvocationModule, type Invoked, marked, prepareLambda } from "../lambda-http/bind.ts";
 import type { TimeLeft } from "./dispatch-records.ts";
@@ -54,24 +54,29 @@ async function consume(
   const time = timeLeft(context, runtime.clock);
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
-  const handle = async (record: SQSRecord) => {
-    const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
-    const queue =
-      [messaging.events, messaging.jobs].find((known) => known.name === name) ??
-      messaging.queue(name);
+  const handle = async (queue: MessageQueue, record: SQSRecord) => {
     if (time.isOverIn(0)) throw new Error("no time is left to begin with it");
     const { kind } = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
       deadlineMs: time.deadlineMs,
     });
     if (kind === "later") throw new Error("it comes again");
   };
-  // A standard queue's groups serve only fairness, so a failed message there does not block others.
-  const groups = Map.groupBy(
-    event.Records,
-    (record) =>
-      (isOrdered(record.eventSourceARN) ? record.attributes.MessageGroupId : undefined) ?? record,
+  // Only an event written by hand has records of several queues.
+  const records = Map.groupBy(event.Records, ({ eventSourceARN }) => eventSourceARN);
+  const left = await Promise.all(
+    [...records].flatMap(([arn, of]) => {
+      const name = arn.slice(arn.lastIndexOf(":") + 1);
+      const queue =
+        [messaging.events, messaging.jobs].find((known) => known.name === name) ??
+        messaging.queue(name);
+      // A standard queue's groups serve only fairness, so a failed message does not block others.
+      const groups = Map.groupBy(
+        of,
+        (record) => (queue.isOrdered ? record.attributes.MessageGroupId : undefined) ?? record,
+      );
+      return [...groups.values()].map((group) => leftOf(group, (record) => handle(queue, record)));
+    }),
   );
-  const left = await Promise.all([...groups.values()].map((group) => leftOf(group, handle)));
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
 }
 

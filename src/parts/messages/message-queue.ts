@@ -8,7 +8,7 @@ export interface QueueMessage {
   readonly body: string;
   /** Acknowledges the message or returns it to the queue. */
   readonly receipt: string;
-  /** Only a queue that {@link isOrdered} keeps its order; elsewhere, groups serve fairness. */
+  /** Only an ordered queue keeps the order of a group; elsewhere, groups serve fairness. */
   readonly group: string | undefined;
   readonly receives: number;
   /** Time of sending by the queue's clock, in epoch milliseconds, if the queue reports it. */
@@ -25,6 +25,8 @@ export function isOrdered(nameOrArn: string): boolean {
 
 export interface MessageQueue {
   readonly name: string;
+  /** Whether it keeps the order of a group. */
+  readonly isOrdered: boolean;
   readonly isTraced?: boolean;
   /** Other messages are refused. If it is unknown (`undefined`), both kinds are accepted. */
   readonly holds: "events" | "jobs" | undefined;
