@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { contextLimits, createRecordRules, LogContext } from "./log-context.ts";
-import { recordFields, recordLimits, recordText } from "./log-record.ts";
+import { createRecordRules, recordFields, recordLimits, recordText } from "./log-record.ts";
 import { createRedaction } from "./redaction.ts";
+import { LogContext } from "./server-logger.ts";
 
 const rules = createRecordRules(createRedaction(["deep.pin"]), new Set(["level", "msg", "time"]));
 const outside = new LogContext(rules);
@@ -180,69 +180,6 @@ describe("values from plain JavaScript", () => {
     expect(record(Object.assign(new Error("x"), { message: 5 }))).toMatchObject({
       msg: expect.stringContaining('"message":5'),
     });
-  });
-});
-
-describe("the context", () => {
-  it("is the parent's with the child's fields over it, in the parent's order", () => {
-    const parent = outside.child({ a: 1, b: 2 });
-    const child = parent.child({ c: 3, a: 9 });
-    expect(record("m", undefined, child)).toEqual({
-      level: "info",
-      a: 9,
-      b: 2,
-      c: 3,
-      msg: "m",
-      time,
-    });
-    expect(record("m", undefined, parent)).toEqual({ level: "info", a: 1, b: 2, msg: "m", time });
-    expect(child.text).toBe('"a":9,"b":2,"c":3,');
-  });
-
-  it("is the same whether or not the parent wrote a line before the child", () => {
-    for (const first of [true, false]) {
-      const parent = outside.child({ a: 1 }).child({ b: 2 });
-      if (first) line("m", undefined, parent);
-      expect(parent.child({ c: 3 }).child(undefined).text).toBe('"a":1,"b":2,"c":3,');
-    }
-  });
-
-  it("cannot overwrite level, msg or time", () => {
-    const context = outside.child({ level: "error", msg: "forged", time: 0, a: undefined });
-    expect(record("real", undefined, context)).toEqual({
-      level: "info",
-      context_level: "error",
-      context_msg: "forged",
-      context_time: 0,
-      msg: "real",
-      time,
-    });
-  });
-
-  it("accepts any value from plain JavaScript", () => {
-    expect(outside.child("text").text).toBe('"context":"text",');
-    expect(outside.child(hostile).text).toBe('"context":"[unreadable]",');
-    expect(JSON.parse(`{${outside.child(new Error("boom")).text}"x":1}`)).toMatchObject({
-      error: { message: "boom" },
-    });
-    const self: Record<string, unknown> = {};
-    self["self"] = self;
-    expect(outside.child(self).text).toBe('"self":"[circular]",');
-  });
-
-  it("bounds each field, so that a long one does not displace others", () => {
-    const context = outside.child({ long: "x".repeat(1_000_000) }).child({ requestId: "r1" });
-    expect(context.text).toMatch(/^"long":"x+\.\.\.\[\d+ characters cut\]","requestId":"r1",$/);
-    expect(context.text.length).toBeLessThan(contextLimits.fieldCharacters + 100);
-  });
-
-  it("is bounded over all parents, and shows that fields are missing", () => {
-    let context = outside;
-    for (let index = 0; index < 100_000; index += 1)
-      context = context.child({ [`field${index}`]: "x".repeat(100) });
-    expect(context.text.length).toBeLessThan(contextLimits.characters + 200);
-    expect(context.text).toMatch(/^"field0":"x+",.*"\[cut\]":true,$/);
-    expect(context.child({ more: 1 }).text).toBe(context.text);
   });
 });
 

@@ -1,16 +1,12 @@
+import { writeSync } from "node:fs";
+import { types } from "node:util";
+import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Variables } from "../process/environment.ts";
 import { isError, jsonText, membersText, readMember, startWalk } from "./json-text.ts";
-import {
-  type Fields,
-  fieldsOf,
-  type LogContext,
-  noFields,
-  type RecordRules,
-} from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
-import { renaming } from "./record-names.ts";
-import { cut, harmless, quoted } from "./redaction.ts";
+import { metricNames, renaming } from "./record-names.ts";
+import { cut, harmless, quoted, type Redaction } from "./redaction.ts";
 
 /** Limits on the parts of a line, which keep it below the 256 KiB of one CloudWatch event. */
 export const recordLimits = Object.freeze({
@@ -18,9 +14,62 @@ export const recordLimits = Object.freeze({
   dataCharacters: 49_152,
 });
 
+/** Limits of the fast paths. */
+export const plainLimits = Object.freeze({
+  fields: 16,
+  characters: 256,
+  rememberedNames: 500,
+  rememberedMessages: 200,
+  messageLength: 64,
+});
+
+export interface RecordRules {
+  readonly redaction: Redaction;
+  /** The record's own names and {@link metricNames}. */
+  readonly reserved: ReadonlySet<string>;
+  /** Whether only context fields, not data fields, may have a name. Default: `false`. */
+  readonly isTaken?: (name: string) => boolean;
+  /** `undefined` if the value cannot be written as plain text. */
+  readonly plainMember: (name: string) => PlainMember | undefined;
+  /** Cache of `"msg":"text"` by message. Nearly all messages are constants. */
+  readonly messages: Map<string, string>;
+}
+
+/** Caches the last value, because values such as a tenant repeat. */
+interface PlainMember {
+  readonly json: string;
+  value: string;
+  text: string;
+}
+
+export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
+  const reserved = new Set([...metricNames, ...ownNames]);
+  const remembered = new Map<string, PlainMember>();
+  const learn = (name: string): PlainMember | undefined => {
+    const { json, secret } = redaction.member(name);
+    if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
+    const member = { json, value: "", text: `${json}"",` };
+    if (remembered.size < plainLimits.rememberedNames) remembered.set(name, member);
+    return member;
+  };
+  return {
+    redaction,
+    reserved,
+    plainMember: (name) => remembered.get(name) ?? learn(name),
+    messages: new Map(),
+  };
+}
+
+/** The part of a `LogContext` that a record reads. */
+export interface RecordContext {
+  /** All fields, each followed by a comma. */
+  readonly text: string;
+  has(name: string): boolean;
+}
+
 export type Print = (
   level: LogLevel,
-  logger: { readonly context: LogContext },
+  logger: { readonly context: RecordContext },
   msg: unknown,
   data: unknown,
 ) => void;
@@ -28,7 +77,7 @@ export type Print = (
 /** Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. */
 export function recordText(
   level: LogLevel,
-  context: LogContext,
+  context: RecordContext,
   msg: unknown,
   data: unknown,
   timeFields: string,
@@ -38,7 +87,7 @@ export function recordText(
 }
 
 export function recordFields(
-  context: LogContext,
+  context: RecordContext,
   msg: unknown,
   data: unknown,
   rules: RecordRules,
@@ -46,7 +95,7 @@ export function recordFields(
   return JSON.parse(`{${bodyText(context, msg, data, rules)}}`);
 }
 
-function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
+function bodyText(context: RecordContext, msg: unknown, data: unknown, rules: RecordRules): string {
   const fields = fieldsOf(data, "data");
   if (typeof msg === "string") {
     // Reads `context.text` first, because that determines the result of `context.has`.
@@ -91,17 +140,10 @@ function errorField(error: Error, { names }: Fields): Fields {
   return { source: { [name]: error }, names: [name] };
 }
 
-const plainLimits = Object.freeze({
-  fields: 16,
-  characters: 256,
-  rememberedMessages: 200,
-  messageLength: 64,
-});
-
 /** Fast path for nearly all data: a few short plain values. A comma precedes each field. */
 function plainText(
   { source, names }: Fields,
-  context: LogContext,
+  context: RecordContext,
   rules: RecordRules,
 ): string | undefined {
   if (names.length > plainLimits.fields || rules.redaction.root.length > 0) return undefined;
@@ -129,7 +171,7 @@ function plainText(
 function dataText(
   { source, names }: Fields,
   characters: number,
-  context: LogContext,
+  context: RecordContext,
   rules: RecordRules,
 ): { readonly text: string; readonly left: number } {
   const walk = startWalk(rules.redaction, characters);
@@ -140,8 +182,51 @@ function dataText(
   return { text: text === "" ? "" : `,${text}`, left: walk.left };
 }
 
-function isTaken(name: string, context: LogContext, { reserved, isTaken }: RecordRules): boolean {
+function isTaken(
+  name: string,
+  context: RecordContext,
+  { reserved, isTaken }: RecordRules,
+): boolean {
   return reserved.has(name) || context.has(name) || isTaken?.(name) === true;
+}
+
+interface Fields {
+  readonly source: Readonly<Record<string, unknown>>;
+  readonly names: readonly string[];
+}
+
+const noFields: Fields = Object.freeze({
+  source: Object.freeze({}),
+  names: Object.freeze([]),
+});
+
+/**
+ * Finds the fields in data or a context, for which plain JavaScript may pass anything: an error
+ * becomes the field `error`, any other value without fields the field `otherwise`.
+ */
+export function fieldsOf(given: unknown, otherwise: string): Fields {
+  if (given === undefined || given === null) return noFields;
+  if (typeof given !== "object") return oneField(otherwise, given);
+  try {
+    if (isObjectOfFields(given))
+      return { source: given as Fields["source"], names: Object.keys(given) }; // safe: only read
+    return oneField(isError(given) ? "error" : otherwise, given);
+  } catch {
+    // A Proxy trap threw.
+    return oneField(otherwise, given);
+  }
+}
+
+function oneField(name: string, value: unknown): Fields {
+  return { source: { [name]: value }, names: [name] };
+}
+
+function isObjectOfFields(given: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(given);
+  if (prototype === Object.prototype || prototype === null) return true;
+  const hasTextOfItsOwn =
+    "toJSON" in given || Symbol.iterator in given || ArrayBuffer.isView(given) || isError(given);
+  return !(hasTextOfItsOwn || types.isDate(given) || types.isBoxedPrimitive(given));
 }
 
 type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
@@ -169,4 +254,44 @@ export function createTimeFields(names: TimeNames, clock?: Clock): () => string 
     }
     return text;
   };
+}
+
+/**
+ * Returns once the operating system has the line, before Lambda freezes the process or
+ * `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
+ */
+export function writeToStandardOutput(line: string): void {
+  const text = `${line}\n`;
+  try {
+    /* v8 ignore else -- tested in separate processes, which coverage does not follow */
+    if (Object.hasOwn(process.stdout, "write")) process.stdout.write(text);
+    else writeAll(text, writeSync);
+  } catch {
+    // The pipe has no reader left (EPIPE) or stdout is closed (EBADF). The line is lost.
+  }
+}
+
+const standardOutput = 1;
+
+type WriteSync = (descriptor: number, bytes: Uint8Array, offset: number, length: number) => number;
+
+/** Buffer for lines that fit: faster than `writeSync` of a string, which first counts its bytes. */
+const scratch = Buffer.allocUnsafeSlow(16_384);
+const encoder = new TextEncoder();
+
+/** Writes all of the text to stdout, in pieces if the pipe is full. @throws Errors of `write`. */
+export function writeAll(text: string, write: WriteSync): void {
+  const fits = text.length * 3 <= scratch.byteLength; // a UTF-16 code unit takes at most three bytes
+  const bytes = fits ? scratch : Buffer.from(text);
+  const length = fits ? encoder.encodeInto(text, scratch).written : bytes.byteLength;
+  let written = 0;
+  while (written < length) {
+    try {
+      written += write(standardOutput, bytes, written, length - written);
+    } catch (error) {
+      // Node or another process may have made the pipe non-blocking.
+      if (systemCode(error) !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
 }

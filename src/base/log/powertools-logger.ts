@@ -1,6 +1,5 @@
 import { getXRayTraceIdFromEnv } from "@aws-lambda-powertools/commons/utils/env";
-import { createRecordRules, LogContext } from "./log-context.ts";
-import { type Print, recordFields } from "./log-record.ts";
+import { createRecordRules, type Print, recordFields } from "./log-record.ts";
 import { type LogLevel, levelNumbers } from "./logger.ts";
 import type { Redaction } from "./redaction.ts";
 
@@ -44,5 +43,5 @@ export function createPowertoolsPrint(
       otherwise(level, logger, msg, data);
     }
   };
-  return { print, context: new LogContext(rules) };
+  return { print, rules };
 }

@@ -1,15 +1,26 @@
-import { writeSync } from "node:fs";
-import { systemCode } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
+import { membersText, startWalk } from "./json-text.ts";
 import type { PowertoolsThreshold } from "./load-powertools.ts";
-import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
-import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";
+import {
+  createRecordRules,
+  createTimeFields,
+  fieldsOf,
+  type Print,
+  plainLimits,
+  type RecordContext,
+  type RecordRules,
+  recordLimits,
+  recordText,
+  timeNames,
+  writeToStandardOutput,
+} from "./log-record.ts";
 import { createThreshold } from "./log-threshold.ts";
 import { type Logger, type LogLevel, type LogThreshold, levelNumbers, levelOf } from "./logger.ts";
 import { createPowertoolsPrint, type PowertoolsLogger } from "./powertools-logger.ts";
 import { prettyLine } from "./pretty-line.ts";
-import { createRedaction, cut, quoted } from "./redaction.ts";
+import { renaming } from "./record-names.ts";
+import { createRedaction, cut, harmless, quoted } from "./redaction.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
@@ -80,8 +91,8 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
     return serverLogger(above(threshold, printLine), outside, threshold);
   }
   if (options.write === undefined) {
-    const { print, context } = createPowertoolsPrint(powertools, rules.redaction, printLine);
-    return serverLogger(print, context);
+    const printed = createPowertoolsPrint(powertools, rules.redaction, printLine);
+    return serverLogger(printed.print, new LogContext(printed.rules));
   }
   const attributes = new LogContext(rules, powertools.getPersistentLogAttributes());
   const threshold = {
@@ -139,6 +150,117 @@ class ContextLogger implements Logger {
   }
 }
 
+export const contextLimits = Object.freeze({
+  /** Characters of one field, so that a long field leaves room for others. */
+  fieldCharacters: 1_024,
+  /** Characters of all fields, including the parents'. Further fields are left out. */
+  characters: 16_384,
+});
+
+/** Context of a logger and its parents, written for the first line that has it. */
+export class LogContext implements RecordContext {
+  readonly #rules: RecordRules;
+  readonly #added: unknown;
+  readonly #parent: LogContext | undefined;
+  #fields: ReadonlyMap<string, string> | undefined;
+  #text: string | undefined;
+  /** Names of the fields if the fast path wrote them without `#fields`. */
+  #plainNames: readonly string[] | undefined;
+  /** Characters left for children. */
+  #left = 0;
+
+  constructor(rules: RecordRules, added?: unknown, parent?: LogContext) {
+    this.#rules = rules;
+    this.#added = added;
+    this.#parent = parent;
+  }
+
+  child(added: unknown): LogContext {
+    return new LogContext(this.#rules, added, this);
+  }
+
+  get fields(): ReadonlyMap<string, string> {
+    this.#fields ??= this.#write();
+    return this.#fields;
+  }
+
+  get text(): string {
+    this.#text ??=
+      this.#plainText() ?? [...this.fields.values()].map((field) => `${field},`).join("");
+    return this.#text;
+  }
+
+  has(name: string): boolean {
+    return this.#plainNames?.includes(name) ?? this.fields.has(name);
+  }
+
+  /** Uses a loop, because recursion through a long chain of children may exceed the stack. */
+  #write(): ReadonlyMap<string, string> {
+    const unwritten: LogContext[] = [];
+    let written: LogContext | undefined = this;
+    while (written !== undefined && written.#fields === undefined) {
+      unwritten.push(written);
+      written = written.#parent;
+    }
+    const fields = new Map(written === undefined ? [] : written.#fields);
+    this.#left = written === undefined ? contextLimits.characters : written.#left;
+    for (const context of unwritten.reverse()) this.#left = context.#addTo(fields, this.#left);
+    return fields;
+  }
+
+  /** Returns the number of characters left. */
+  #addTo(fields: Map<string, string>, characters: number): number {
+    const { redaction, reserved } = this.#rules;
+    const { source, names } = fieldsOf(this.#added, "context");
+    const nameOf = renaming("context", names, (name) => reserved.has(name));
+    let left = characters;
+    for (const name of names) {
+      if (left <= 0) {
+        fields.set("[cut]", '"[cut]":true');
+        break;
+      }
+      const shown = nameOf(name);
+      const walk = startWalk(redaction, Math.min(contextLimits.fieldCharacters, left));
+      walk.within.push(source);
+      const field = membersText(source, [name], walk, redaction.root, () => shown);
+      if (field !== "") fields.set(shown, field);
+      left -= field.length;
+    }
+    return left;
+  }
+
+  /** Fast path for nearly all contexts: a few short plain strings below a parent without fields. */
+  #plainText(): string | undefined {
+    const { redaction, plainMember } = this.#rules;
+    const parent = this.#parent;
+    if (parent === undefined || parent.#added !== undefined || redaction.root.length > 0)
+      return undefined;
+    const { source, names } = fieldsOf(this.#added, "context");
+    if (names.length > plainLimits.fields) return undefined;
+    const written: string[] = [];
+    let text = "";
+    try {
+      for (const name of names) {
+        const value = source[name];
+        if (value === undefined) continue;
+        const member = plainMember(name);
+        if (member === undefined || typeof value !== "string") return undefined;
+        if (value !== member.value) {
+          if (value.length > plainLimits.characters || !harmless.test(value)) return undefined;
+          member.value = value;
+          member.text = `${member.json}"${value}",`;
+        }
+        text += member.text;
+        written.push(name);
+      }
+    } catch {
+      return undefined; // a getter threw
+    }
+    this.#plainNames = written;
+    return text;
+  }
+}
+
 function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
   return (level, ...given) => {
     if (levelNumbers[level] >= threshold.current) print(level, ...given);
@@ -165,53 +287,13 @@ function createLinePrint(
     }
   };
 
-  function recordOf(level: LogLevel, context: LogContext, msg: unknown, data: unknown): string {
+  function recordOf(level: LogLevel, context: RecordContext, msg: unknown, data: unknown): string {
     try {
       return recordText(level, context, msg, data, timeFields(), rules);
     } catch {
       // The only known cause is a clock that throws.
       const text = quoted(typeof msg === "string" ? cut(msg, recordLimits.msgLength) : typeof msg);
       return `{"level":"${level}","msg":${text},${createTimeFields(names)()}}`;
-    }
-  }
-}
-
-/**
- * Returns once the operating system has the line, before Lambda freezes the process or
- * `process.exit` ends it. Blocks while the reader of a pipe is slow. Never throws.
- */
-export function writeToStandardOutput(line: string): void {
-  const text = `${line}\n`;
-  try {
-    /* v8 ignore else -- tested in separate processes, which coverage does not follow */
-    if (Object.hasOwn(process.stdout, "write")) process.stdout.write(text);
-    else writeAll(text, writeSync);
-  } catch {
-    // The pipe has no reader left (EPIPE) or stdout is closed (EBADF). The line is lost.
-  }
-}
-
-const standardOutput = 1;
-
-type WriteSync = (descriptor: number, bytes: Uint8Array, offset: number, length: number) => number;
-
-/** Buffer for lines that fit: faster than `writeSync` of a string, which first counts its bytes. */
-const scratch = Buffer.allocUnsafeSlow(16_384);
-const encoder = new TextEncoder();
-
-/** Writes all of the text to stdout, in pieces if the pipe is full. @throws Errors of `write`. */
-export function writeAll(text: string, write: WriteSync): void {
-  const fits = text.length * 3 <= scratch.byteLength; // a UTF-16 code unit takes at most three bytes
-  const bytes = fits ? scratch : Buffer.from(text);
-  const length = fits ? encoder.encodeInto(text, scratch).written : bytes.byteLength;
-  let written = 0;
-  while (written < length) {
-    try {
-      written += write(standardOutput, bytes, written, length - written);
-    } catch (error) {
-      // Node or another process may have made the pipe non-blocking.
-      if (systemCode(error) !== "EAGAIN") throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
   }
 }

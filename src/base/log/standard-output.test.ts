@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { writeAll, writeToStandardOutput } from "./server-logger.ts";
+import { writeAll, writeToStandardOutput } from "./log-record.ts";
 
 const module = new URL("./server-logger.ts", import.meta.url).href;
 const child = (script: string) =>
