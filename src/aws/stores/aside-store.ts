@@ -1,5 +1,6 @@
 import type { Database } from "../../base/types/database.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
+import { marshalled } from "./claim-store.ts";
 import { tableOf, transact } from "./table.ts";
 
 /** Partition of the events that were set aside, which no version of the sweep reads. */
@@ -33,7 +34,7 @@ export function dynamoAsideStore(database: Database, TableName: string) {
       if (failed !== undefined) throw failed.error;
     },
     remove: async (item: AsideItem): Promise<void> => {
-      await table.remove({ pk: asidePartition, sk: String(item["sk"]) });
+      await table.remove(marshalled({ pk: asidePartition, sk: String(item["sk"]) }));
     },
   };
 }

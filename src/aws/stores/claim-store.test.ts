@@ -167,23 +167,13 @@ test("rejects a commit that does not complete its claim once another run holds t
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   const put = (pk: string) => ({ Put: { TableName: tableName, Item: { pk, sk: "held" } } });
-  const held = (owner: string) => ({ key, owner });
-  expect(
-    await store.commit({
-      items: [put("h1")],
-      token: "h1",
-      completed: undefined,
-      held: held("bob"),
-    }),
-  ).toMatchObject([{ code: "None" }, { code: "ConditionalCheckFailed" }]);
-  expect(
-    await store.commit({
-      items: [put("h2")],
-      token: "h2",
-      completed: undefined,
-      held: held("ann"),
-    }),
-  ).toBeUndefined();
+  const commit = (token: string, owner: string) =>
+    store.commit({ items: [put(token)], token, completed: undefined, held: { key, owner } });
+  expect(await commit("h1", "bob")).toMatchObject([
+    { code: "None" },
+    { code: "ConditionalCheckFailed" },
+  ]);
+  expect(await commit("h2", "ann")).toBeUndefined();
   expect(await store.read(key)).toMatchObject({ status: "INPROGRESS", owner: "ann" });
 });
 

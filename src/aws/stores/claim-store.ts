@@ -1,20 +1,14 @@
 import type { PutItemCommandInput } from "@aws-sdk/client-dynamodb";
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../../base/types/database.ts";
-import { type ClaimInProgress, type ClaimKey, skewMs } from "../../parts/once/claim.ts";
-import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import {
-  type ClaimForm,
-  completion,
-  holding,
-  type Item,
-  isFree,
-  marshalled,
-  ownedInProgress,
-  ownedKey,
-  ownedNames,
-  ownForm,
-} from "./claim-form.ts";
+  type ClaimInProgress,
+  type ClaimKey,
+  type ClaimRecord,
+  skewMs,
+} from "../../parts/once/claim.ts";
+import type { ClaimCommit, ClaimStore } from "../../parts/once/claim-store.ts";
+import { type ClaimForm, claimOf, type Item } from "./claim-item.ts";
 import { held, isNamed, tableOf } from "./table.ts";
 
 const partsPerRead = 25;
@@ -121,6 +115,65 @@ export function dynamoClaimStore(
   };
 }
 
+const ownForm: ClaimForm = {
+  key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
+  write: (claim) => marshalled(claimAttributes(claim)),
+  read: claimOf,
+  completable: (owner) => ({
+    ConditionExpression: "#owner = :owner",
+    ExpressionAttributeNames: { "#owner": "owner" },
+    ExpressionAttributeValues: marshalled({ ":owner": owner }),
+  }),
+};
+
+/**
+ * Attributes under Powertools' names for records: `status`, `expiration` in seconds,
+ * `in_progress_expiration` in milliseconds, `data`, `validation`.
+ */
+export function claimAttributes(claim: ClaimRecord) {
+  const { status, owner, expiresAt: expiration, fingerprint: validation, generation } = claim;
+  const { data, parts } = claim.status === "COMPLETED" ? (claim.result ?? {}) : {};
+  const in_progress_expiration = claim.status === "INPROGRESS" ? claim.leaseUntilMs : undefined;
+  const stated = { status, owner, expiration, in_progress_expiration };
+  return { ...stated, validation, generation, data, parts };
+}
+
+/** Leaves out `undefined`. A claim has no other values than strings, numbers and bytes. */
+export function marshalled(
+  attributes: Readonly<Record<string, string | number | Uint8Array | undefined>>,
+): Item {
+  const item: Item = {};
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "string") item[name] = { S: value };
+    else if (typeof value === "number") item[name] = { N: String(value) };
+    else if (value !== undefined) item[name] = { B: value };
+  }
+  return item;
+}
+
+function ownedKey(itemKey: ClaimForm["key"], key: ClaimKey): Readonly<Record<string, string>> {
+  return key.tenantId === undefined ? itemKey(key) : { ...itemKey(key), tenantId: key.tenantId };
+}
+
+function isFree(generation: string | undefined): string {
+  const isOurs =
+    generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
+  return [
+    "attribute_not_exists(#status)",
+    "(#status = :completed AND expiration <= :nowSeconds)",
+    `(#status = :inProgress AND ${isOurs} AND (${leaseIsOver}))`,
+  ].join(" OR ");
+}
+
+const leaseIsOver = [
+  "in_progress_expiration < :leasedUntil",
+  // Powertools writes such records if it has no Lambda context.
+  "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
+].join(" OR ");
+
+export const ownedNames = { "#owner": "owner", "#status": "status" };
+const ownedInProgress = "#owner = :owner AND #status = :inProgress";
+
 function ownedChanges(
   database: Database,
   tableName: string,
@@ -138,7 +191,7 @@ function ownedChanges(
   });
   return {
     renew: async (key, owner, leaseUntilMs, expiresAt) => {
-      const renewed = await table.update(itemKey(key), {
+      const renewed = await table.update(marshalled(itemKey(key)), {
         UpdateExpression: "SET in_progress_expiration = :lease, expiration = :expiration",
         ...inProgress(owner, { ":lease": leaseUntilMs, ":expiration": expiresAt }),
       });
@@ -146,10 +199,10 @@ function ownedChanges(
     },
     release: async (key, owner) => {
       // If the condition fails, the claim is deleted or has another owner, and so is released.
-      await table.remove(itemKey(key), inProgress(owner));
+      await table.remove(marshalled(itemKey(key)), inProgress(owner));
     },
     vacate: async (key, owner, expiresAt) => {
-      await table.update(itemKey(key), {
+      await table.update(marshalled(itemKey(key)), {
         // Older versions of keelson also treat this value as an expired lease.
         UpdateExpression:
           "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
@@ -157,7 +210,7 @@ function ownedChanges(
       });
     },
     extend: async (key, owner, expiresAt) => {
-      await table.update(itemKey(key), {
+      await table.update(marshalled(itemKey(key)), {
         UpdateExpression: "SET expiration = :expiration",
         ConditionExpression:
           "#owner = :owner AND #status = :completed AND expiration < :expiration",
@@ -199,6 +252,27 @@ function commitOf(
       };
       return reasons.map(({ Code: code = "None", Message: message = "" }) => ({ code, message }));
     }
+  };
+}
+
+function completion(
+  TableName: string,
+  itemKey: ClaimForm["key"],
+  { key, claim }: NonNullable<ClaimCommit["completed"]>,
+) {
+  const Item = { ...ownedKey(itemKey, key), ...claimAttributes(claim) };
+  return { TableName, Item, ...heldBy(claim.owner) };
+}
+
+export function holding(TableName: string, Key: Readonly<Record<string, unknown>>, owner: string) {
+  return { TableName, Key, ...heldBy(owner) };
+}
+
+function heldBy(owner: string) {
+  return {
+    ConditionExpression: ownedInProgress,
+    ExpressionAttributeNames: ownedNames,
+    ExpressionAttributeValues: { ":owner": owner, ":inProgress": "INPROGRESS" },
   };
 }
 

@@ -10,7 +10,8 @@ import {
 } from "../../parts/messages/kept-events.ts";
 import { timeText } from "../../parts/messages/outbox-store.ts";
 import { separator, tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
-import { type Item, marshalled } from "./claim-form.ts";
+import type { Item } from "./claim-item.ts";
+import { marshalled } from "./claim-store.ts";
 import { tableOf } from "./table.ts";
 
 /** Stores events by tenant, type and day, sorted by time and ID. Extra rows list the days. */
@@ -105,7 +106,7 @@ export function keptDays(database: Database, tableName: string) {
       // Written before the day, because a process that finds the day assumes that this row exists.
       if (found(firstSort) === undefined) {
         const row = { pk, sk: firstSort, tenantId, type, keptUntil: expiry(nowMs, days) };
-        await put(row, { ConditionExpression: "attribute_not_exists(pk)" });
+        await put(marshalled(row), { ConditionExpression: "attribute_not_exists(pk)" });
       }
       const expiration = expiry((Math.floor(nowMs / dayMs) + 1) * dayMs, days);
       if (!lasts(found(day), expiration)) {
@@ -113,13 +114,10 @@ export function keptDays(database: Database, tableName: string) {
           expiration === undefined ? "attribute_exists(expiration)" : "expiration < :expiration";
         const values = { ExpressionAttributeValues: marshalled({ ":expiration": expiration }) };
         // Keeps an existing row that lasts as long.
-        await put(
-          { pk, sk: day, tenantId, expiration },
-          {
-            ConditionExpression: `attribute_not_exists(pk) OR ${isShorter}`,
-            ...(expiration !== undefined && values), // DynamoDB refuses an empty list of values
-          },
-        );
+        await put(marshalled({ pk, sk: day, tenantId, expiration }), {
+          ConditionExpression: `attribute_not_exists(pk) OR ${isShorter}`,
+          ...(expiration !== undefined && values), // DynamoDB refuses an empty list of values
+        });
       }
       if (noted.size >= mostNoted) noted.clear();
       noted.set(known, nowMs + notedMs);

@@ -2,6 +2,7 @@ import type { Database } from "../../base/types/database.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
 import { asideItem, outboxAttributes } from "./aside-store.ts";
+import { marshalled } from "./claim-store.ts";
 import { tableOf, transact } from "./table.ts";
 
 /** A row's partition is its shard; its sort key starts with the time. Sending deletes the row. */
@@ -24,7 +25,7 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
       Put: { TableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } },
     }),
     remove: async ({ shard, sort }) => {
-      await table.remove({ pk: shard, sk: sort });
+      await table.remove(marshalled({ pk: shard, sk: sort }));
     },
     setAside: async (row, reason, nowMs) => {
       // If the row no longer exists, another process has dispatched it or set it aside.
@@ -60,14 +61,14 @@ export function dynamoDueJobs(database: Database, tableName: string): DueStore {
         ConditionExpression: "attribute_exists(pk)",
         ExpressionAttributeValues: { ":yes": { BOOL: true } },
       };
-      return (await table.update({ pk: shard, sk: sort }, change)) !== undefined;
+      return (await table.update(marshalled({ pk: shard, sk: sort }), change)) !== undefined;
     },
     takeBack: ({ shard, sort }, tenantId) => {
       const isOurs =
         tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
       const tenant = tenantId && { ExpressionAttributeValues: { ":tenant": { S: tenantId } } };
       const ConditionExpression = `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`;
-      return table.remove({ pk: shard, sk: sort }, { ConditionExpression, ...tenant });
+      return table.remove(marshalled({ pk: shard, sk: sort }), { ConditionExpression, ...tenant });
     },
   };
 }

@@ -8,7 +8,7 @@ import type {
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
-import { marshalled } from "./claim-form.ts";
+import { marshalled } from "./claim-store.ts";
 import { daysPartition, expiry, firstSort, prefixOf } from "./kept-event-store.ts";
 import { tableOf } from "./table.ts";
 
@@ -44,7 +44,7 @@ export function dynamoProjections(
     activate: (name, tenantId, { version, revision, over }, before) => {
       const key = { pk: partitionOf(name, tenantId), sk: activeSort };
       return table.put(
-        { ...key, tenantId, version, revision, over },
+        marshalled({ ...key, tenantId, version, revision, over }),
         before === undefined
           ? { ConditionExpression: "attribute_not_exists(pk)" }
           : {
@@ -69,10 +69,10 @@ export function dynamoProjections(
     },
     saveRebuild: async (name, tenantId, state) => {
       const key = { pk: partitionOf(name, tenantId), sk: rebuildSort };
-      await table.put({ ...key, tenantId, state: JSON.stringify(state) });
+      await table.put(marshalled({ ...key, tenantId, state: JSON.stringify(state) }));
     },
     endRebuild: async (name, tenantId) => {
-      await table.remove({ pk: partitionOf(name, tenantId), sk: rebuildSort });
+      await table.remove(marshalled({ pk: partitionOf(name, tenantId), sk: rebuildSort }));
     },
     firstEvents: async function* (types, tenantId) {
       if (tenantId === undefined) {

@@ -1,7 +1,7 @@
 import type { ScheduleStore } from "../../app/schedules/schedule-step.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
-import { marshalled } from "./claim-form.ts";
+import { marshalled } from "./claim-store.ts";
 import { tableOf } from "./table.ts";
 
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
@@ -19,15 +19,12 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     ConditionExpression: string,
     values: Readonly<Record<string, number>>,
   ) =>
-    table.update(
-      { pk: partition, sk: sort },
-      {
-        UpdateExpression,
-        ConditionExpression,
-        ExpressionAttributeValues: marshalled(values),
-        ReturnValues: "UPDATED_NEW",
-      },
-    );
+    table.update(marshalled({ pk: partition, sk: sort }), {
+      UpdateExpression,
+      ConditionExpression,
+      ExpressionAttributeValues: marshalled(values),
+      ReturnValues: "UPDATED_NEW",
+    });
 
   return {
     read: async ({ partition, sort }) => {

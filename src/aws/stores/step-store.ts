@@ -2,7 +2,7 @@ import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import type { ClaimKey, StoredResult } from "../../parts/once/claim.ts";
 import type { ListedStep, StepFacts, StepRecord, StepStore } from "../../parts/once/step.ts";
-import { holding } from "./claim-form.ts";
+import { holding } from "./claim-store.ts";
 import { held, tableOf, transact } from "./table.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;

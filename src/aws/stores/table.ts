@@ -6,7 +6,7 @@ import type {
   TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../../base/types/database.ts";
-import { marshalled } from "./claim-form.ts";
+import type { Item } from "./claim-item.ts";
 
 type Key = Readonly<Record<string, string>>;
 type Input = Omit<QueryCommandInput, "TableName">;
@@ -29,21 +29,21 @@ export function tableOf(database: Database, TableName: string) {
       return (await database.send(command)).Item;
     },
     /** Resolves to `false` if the condition failed. */
-    put: async (row: Parameters<typeof marshalled>[0], condition: Condition = {}) => {
+    put: async (Item: Item, condition: Condition = {}) => {
       const { PutItemCommand } = await sdk();
-      const command = new PutItemCommand({ TableName, Item: marshalled(row), ...condition });
+      const command = new PutItemCommand({ TableName, Item, ...condition });
       return (await held(database.send(command))) !== undefined;
     },
     /** Resolves to `undefined` if the condition failed. */
-    update: async (key: Key, change: Omit<UpdateItemCommandInput, "TableName" | "Key">) => {
+    update: async (Key: Item, change: Omit<UpdateItemCommandInput, "TableName" | "Key">) => {
       const { UpdateItemCommand } = await sdk();
-      const command = new UpdateItemCommand({ TableName, Key: marshalled(key), ...change });
+      const command = new UpdateItemCommand({ TableName, Key, ...change });
       return held(database.send(command));
     },
     /** Resolves to `false` if the condition failed. */
-    remove: async (key: Key, condition: Condition = {}) => {
+    remove: async (Key: Item, condition: Condition = {}) => {
       const { DeleteItemCommand } = await sdk();
-      const command = new DeleteItemCommand({ TableName, Key: marshalled(key), ...condition });
+      const command = new DeleteItemCommand({ TableName, Key, ...condition });
       return (await held(database.send(command))) !== undefined;
     },
     query,

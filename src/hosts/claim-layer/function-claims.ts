@@ -1,14 +1,13 @@
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import { type ClaimForm, claimOf } from "../../aws/stores/claim-item.ts";
 import {
-  type ClaimForm,
   claimAttributes,
-  claimOf,
+  dynamoClaimStore,
   marshalled,
   ownedNames,
-} from "../../aws/stores/claim-form.ts";
-import { dynamoClaimStore } from "../../aws/stores/claim-store.ts";
+} from "../../aws/stores/claim-store.ts";
 import { systemClock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
