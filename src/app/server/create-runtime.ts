@@ -102,11 +102,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     // `spanEnds` comes last, because the log line of a run is written before its span ends.
     observer: observers(
       observers(
-        createRunLines({
-          requests: state.options.log?.requests,
-          clock: options.clock,
-          coldStart,
-        }),
+        createRunLines({ requests: state.options.log?.requests, clock: options.clock, coldStart }),
         options.measuring?.observer?.(clock),
       ),
       tracing && spanEnds,
