@@ -63,7 +63,7 @@ test.each([null, "text", 7, {}, new EventEmitter()])("guard leaves %o alone", (b
   if (body instanceof EventEmitter) expect(body.listenerCount("error")).toBe(0);
 });
 
-test.each([
+test.each<[body: object, expected: boolean]>([
   [new PassThrough(), true],
   [{ pipe: () => undefined, on: () => undefined }, true],
   [{ pipe: () => undefined }, false],
