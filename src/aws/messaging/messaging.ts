@@ -132,7 +132,7 @@ async function create(
   await alone(() => eventBridge.send(new sdk.PutRuleCommand(rule)), pause);
   const targets = { EventBusName: names.bus, Rule: name, Targets: [{ Id: targetId, Arn: events }] };
   const put = () => eventBridge.send(new sdk.PutTargetsCommand(targets));
-  const [failed] = (await alone(put, pause)).FailedEntries ?? [];
+  const { FailedEntries: [failed] = [] } = await alone(put, pause);
   if (failed !== undefined)
     throw new Error(
       `EventBridge does not put the events of the bus ${names.bus} into ${events}: ${failed.ErrorMessage}`,

@@ -28,7 +28,8 @@ export function sqsQueue(
   const attributes = async (...AttributeNames: QueueAttributeName[]) => {
     const QueueUrl = await url();
     const command = new sdk.GetQueueAttributesCommand({ QueueUrl, AttributeNames });
-    return (await client.send(command)).Attributes ?? {};
+    const { Attributes = {} } = await client.send(command);
+    return Attributes;
   };
   const { redrive, redeliveryMs } = redelivery(attributes);
   const { open: deadLetters } = lazy(async () => {

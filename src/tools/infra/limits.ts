@@ -83,8 +83,9 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   if (Array.isArray(attribute))
     return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
   if (Array.isArray(choice)) {
-    const [one = "", other = ""] = choice.slice(1).map(resolve);
-    return other.length > one.length ? other : one;
+    const longestFirst = (one: string, other: string) => other.length - one.length;
+    // Safe cast: `Fn::If` has two values.
+    return choice.slice(1).map(resolve).toSorted(longestFirst)[0] as string;
   }
   if (Array.isArray(joined))
     // Safe cast: `Fn::Join` takes a list.
