@@ -92,7 +92,7 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     "cookies"
   > & { readonly bytes?: string };
   const body = bytes === undefined ? stored.body : Buffer.from(bytes, "base64");
-  return { ...stored, cookies: [], body };
+  return { status: stored.status, headers: stored.headers, cookies: [], body };
 }
 
 /** In bytes. DynamoDB limits an item, with its other attributes, to 400 KB. */
