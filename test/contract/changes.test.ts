@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildServer, type Feature, type Server } from "keelson";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../../src/tools/cli/command.ts";
+import { ranCommand } from "../support/ran-command.ts";
 import { changeCases } from "./changes.ts";
 
 /** The servers that modules of the tests export: what is declared here is typed, and the commands take modules. */
@@ -32,16 +32,8 @@ async function moduleOf(feature: Feature): Promise<string> {
 }
 
 async function run(...args: readonly string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["contract", ...args], {
-    env: {},
-    clock: { now: () => 0 },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
-  });
-  return { code, out: out.join("\n"), err: err.join("\n") };
+  const { out, ...ended } = await ranCommand(["contract", ...args], { clock: { now: () => 0 } });
+  return { ...ended, out: out.join("\n") };
 }
 
 describe("each of the forty changes gets its verdict", () => {

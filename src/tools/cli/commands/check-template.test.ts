@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../command.ts";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { usage } from "./infra-command.ts";
 
 const [keelson, lambda] = ["../../../index.ts", "../../../hosts/lambda/index.ts"].map((path) =>
@@ -48,18 +48,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function run(module: string, ...args: readonly string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["infra", at(module), ...args], {
-    env: {},
-    clock: { now: () => Date.now() },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
-  });
-  return { code, out, err: err.join("\n") };
-}
+const run = (module: string, ...args: readonly string[]) =>
+  ranCommand(["infra", at(module), ...args]);
 
 describe("keelson infra --check", () => {
   test("reports that a template fits the server, and writes no file", async () => {

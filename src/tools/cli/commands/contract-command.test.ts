@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../command.ts";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { usage } from "./contract-command.ts";
 import { reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
 
@@ -83,8 +83,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const at = (name: string) => join(folder, name);
 async function run(...args: readonly string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["contract", ...args], {
+  const { code, out, err } = await ranCommand(["contract", ...args], {
     // Nobody listens there.
     env: {
       AWS_ENDPOINT_URL: "http://127.0.0.1:9",
@@ -92,16 +91,11 @@ async function run(...args: readonly string[]) {
       AWS_ACCESS_KEY_ID: "a",
       AWS_SECRET_ACCESS_KEY: "b",
     },
-    clock: { now: () => Date.now() },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
   return {
     code,
     out: out.join("\n").replaceAll(`${folder}/`, ""),
-    err: err.join("\n").replaceAll(`${folder}/`, ""),
+    err: err.replaceAll(`${folder}/`, ""),
   };
 }
 const written = async (name: string) => {

@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer } from "../../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
-import { runCommand } from "../command.ts";
 import { usage } from "./doctor-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
@@ -42,18 +42,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function run(args: readonly string[], env: Record<string, string> = {}) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["doctor", ...args], {
-    env: { ...app.env, ...env },
-    clock: { now: () => Date.now() },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
-  });
-  return { code, out, err: err.join("\n") };
-}
+const run = (args: readonly string[], env: Record<string, string> = {}) =>
+  ranCommand(["doctor", ...args], { env: { ...app.env, ...env } });
 const at = (name: string) => join(folder, name);
 
 describe("keelson doctor", () => {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../command.ts";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { asyncApi } from "./document-command.ts";
 
 const [source, zod] = [
@@ -28,16 +28,8 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const at = (name: string) => join(folder, name);
 async function run(...args: readonly string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["asyncapi", ...args], {
-    env: {},
-    clock: { now: () => Date.now() },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
-  });
-  return { code, out: out.join("\n"), err: err.join("\n") };
+  const { out, ...ended } = await ranCommand(["asyncapi", ...args]);
+  return { ...ended, out: out.join("\n") };
 }
 
 describe("keelson asyncapi", () => {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../command.ts";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { openApi } from "./document-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
@@ -28,18 +28,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 const at = (name: string) => join(folder, name);
-async function run(...args: readonly string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["openapi", ...args], {
-    env: {},
-    clock: { now: () => Date.now() },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
-  });
-  return { code, out, err: err.join("\n") };
-}
+const run = (...args: readonly string[]) => ranCommand(["openapi", ...args]);
 
 describe("keelson openapi", () => {
   test("prints the document of a server", async () => {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../command.ts";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { usage } from "./infra-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
@@ -49,18 +49,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 const at = (name: string) => join(folder, name);
-async function run(...args: readonly string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["infra", ...args], {
-    env: {},
-    clock: { now: () => Date.now() },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
-  });
-  return { code, out, err: err.join("\n") };
-}
+const run = (...args: readonly string[]) => ranCommand(["infra", ...args]);
 
 describe("keelson infra", () => {
   test("writes the template into a folder, the same bytes each time, and prints its size", async () => {

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { runCommand } from "../command.ts";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { packageNameFor } from "../init/destination.ts";
 import { manifestOf, packageFolder } from "../init/template.ts";
 
@@ -22,21 +22,17 @@ async function init(
   args: readonly string[],
   { answers, env = {} }: { answers?: string[]; env?: Record<string, string> } = {},
 ) {
-  const [out, err, asked]: [string[], string[], string[]] = [[], [], []];
+  const asked: string[] = [];
   const ask = async (question: string) => {
     asked.push(question);
     return answers?.shift() ?? "";
   };
-  const code = await runCommand(["init", ...args], {
+  const { out, ...ended } = await ranCommand(["init", ...args], {
     env,
     clock: { now: () => 0 },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
     ...(answers === undefined ? {} : { ask }),
   });
-  return { code, out: out.join("\n"), err: err.join("\n"), asked };
+  return { ...ended, out: out.join("\n"), asked };
 }
 
 /** A PATH on which `npm` notes what it is asked for, and ends with `code`. */

@@ -1,5 +1,6 @@
 import { DescribeParametersCommand, PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer } from "../../../app/server/server.ts";
 import { openKeyRingParameter } from "../../../aws/clients/key-ring-parameter.ts";
@@ -7,7 +8,6 @@ import { access } from "../../../base/identity/access.ts";
 import { createTenantConfig } from "../../../parts/config/declare/declaration.ts";
 import { setConfig } from "../../../parts/config/operate/set-config.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
-import { runCommand } from "../command.ts";
 import { keyRingActions } from "./key-ring-actions.ts";
 
 const vault = defineFeature("vault", (r) => {
@@ -32,21 +32,15 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-async function run(args: string, env: Readonly<Record<string, string | undefined>> = app.env) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["key-ring", ...args.split(" ").filter(Boolean)], {
+const run = (args: string, env: Readonly<Record<string, string | undefined>> = app.env) =>
+  ranCommand(["key-ring", ...args.split(" ").filter(Boolean)], {
     env,
     clock,
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
     wait: async (ms) => {
       waitedMs += ms;
       app.clock.advance(ms);
     },
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
-  return { code, out, err: err.join("\n") };
-}
 
 const read = async (tenantId: string) => (await app.ctx({ id: "ann", tenantId })).config(token);
 const set = async (tenantId: string, value: string) =>

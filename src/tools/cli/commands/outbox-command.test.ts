@@ -1,11 +1,11 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { defineFeature } from "../../../app/features/feature.ts";
 import { buildServer } from "../../../app/server/server.ts";
 import { asideItem } from "../../../aws/stores/aside-store.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
-import { runCommand } from "../command.ts";
 
 declare module "../../../base/types/names.ts" {
   interface Events {
@@ -31,18 +31,12 @@ beforeEach(() => {
   heard = [];
 });
 
-async function run(args: string, env: Readonly<Record<string, string | undefined>> = app.env) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["outbox", ...args.split(" ").filter(Boolean)], {
+const run = (args: string, env: Readonly<Record<string, string | undefined>> = app.env) =>
+  ranCommand(["outbox", ...args.split(" ").filter(Boolean)], {
     env,
     clock: app.clock,
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
     wait: async () => undefined,
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
-  return { code, out, err: err.join("\n") };
-}
 
 const idOf = (number: number) => `0000000${number}-0000-8000-8000-000000000000`;
 

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
-import { runCommand } from "../command.ts";
 import { findServer } from "../setup/load-server.ts";
 import { usage } from "./projection-command.ts";
 
@@ -41,19 +41,12 @@ afterAll(async () => {
 });
 
 const at = (name: string) => join(folder, name);
-async function run(args: readonly string[], stopping?: () => AbortSignal) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["projection", ...args], {
+const run = (args: readonly string[], stopping?: () => AbortSignal) =>
+  ranCommand(["projection", ...args], {
     env: app.env,
     clock: app.clock,
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
     ...(stopping === undefined ? {} : { stopping }),
-    wait: () => Promise.reject(new Error("nothing is waited for")),
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
-  return { code, out, err: err.join("\n") };
-}
 const fill = (tenantId: string, n: number) =>
   app.call("mugs.mug.fill", { n }, { as: { id: "ann", tenantId } });
 const status = async (name: string) =>

@@ -9,9 +9,9 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import type { Server } from "../../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
-import { runCommand } from "../command.ts";
 import type { CommandContext } from "../setup/define-command.ts";
 import { usage } from "./tenant-command.ts";
 
@@ -103,19 +103,13 @@ const seedAgain = async () => {
 };
 beforeEach(seedAgain);
 
-async function run(args: readonly string[], context: Partial<CommandContext> = {}) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["tenant", ...args], {
+const run = (args: readonly string[], context: Partial<CommandContext> = {}) =>
+  ranCommand(["tenant", ...args], {
     env: app.env,
     clock: { now: () => 0 },
-    print: (line) => out.push(line),
-    complain: (line) => err.push(line),
     wait: async () => undefined,
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
     ...context,
   });
-  return { code, out, err: err.join("\n") };
-}
 const exportOf = (tenant: string, ...options: readonly string[]) => [
   "export",
   at("server.mjs"),

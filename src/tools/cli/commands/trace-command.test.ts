@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ranCommand } from "../../../../test/support/ran-command.ts";
 import { developmentLogFiles } from "../../../embedded/stack/development-log.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../../embedded/stack/index.ts";
-import { runCommand } from "../command.ts";
 import { developmentDirectory } from "../trace/document.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
@@ -62,17 +62,13 @@ async function trace(
     input,
   }: { readonly env?: Readonly<Record<string, string>>; readonly input?: Readable } = {},
 ) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(["trace", ...args], {
+  const { out, ...ended } = await ranCommand(["trace", ...args], {
     env,
     clock: { now: () => Date.parse(time) + 60_000 },
     ...(input === undefined ? {} : { input: () => input }),
-    print: (line) => void out.push(line),
-    complain: (line) => void err.push(line),
     wait: async () => undefined,
-    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
-  return { code, out: out.join("\n"), err: err.join("\n") };
+  return { ...ended, out: out.join("\n") };
 }
 const running = () => ({ env: { KEELSON_DIRECTORY: join(folder, "running") } });
 
