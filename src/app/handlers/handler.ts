@@ -107,7 +107,7 @@ interface HandlerOptions<
    * Any Standard Schema. keelson validates the result before it commits or stores anything, and
    * sends the schema's output: with its defaults and transforms, without removed members. A result
    * that does not match is a 500 `response_mismatch`. Of a `Response`, only the JSON body of a 2xx
-   * is validated.
+   * is validated, not streams, bytes, redirects or errors.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**

@@ -55,11 +55,20 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
     ctx: PipelineContext,
     payload: StandardSchemaV1.InferOutput<Input>,
   ) => Awaitable<unknown>;
-  /** Jobs of a tenant with equal keys are duplicates. Default: the whole payload is the key. */
+  /**
+   * Returns the deduplication key. Jobs of a tenant with equal keys are duplicates. Default: the
+   * whole payload.
+   */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
-  /** Equal jobs of two users in a tenant are duplicates with `tenant` (default), not `user`. */
+  /**
+   * With `tenant`, the default, equal jobs of two users in a tenant are duplicates. With `user`,
+   * they are not.
+   */
   readonly dedupScope?: "tenant" | "user";
-  /** Jobs with equal keys run one by one, in the order they were enqueued. Default: no order. */
+  /**
+   * Returns the ordering key. Jobs with equal keys run one after another, in the order they were
+   * enqueued. Default: no order.
+   */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
 

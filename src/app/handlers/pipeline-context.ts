@@ -62,11 +62,14 @@ export type StepResult<Result> = Result extends string | number | boolean | null
  * consumers, jobs and handlers without a route, otherwise `AuthenticatedUser`.
  */
 export interface PipelineContext<Caller extends User = User> {
-  /** DynamoDB document client. In tables with `tenant: true`, it reaches only the tenant's rows. */
+  /**
+   * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the
+   * caller's tenant.
+   */
   readonly db: Database;
   /**
    * Returns a database that reaches the rows of every tenant, and logs `tenant.crossed` with the
-   * reason. For `systemAdmin` and system runs without a tenant or request.
+   * reason. Only for `systemAdmin` and for system runs, which have no tenant and no request.
    * @throws AccessDeniedError (403) for any other caller; TypeError without a reason.
    * @example
    * const db = ctx.acrossTenants("monthly report");

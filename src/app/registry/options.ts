@@ -33,7 +33,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /**
      * Binds each encrypted value to the version of its row, so that nobody can restore an older
      * value. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
-     * Unbound values stay readable. Default `false`.
+     * Bound and unbound values stay readable. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
@@ -51,7 +51,10 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     readonly endpoint?: string;
   };
   readonly log?: LogOptions;
-  /** See `docs/observe.md`. In Lambda, enables CloudWatch metrics, which cost. Default: none. */
+  /**
+   * Metrics, see `docs/observe.md`. In Lambda, this enables CloudWatch metrics, which incur costs.
+   * Default: none.
+   */
   readonly metrics?: MetricsOptions;
   /** Cross-origin requests from browsers. Default: none allowed. */
   readonly cors?: CorsOptions;
@@ -78,7 +81,10 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     readonly totalMs?: number;
   };
   readonly delivery?: DeliveryOptions;
-  /** AWS also isolates tables with `tenant: true`, see `docs/tenants.md`. Default: not. */
+  /**
+   * Additional isolation of tenants by AWS, for tables with `tenant: true`. See `docs/tenants.md`.
+   * Default: none.
+   */
   readonly isolation?: {
     /**
      * ARN of the role to assume for each tenant. Default `KEELSON_ISOLATION_ROLE`, the only source

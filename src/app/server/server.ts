@@ -31,7 +31,8 @@ export interface Server {
   /** Declarations of the features. */
   readonly registry: Registry;
   /**
-   * Resolves once the adapters are open, and the overrides from SSM and the key ring are loaded.
+   * Resolves once the server can handle requests: the adapters are open, and the overrides from SSM
+   * and the key ring are loaded.
    * Hosts await it. Tests and Lambda modules may await it after creating a host.
    *
    * @throws FrameworkError `config_unavailable` (503) if SSM cannot be read or has invalid

@@ -16,7 +16,10 @@ export interface AuthOptions {
   readonly jwks?: string;
   /** Secret shared with the token issuer for HS256 signatures, at least 32 bytes. */
   readonly secret?: string;
-  /** Only accepted `iss`. Default: any. In production, `jwks` requires `issuer` or `audience`. */
+  /**
+   * The only accepted `iss` value. Default: not checked. In production, `jwks` requires `issuer` or
+   * `audience`.
+   */
   readonly issuer?: string;
   /** Accepted `aud` values, of which a token needs one. Default: not checked. */
   readonly audience?: string | readonly string[];

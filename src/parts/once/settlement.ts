@@ -84,7 +84,10 @@ type Row = readonly [
 const failed = "threw|stopped|timed out";
 const held = "ours|lost";
 
-/** All ways a run can end. The first row applies whose cells list the values; `*` lists all. */
+/**
+ * All ways a run can end. The first matching row applies. A cell lists the values it matches; `*`
+ * matches everything.
+ */
 const table: readonly Row[] = [
   // run       work                 commit          claim         record      outcome       line
   ["*", failed, "committed", `unclaimed|${held}`, "keep", "committed", "error threw_after_commit"],

@@ -8,13 +8,13 @@ export interface CacheOptions {
    */
   readonly ttlMs?: number;
   /**
-   * Age up to which they are used while a background refresh runs, in milliseconds. Default 30,000,
+   * Age up to which cached rows are used while a background refresh runs, in milliseconds. Default 30,000,
    * or `ttlMs` if longer. In Lambda always `ttlMs`, because a frozen process cannot refresh.
    */
   readonly maxStaleMs?: number;
   /**
-   * Maximum number of cached tenants, and of four times as many users. The least recently used
-   * are evicted first. Default 2,000.
+   * Maximum number of tenants whose rows are cached; the limit for users is four times as high. The
+   * least recently used are evicted first. Default 2,000.
    */
   readonly maxTenants?: number;
 }

@@ -87,8 +87,8 @@ interface NamedExports {
 }
 
 /**
- * The compiler checks the values of keys whose handles a feature returns, and editors complete their
- * identifiers; `buildServer` checks the rest.
+ * App-boot overrides of features, by key identifier. The compiler checks the values of keys whose
+ * handles a feature returns, and editors complete their identifiers; `buildServer` checks the rest.
  */
 export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
   Record<string, unknown>

@@ -43,7 +43,10 @@ export interface ConfigKeyDefinition {
 
 declare const valueType: unique symbol;
 
-/** Declared key for `r.config({ keys })`, from one of the three `create*Config` functions. */
+/**
+ * Declared key for `r.config({ keys })`, created by `createSystemConfig`, `createTenantConfig` or
+ * `createUserConfig`.
+ */
 export interface KeyDeclaration<Value> {
   readonly definition: ConfigKeyDefinition;
   readonly [valueType]?: () => Value;

@@ -17,7 +17,9 @@ const maxPage = 100;
 
 /**
  * Lists the sets, resets and undos of a key's row at one level, the newest first.
- * @throws the errors of `explainConfig`; ValidationError names every invalid field.
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
+ * user without `access.systemAdmin`; ValidationError with the invalid fields; FrameworkError
+ * `config_unavailable` if the store fails.
  * @example
  * const { items } = await configHistory(ctx, config.maxUploadSizeMb, { limit: 10 });
  */
@@ -65,7 +67,10 @@ export interface ConfigHistoryItem {
   readonly value?: unknown;
   /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
-  /** ID of the writing user. In system rows, only permitted writers see this and `reason`. */
+  /**
+   * ID of the writing user. For a system row, only callers who may write it see this field and
+   * `reason`.
+   */
   readonly updatedBy?: string;
   readonly reason?: string;
 }

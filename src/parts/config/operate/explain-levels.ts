@@ -42,7 +42,10 @@ export interface ConfigLevel {
   readonly version?: number;
   /** Time of the write, in ISO 8601. */
   readonly updatedAt?: string;
-  /** ID of the writing user. In system rows, only permitted writers see this and `reason`. */
+  /**
+   * ID of the writing user. For a system row, only callers who may write it see this field and
+   * `reason`.
+   */
   readonly updatedBy?: string;
   readonly reason?: string;
   /** Time at which the row expires, in ISO 8601. */

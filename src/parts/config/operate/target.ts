@@ -20,7 +20,10 @@ export interface ConfigTarget {
   readonly scope?: ConfigScope | undefined;
   /** ID of another tenant, for callers with `access.systemAdmin`. Default: the caller's tenant. */
   readonly tenantId?: string | undefined;
-  /** ID of another user, for `access.systemAdmin`. Default: the caller; in another tenant, none. */
+  /**
+   * ID of another user, for callers with `access.systemAdmin`. Default: the caller; no user if
+   * `tenantId` is another tenant.
+   */
   readonly userId?: string | undefined;
 }
 
