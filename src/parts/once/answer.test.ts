@@ -42,6 +42,12 @@ test.each([
     expect(encoded.byteLength).toBeLessThan(1_000);
 });
 
+test("a stored answer yields its known members only, whatever else the record has", async () => {
+  const stored = { ...answer("1"), cookies: ["session=1"], isDone: true };
+  const data = Buffer.from(`\0${JSON.stringify(stored)}`);
+  expect(await decodeAnswer(data)).toEqual(answer("1"));
+});
+
 /** A store that keeps parts only. */
 function parts() {
   const stored = new Map<string, readonly Uint8Array[]>();
