@@ -10,8 +10,8 @@ import { runs as triesOf } from "../support/runs.ts";
 
 const fixture = join(import.meta.dirname, "../fixtures/scheduled.ts");
 const hour = 3_600_000;
-/** How often it fires: an emulator of AWS takes ten times as long. One of 125 fires stands still before its commit, one after. */
-const fires = process.env["KEELSON_TEST_ENDPOINT"] ? 125 : Math.max(250, triesOf(1_000));
+/** Number of fires. Of each 125, one stands still before its commit and one after. */
+const fires = process.env["KEELSON_TEST_ENDPOINT"] ? 125 : Math.max(125, triesOf(1_000));
 
 /** One of the processes of a fleet; when it is killed another one is started in its place. */
 class Member {
