@@ -6,6 +6,6 @@ export default defineConfig({
   test: {
     include: (process.env["KEELSON_MUTATION_TESTS"] ?? "").split(","),
     setupFiles: ["test/mutation/setup.ts"],
-    testTimeout: 60_000,
+    testTimeout: Number(process.env["KEELSON_MUTATION_TIMEOUT"]), // a test that a mutant hangs fails
   },
 });

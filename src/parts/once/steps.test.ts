@@ -1,22 +1,28 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
+import { FrameworkError, NotFoundError, UnknownOutcomeError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { claimKey } from "./claim.ts";
-import { type Started, type StepStore, startedStep, undoneStep } from "./step.ts";
+import { derivedId } from "./derived-id.ts";
+import {
+  type DoneStep,
+  defaultKeepMs,
+  type Started,
+  type StepStore,
+  startedStep,
+  stepPlace,
+  undoneStep,
+} from "./step.ts";
 import { Steps } from "./steps.ts";
 
 const nowMs = 1_763_812_800_000;
-const log: Logger = {
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  debug: () => {},
-  child: () => log,
-};
-
 /** The steps of a run over a store that answers what the test says. */
 function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: AbortSignal) {
   const pauses: number[] = [];
+  const lines: [msg: string, data: unknown][] = [];
+  const say = (msg: string, data?: unknown) => void lines.push([msg, data]);
+  const log: Logger = { info: say, warn: say, error: say, debug: say, child: () => log };
+  let isLost = false;
   const measured = recordedMetrics();
   const opened = new Steps({
     store: {
@@ -28,7 +34,14 @@ function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: Ab
       ...store,
     },
     claims: { putParts: async () => undefined, readParts: async () => undefined },
-    claim: { key: claimKey(["a"], "b"), owner: "me", seed: () => "seed", lose: () => undefined },
+    claim: {
+      key: claimKey(["a"], "b"),
+      owner: "me",
+      seed: () => "seed",
+      lose: () => {
+        isLost = true;
+      },
+    },
     clock: { now: () => nowMs },
     log,
     metrics: measured.metrics,
@@ -38,7 +51,7 @@ function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: Ab
     keepMs: undefined,
     cipherOf: undefined,
   });
-  return { steps: opened, pauses };
+  return { steps: opened, pauses, lines, measured, isLost: () => isLost };
 }
 
 test("retries beginning a step after a conflict, up to ten attempts", async () => {
@@ -84,4 +97,126 @@ test("begins no step after the caller disconnects, and leaves a step aborted by 
   });
   await expect(aborting).rejects.toThrow("closed the connection");
   expect(ended).toEqual([]);
+});
+
+const key = derivedId("step", "seed", "a");
+const line = { step: "a", stepKey: key };
+const unknownOutcome = { code: "unknown_outcome", status: 409, step: "a" };
+
+test("calls a step with a key of its own, describes it, and records what it gave", async () => {
+  const started: unknown[] = [];
+  const ended: unknown[] = [];
+  const { steps, measured } = stepsOf([], {
+    start: async (...given) => {
+      started.push(given);
+      return "started";
+    },
+    end: async (...given) => ended.push(given) > 0,
+  });
+  expect(await steps.step("a", {}, (given) => ({ given }))).toEqual({ given: key });
+
+  const place = stepPlace(key, undefined);
+  const claim = claimKey(["a"], "b");
+  const facts = { handler: "a.b.c", requestId: "r1", claim, isSealed: false };
+  const startedAt = new Date(nowMs).toISOString();
+  const described = { name: "a", startedAt, keepMs: defaultKeepMs, ...facts };
+  const record = startedStep("me", nowMs, defaultKeepMs);
+  expect(started).toEqual([[place, record, described, "refuse", nowMs]]);
+  expect(ended).toEqual([[place, expect.objectContaining({ status: "DONE", owner: "me" }), "me"]]);
+  expect(measured.values).toEqual([["keelson.steps called", 1]]);
+});
+
+test("gives what an earlier call gave, without a call", async () => {
+  const ended: DoneStep[] = [];
+  const first = stepsOf([], { end: async (_place, step) => ended.push(step as DoneStep) > 0 });
+  await first.steps.step("a", {}, () => ({ id: "c1" }));
+  const { steps, lines, measured } = stepsOf(["taken"], { read: async () => ended[0] });
+  const call = vi.fn();
+  expect(await steps.step("a", {}, call)).toEqual({ id: "c1" });
+  expect(call).not.toHaveBeenCalled();
+  expect(lines).toEqual([["step.given", line]]);
+  expect(measured.values).toEqual([["keelson.steps given", 1]]);
+});
+
+test("an unknown outcome is counted and logged, and ends the step", async () => {
+  const read = async () => startedStep("them", nowMs, 1_000);
+  const { steps, lines, measured } = stepsOf(["taken"], { read });
+  await expect(steps.step("a", {}, () => 1)).rejects.toMatchObject(unknownOutcome);
+  expect(lines).toEqual([["step.unknown", line]]);
+  expect(measured.values).toEqual([["keelson.steps unknown", 1]]);
+});
+
+test.each([
+  ["", /is not 1 to 64 letters/],
+  [".a", /is not 1 to 64 letters/],
+  ["a b", /is not 1 to 64 letters/],
+  ["-a-", /is not 1 to 64 letters/],
+  ["a".repeat(65), /is not 1 to 64 letters/],
+  ["a!", /is not 1 to 64 letters/],
+])("refuses the name %j", async (name, message) => {
+  await expect(stepsOf([]).steps.step(name, {}, () => 1)).rejects.toThrow(message);
+});
+
+test("refuses a name that the run already has, and another way for an unknown outcome", async () => {
+  const { steps } = stepsOf([]);
+  expect(await steps.step("charge.1_a:b-c", {}, () => 1)).toBe(1);
+  await expect(steps.step("charge.1_a:b-c", {}, () => 1)).rejects.toThrow("twice");
+  const wrong = steps.step("b", { ifUnknown: "ask" as never }, () => 1);
+  await expect(wrong).rejects.toThrow('"ask" is neither "refuse" nor "retry"');
+});
+
+test("a run that another has replaced loses its claim, when it begins a step and when it ends one", async () => {
+  const fenced = stepsOf(["fenced"]);
+  await expect(fenced.steps.step("a", {}, () => 1)).rejects.toMatchObject({
+    code: "request_in_progress",
+  });
+  expect(fenced.isLost()).toBe(true);
+  const late = stepsOf([], { end: async () => false });
+  await expect(late.steps.step("a", {}, () => 1)).rejects.toMatchObject({
+    code: "request_in_progress",
+  });
+  expect(late.isLost()).toBe(true);
+});
+
+test.each([
+  ["a typed error", new NotFoundError("card", "1"), ["NOT_DONE"]],
+  ["another error", new Error("broken"), []],
+  ["a timeout", new FrameworkError("timeout", "too late"), []],
+  ["an unknown outcome", new UnknownOutcomeError("b", "k"), []],
+])(
+  "%s of the call is recorded only where it says that nothing was done",
+  async (_what, error, statuses) => {
+    const ended: string[] = [];
+    const { steps } = stepsOf([], { end: async (_place, { status }) => ended.push(status) > 0 });
+    const failing = steps.step("a", {}, () => {
+      throw error;
+    });
+    await expect(failing).rejects.toBe(error);
+    expect(ended).toEqual(statuses);
+  },
+);
+
+test("a step that cannot be recorded keeps its result, and is logged", async () => {
+  const down = async () => {
+    throw new Error("down");
+  };
+  const { steps, lines, pauses } = stepsOf([], { end: down });
+  expect(await steps.step("a", {}, () => 1)).toBe(1);
+  expect(lines).toEqual([["step.unrecorded", { ...line, reason: "Error: down" }]]);
+  expect(pauses).toEqual([1, 2]);
+});
+
+test("a result that is not JSON is refused in every run, although the step is done", async () => {
+  const ended: DoneStep[] = [];
+  const end: StepStore["end"] = async (_place, step) => ended.push(step as DoneStep) > 0;
+  const first = stepsOf([], { end });
+  await expect(first.steps.step("a", {}, () => 7n)).rejects.toThrow(TypeError);
+  const again = stepsOf(["taken"], { read: async () => ended[0] });
+  await expect(again.steps.step("a", {}, () => 1)).rejects.toThrow(TypeError);
+});
+
+test("knows whether its caller is inside a step", async () => {
+  const { steps } = stepsOf([]);
+  expect(steps.isInside()).toBe(false);
+  expect(await steps.step("a", {}, () => steps.isInside())).toBe(true);
 });
