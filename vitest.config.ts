@@ -34,7 +34,7 @@ export const alias = [
   { find: "keelson/operators", replacement: source("app/operators/index.ts") },
   { find: "keelson/middy", replacement: source("hosts/middy/middy.ts") },
   { find: "keelson/claim-layer", replacement: source("hosts/claim-layer/index.ts") },
-  { find: "keelson/client", replacement: source("clients/browser/index.ts") },
+  { find: "keelson/browser", replacement: source("clients/browser/index.ts") },
   { find: "keelson/fetch", replacement: source("clients/fetch/index.ts") },
   { find: "keelson/embedded", replacement: source("embedded/stack/index.ts") },
   { find: "keelson/testing", replacement: source("tools/testing/index.ts") },

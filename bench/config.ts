@@ -11,7 +11,7 @@ const preference = () =>
   createUserConfig("number", { default: 10, bounds: { min: 1, max: 1_000 } });
 
 const bench = defineFeature("bench", (r) => {
-  r.table("parameters", { partitionKey: "id" });
+  r.table("parameters", { partitionKey: "id", tenant: false });
   const config = r.config({
     keys: {
       one: preference(),

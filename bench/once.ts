@@ -21,8 +21,8 @@ import { callsOf, type Result, sideBySide } from "./measure.ts";
 
 let runs = 0;
 const orders = defineFeature("orders", (r) => {
-  r.table("idempotency", { partitionKey: "id" });
-  const table = r.table("orders", { partitionKey: "pk" });
+  r.table("idempotency", { partitionKey: "id", tenant: false });
+  const table = r.table("orders", { partitionKey: "pk", tenant: false });
   r.write("order.note", {
     route: "POST /notes",
     access: access.authenticated,
@@ -37,7 +37,7 @@ const orders = defineFeature("orders", (r) => {
     },
   });
   r.event("order.placed", z.object({ id: z.string() }));
-  r.on("order.placed", "count", async () => void ++runs);
+  r.on("order.placed", { name: "count", handler: async () => void ++runs });
 });
 
 declare module "../src/base/types/names.ts" {

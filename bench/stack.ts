@@ -5,8 +5,8 @@ import { startTestApp, type TestApp } from "../src/tools/testing/index.ts";
 import { files } from "./feature.ts";
 
 const tables = defineFeature("bench", (r) => {
-  r.table("parameters", { partitionKey: "id" });
-  r.table("claims", { partitionKey: "id" });
+  r.table("parameters", { partitionKey: "id", tenant: false });
+  r.table("claims", { partitionKey: "id", tenant: false });
 });
 
 /** An embedded stack with one value, as we and as the peers keep it. */

@@ -2,9 +2,10 @@ export { defineFeature, type Feature } from "./app/features/feature.ts";
 export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handlers/handler.ts";
-export type { AfterHookContext, HookContext, HookOptions } from "./app/handlers/hooks.ts";
+export type { HookOptions } from "./app/handlers/hooks.ts";
 export type {
   ChannelOptions,
+  ConsumerOptions,
   EventOf,
   EventOptions,
   EventSchema,
@@ -13,15 +14,28 @@ export type {
   ProjectionRun,
 } from "./app/handlers/message-handlers.ts";
 export type {
+  AfterHookContext,
   DeliveryAccessor,
+  EffectOptions,
   EnqueueOptions,
+  HookContext,
   PipelineContext,
+  QueryContext,
+  ReadContext,
+  SendOptions,
   StepOptions,
   StepResult,
 } from "./app/handlers/pipeline-context.ts";
-export type { IndexOptions, TableHandle, TableOptions } from "./app/handlers/table.ts";
-export type { TenantOf, TenantTable } from "./app/handlers/tenant-table.ts";
-export type { Projection, ProjectionOptions } from "./app/projections/projection.ts";
+export type {
+  IndexOptions,
+  PageOptions,
+  TableHandle,
+  TableOptions,
+  TablePage,
+  TenantOf,
+} from "./app/handlers/table.ts";
+export type { TenantTable } from "./app/handlers/tenant-table.ts";
+export type { Apply, Projection, ProjectionOptions } from "./app/projections/projection.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
 export type {
   DeliveryOptions,
@@ -63,6 +77,20 @@ export { type AmbientContext, currentContext } from "./base/request/ambient.ts";
 export type { RequestView } from "./base/request/request-view.ts";
 export type { IncomingTrace, Trace, TraceHeaders } from "./base/request/trace.ts";
 export type { CommitItem, Database } from "./base/types/database.ts";
+export type {
+  AnyChannel,
+  AnyEvent,
+  AnyJob,
+  AnyQuery,
+  AnyWrite,
+  ChannelHandle,
+  EventHandle,
+  Handle,
+  JobHandle,
+  MetricHandle,
+  QueryHandle,
+  WriteHandle,
+} from "./base/types/handles.ts";
 // A star export, because `declare module "keelson"` can only augment names that a star exports.
 export * from "./base/types/names.ts";
 export { buildServer } from "./build-server.ts";
@@ -87,17 +115,10 @@ export {
   validateConfigKeyBounds,
   validateConfigKeyComputed,
 } from "./parts/config/declare/validators.ts";
-export type {
-  ConfigWriteResult,
-  ResetConfigOptions,
-  SetConfigOptions,
-} from "./parts/config/operate/change.ts";
-export type { OperatorContext } from "./parts/config/operate/operator-session.ts";
-export { resetConfig, setConfig } from "./parts/config/operate/set-config.ts";
-export type { ConfigTarget } from "./parts/config/operate/target.ts";
 export type { ConfigSource } from "./parts/config/read/cascade.ts";
 export {
   type ClampData,
+  type ConfigOptions,
   type ParameterOptions,
   resolveConfigOrParam,
 } from "./parts/config/read/request-parameter.ts";
@@ -110,5 +131,5 @@ export { type Reply, type ReplyOptions, reply } from "./parts/http/reply.ts";
 export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";
 export type { EventRange, KeptEvent } from "./parts/messages/kept-events.ts";
 export type { MessageProof } from "./parts/messages/proof.ts";
-export type { OnceBy, RequiredKey } from "./parts/once/once-by.ts";
+export type { OnceOptions } from "./parts/once/claim.ts";
 export type { IfUnknown } from "./parts/once/step.ts";

@@ -1,19 +1,10 @@
-import { defineFeature, PermanentError, type Query } from "keelson";
+import { defineFeature, PermanentError } from "keelson";
 import * as z from "zod";
 import type { ChargePlan } from "./payments.ts";
 
 const planInput = z.object({});
 const planOutput = z.object({ plan: z.enum(["free", "pro"]) });
 const month = z.object({ month: z.string().regex(/^\d{4}-\d{2}$/) });
-
-declare module "keelson" {
-  interface Queries {
-    "billing.plan.current": Query<typeof planInput, typeof planOutput>;
-  }
-  interface Jobs {
-    "billing.plan.charge": z.input<typeof month>;
-  }
-}
 
 /** Who pays; everybody else tries it out. */
 const customers = ["acme"];
@@ -27,7 +18,7 @@ export interface BillingOptions {
 /** Which plan a tenant is on, and what it pays for it. */
 export const createBillingFeature = ({ charge }: BillingOptions) =>
   defineFeature("billing", (r) => {
-    r.query("plan.current", {
+    const currentPlan = r.query("plan.current", {
       input: planInput,
       output: planOutput,
       handler: async (ctx) => ({
@@ -35,17 +26,7 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
       }),
     });
 
-    r.schedule("plan.monthly", {
-      cron: "0 6 1 * *",
-      timeZone: "Europe/Paris",
-      handler: async (ctx, { at }) => {
-        const payload = { month: at.toISOString().slice(0, 7) };
-        for (const tenantId of customers)
-          await ctx.enqueue("billing.plan.charge", payload, { tenantId });
-      },
-    });
-
-    r.job("plan.charge", {
+    const chargePlan = r.job("plan.charge", {
       input: month,
       handler: async (ctx, payload) => {
         const { tenantId } = ctx.user;
@@ -58,4 +39,20 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
         await ctx.delivery.send("log", { text: "the plan was charged", charge: id, ...payload });
       },
     });
+
+    r.schedule("plan.monthly", {
+      cron: "0 6 1 * *",
+      timeZone: "Europe/Paris",
+      handler: async (ctx, { at }) => {
+        const payload = { month: at.toISOString().slice(0, 7) };
+        // Not with the commit, which takes 100 items: there may be more customers.
+        for (const tenantId of customers)
+          await ctx.enqueue(chargePlan, payload, { tenantId, afterCommit: false });
+      },
+    });
+
+    return { currentPlan };
   });
+
+/** Query of a tenant's plan. */
+export type CurrentPlan = ReturnType<typeof createBillingFeature>["currentPlan"];

@@ -5,9 +5,10 @@ import {
   createUserConfig,
   type FeatureBuilder,
 } from "keelson";
+import type { CurrentPlan } from "./billing.ts";
 
 /** Every configurable variable of the feature, declared once, each at the level of who changes it. */
-export function declareConfig(r: FeatureBuilder) {
+export function declareConfig(r: FeatureBuilder, currentPlan: CurrentPlan) {
   return r.config({
     keys: {
       maxUploadSizeMb: createTenantConfig("number", {
@@ -22,8 +23,7 @@ export function declareConfig(r: FeatureBuilder) {
       }),
       // Money decides, so the value is computed from the plan; a stored row still wins.
       storageQuotaMb: createTenantConfig("number", {
-        computed: async (ctx) =>
-          (await ctx.query("billing.plan.current", {})).plan === "pro" ? 5_000 : 100,
+        computed: async (ctx) => ((await ctx.query(currentPlan, {})).plan === "pro" ? 5_000 : 100),
       }),
       listOrder: createUserConfig("select", {
         options: ["newest", "name"],

@@ -1,20 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import {
   access,
   CommitConditionError,
   defineFeature,
   NotFoundError,
   PermanentError,
-  type PipelineContext,
   PipelineError,
+  type Projection,
   reply,
-  resolveConfigOrParam,
   type TenantOf,
   ValidationError,
-  type Write,
 } from "keelson";
 import * as z from "zod";
+import type { CurrentPlan } from "./billing.ts";
 import { declareConfig } from "./config.ts";
 import { presignDownload } from "./storage.ts";
 
@@ -29,42 +28,28 @@ const row = file.extend({ createdAt: z.string(), scannedAt: z.string().optional(
 type Row = z.infer<typeof row>;
 const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
 const fileDeleted = fileCreated;
-const scan = z.object({ id: z.string() });
-
-declare module "keelson" {
-  interface Writes {
-    "files.file.create": Write<typeof newFile, typeof file>;
-    "files.file.delete": Write<typeof fileId, typeof nothing>;
-  }
-  interface Events {
-    "file.created": z.output<typeof fileCreated>;
-    "file.deleted": z.output<typeof fileDeleted>;
-  }
-  interface Jobs {
-    "files.file.scan": z.input<typeof scan>;
-  }
-}
 
 /** What the developer of an application decides when building the feature. */
 export interface FilesOptions {
   /** Endings of file names that are taken, `".pdf"` for example; `"*"` takes every name. */
   readonly accept: readonly string[];
+  readonly currentPlan: CurrentPlan;
 }
 
 /** Files of a tenant: their names and sizes, and URLs to download them. */
-export const createFilesFeature = ({ accept }: FilesOptions) =>
+export const createFilesFeature = ({ accept, currentPlan }: FilesOptions) =>
   defineFeature("files", (r) => {
-    const config = declareConfig(r);
+    const config = declareConfig(r, currentPlan);
     // Rows begin with their tenant, and handlers reach those of their own.
     const table = r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
-    const keyOf = (ctx: PipelineContext, id: string) => table.key(ctx, "files", id);
+    const keyOf = (ctx: TenantOf, id: string) => table.key(ctx, "files", id);
     // The same files in the order of their names.
-    const nameKeyOf = (ctx: PipelineContext, { name, id }: Pick<Row, "name" | "id">) =>
+    const nameKeyOf = (ctx: TenantOf, { name, id }: Pick<Row, "name" | "id">) =>
       table.key(ctx, "names", `${name}#${id}`);
-    r.event("file.created", fileCreated, { keep: true });
-    r.event("file.deleted", fileDeleted, { keep: true });
+    const created = r.event("file.created", fileCreated, { keep: true });
+    const deleted = r.event("file.deleted", fileDeleted, { keep: true });
 
-    r.write("file.create", {
+    const create = r.write("file.create", {
       route: "POST /files",
       access: access.tenant,
       input: newFile,
@@ -81,12 +66,12 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
           ]);
         }
         const id = newFileId();
-        const created: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
-        const answer = reply(toFile(created), { headers: { location: `/files/${id}` } });
-        await ctx.publish("file.created", { id, sizeMb });
+        const added: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
+        const answer = reply(toFile(added), { headers: { location: `/files/${id}` } });
+        await ctx.publish(created, { id, sizeMb });
         const rows = [
-          { ...(await keyOf(ctx, id)), ...created },
-          { ...(await nameKeyOf(ctx, created)), ...created },
+          { ...keyOf(ctx, id), ...added },
+          { ...nameKeyOf(ctx, added), ...added },
         ];
         return ctx.commit(
           rows.map((Item) => ({ Put: { TableName: table.name, Item } })),
@@ -105,37 +90,24 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       }),
       output: z.object({ items: z.array(file), cursor: z.string().optional() }),
       handler: async (ctx, { order, limit, cursor }) => {
-        const chosen = await resolveConfigOrParam(ctx, config.listOrder, order);
-        const partition = chosen === "name" ? "names" : "files";
-        const { pk } = await table.key(ctx, partition);
-        const { Items = [], LastEvaluatedKey } = await ctx.db.send(
-          new QueryCommand({
-            TableName: table.name,
-            KeyConditionExpression: "pk = :pk",
-            ExpressionAttributeValues: { ":pk": pk },
-            ScanIndexForward: chosen === "name",
-            Limit: limit,
-            // Of the caller's tenant, whatever the cursor says.
-            ...(cursor === undefined
-              ? {}
-              : { ExclusiveStartKey: await table.key(ctx, partition, placeOf(cursor)) }),
-            ConsistentRead: true,
-          }),
-        );
-        const items = Items.map((item) => toFile(row.parse(item)));
-        return LastEvaluatedKey === undefined
-          ? { items }
-          : { items, cursor: cursorOf(LastEvaluatedKey["sk"]) };
+        const chosen = await ctx.config(config.listOrder, { param: order });
+        const page = await table.page(ctx, {
+          partition: chosen === "name" ? "names" : "files",
+          descending: chosen !== "name",
+          limit,
+          cursor,
+        });
+        return { ...page, items: page.items.map((item) => toFile(row.parse(item))) };
       },
     });
 
     // What files take up, so that the quota reads one row and not all of them.
-    const usage = r.projection("files.usage", {
+    const usage: Projection = r.projection("files.usage", {
       version: 1,
-      on: {
-        "file.created": (ctx, { payload }) => add(ctx, payload.sizeMb),
-        "file.deleted": (ctx, { payload }) => add(ctx, -payload.sizeMb),
-      },
+      on: [
+        [created, (ctx, { payload }) => add(ctx, payload.sizeMb)],
+        [deleted, (ctx, { payload }) => add(ctx, -payload.sizeMb)],
+      ],
     });
     const usageKeyOf = async (ctx: TenantOf) =>
       table.key(ctx, await usage.key(ctx, "total"), "usage");
@@ -176,11 +148,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       output: file,
       handler: async (ctx, { id }) => {
         const { Item } = await ctx.db.send(
-          new GetCommand({
-            TableName: table.name,
-            Key: await keyOf(ctx, id),
-            ConsistentRead: true,
-          }),
+          new GetCommand({ TableName: table.name, Key: keyOf(ctx, id), ConsistentRead: true }),
         );
         if (Item === undefined) throw new NotFoundError("file", id);
         return toFile(row.parse(Item));
@@ -193,14 +161,10 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       input: fileId.extend({ expiresSeconds: z.string().optional() }),
       output: z.object({ url: z.url(), expiresSeconds: z.number() }),
       handler: async (ctx, { id, expiresSeconds }) => {
-        const expires = await resolveConfigOrParam(
-          ctx,
-          config.signedUrlExpirySeconds,
-          expiresSeconds,
-          {
-            onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
-          },
-        );
+        const expires = await ctx.config(config.signedUrlExpirySeconds, {
+          param: expiresSeconds,
+          onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
+        });
         return {
           url: await presignDownload(ctx.user.tenantId, id, expires),
           expiresSeconds: expires,
@@ -208,31 +172,31 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       },
     });
 
-    r.write("file.delete", {
+    const remove = r.write("file.delete", {
       route: "DELETE /files/:id",
       access: access.tenant,
       input: fileId,
       output: nothing,
       errors,
       handler: async (ctx, { id }) => {
-        const Key = await keyOf(ctx, id);
+        const Key = keyOf(ctx, id);
         const { Item } = await ctx.db.send(
           new GetCommand({ TableName: table.name, Key, ConsistentRead: true }),
         );
         if (Item === undefined) throw new NotFoundError("file", id);
         const found = row.parse(Item);
-        await ctx.publish("file.deleted", { id, sizeMb: found.sizeMb });
-        const remove = { TableName: table.name, Key, ConditionExpression: "attribute_exists(pk)" };
-        const removeName = { TableName: table.name, Key: await nameKeyOf(ctx, found) };
+        await ctx.publish(deleted, { id, sizeMb: found.sizeMb });
+        const byId = { TableName: table.name, Key, ConditionExpression: "attribute_exists(pk)" };
+        const byName = { TableName: table.name, Key: nameKeyOf(ctx, found) };
         try {
-          return await ctx.commit([{ Delete: remove }, { Delete: removeName }], undefined);
+          return await ctx.commit([{ Delete: byId }, { Delete: byName }], undefined);
         } catch (error) {
           throw error instanceof CommitConditionError ? new NotFoundError("file", id) : error;
         }
       },
     });
 
-    for (const write of ["files.file.create", "files.file.delete"] as const) {
+    for (const write of [create, remove]) {
       r.hook(write, {
         before: async (ctx) => {
           if (await ctx.config(config.maintenanceMode))
@@ -243,18 +207,21 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       });
     }
 
-    r.on("file.created", "enqueue-scan", async (ctx, { payload }) => {
-      await ctx.enqueue("files.file.scan", { id: payload.id });
+    r.on(created, {
+      name: "enqueue-scan",
+      handler: async (ctx, { payload }) => {
+        await ctx.enqueue(scan, { id: payload.id });
+      },
     });
 
-    r.job("file.scan", {
-      input: scan,
+    const scan = r.job("file.scan", {
+      input: fileCreated.pick({ id: true }),
       handler: async (ctx, { id }) => {
         if (ctx.user.tenantId === undefined)
           throw new PermanentError("a file belongs to a tenant, and the scan has none");
         const scanned = {
           TableName: table.name,
-          Key: await keyOf(ctx, id),
+          Key: keyOf(ctx, id),
           UpdateExpression: "SET scannedAt = :now ADD scans :one",
           ConditionExpression: "attribute_exists(pk)",
           ExpressionAttributeValues: { ":now": new Date().toISOString(), ":one": 1 },
@@ -270,24 +237,13 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       },
     });
 
-    return { config };
+    return { config, create, remove, created, deleted, scan };
   });
 
 /** Files in the order of their IDs are in that of time: a UUID of version 7 (RFC 9562). */
 function newFileId(): string {
   const time = Date.now().toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
-}
-
-/** Where the next page begins: opaque to clients, who send it back. */
-function cursorOf(place: unknown): string {
-  return Buffer.from(String(place)).toString("base64url");
-}
-
-function placeOf(cursor: string): string {
-  const place = Buffer.from(cursor, "base64url").toString();
-  if (place !== "" && cursorOf(place) === cursor && Buffer.byteLength(place) <= 1_024) return place;
-  throw new ValidationError([{ field: "cursor", error: "must be one that a list has given" }]);
 }
 
 function toFile({ id, name, sizeMb }: Row): z.infer<typeof file> {

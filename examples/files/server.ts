@@ -4,8 +4,8 @@ import { createFilesFeature } from "./files.ts";
 import { chargeNobody } from "./payments.ts";
 
 // The level "feature option": what the application's developer decides here, at build time.
-export const files = createFilesFeature({ accept: ["*"] });
 const billing = createBillingFeature({ charge: chargeNobody });
+export const files = createFilesFeature({ accept: ["*"], currentPlan: billing.currentPlan });
 
 // Where a deployment keeps its parameters in SSM: the overrides of the level "app boot", and the key ring beside them.
 const { FILES_PARAMETERS: parameters } = process.env;

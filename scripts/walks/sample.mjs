@@ -19,7 +19,7 @@ export function sampleServer(
         }),
       },
     });
-    const table = r.table("notes", { partitionKey: "pk" });
+    const table = r.table("notes", { partitionKey: "pk", tenant: false });
     const put = (id) => [{ Put: { TableName: table.name, Item: { pk: id } } }];
     r.query("note.hello", {
       route: "GET /hello",
@@ -44,10 +44,10 @@ export function sampleServer(
       },
     });
     if (withMessages) {
-      r.on("note.added", "count", async (ctx, { payload }) => {
+      r.on("note.added", { name: "count", handler: async (ctx, { payload }) => {
         await ctx.commit(put(`${payload.id}-counted`), undefined);
         counted();
-      });
+      } });
     }
   });
   return buildServer({

@@ -34,8 +34,8 @@ const shop = defineFeature("shop", (r) => {
       keep: true,
     },
   );
-  r.on("item.sold" as never, "pack", handler);
-  r.on("item.paid" as never, "thank", handler);
+  r.on("item.sold" as never, { name: "pack", handler });
+  r.on("item.paid" as never, { name: "thank", handler });
   r.job("item.ship", {
     input: z.object({ id: z.string(), tags: z.record(z.string(), z.number()) }),
     handler,

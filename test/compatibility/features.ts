@@ -1,6 +1,6 @@
 // One server in every version: what it stores and sends is kept, and read by the others.
 import { createHash, randomUUID } from "node:crypto";
-import type { MessageProof, PipelineContext } from "keelson";
+import type { FeatureBuilder, MessageProof, PipelineContext } from "keelson";
 import { z } from "zod";
 import type { Version } from "./version.ts";
 import type { World } from "./world.ts";
@@ -66,9 +66,10 @@ export function keptServer(
         hookSecret: createTenantConfig("text", { encrypted: true }),
       },
     });
-    const effects = r.table("effects", { partitionKey: "pk" });
-    r.table("calls", { partitionKey: "id" });
-    r.table("sorted", { partitionKey: "pk", sortKey: "sk" });
+    const { table, on } = formsOf(version, r);
+    const effects = table("effects", { partitionKey: "pk", tenant: false });
+    table("calls", { partitionKey: "id", tenant: false });
+    table("sorted", { partitionKey: "pk", sortKey: "sk", tenant: false });
     const add = (ctx: PipelineContext, what: string, name: string) => ({
       Update: {
         TableName: effects.name,
@@ -177,15 +178,21 @@ export function keptServer(
         return ctx.commit([add(ctx, "made", name)], { name });
       },
     });
-    r.on("thing.kept", "count", async (ctx, { payload: { name } }) => {
-      await enter("count", name);
-      await ctx.commit([add(ctx, "counted", name)], undefined);
+    on("thing.kept", {
+      name: "count",
+      handler: async (ctx, { payload: { name } }) => {
+        await enter("count", name);
+        await ctx.commit([add(ctx, "counted", name)], undefined);
+      },
     });
-    r.on("thing.kept", "follow", async (ctx, { payload: { name } }) => {
-      await enter("follow", name);
-      await ctx.enqueue("kept.thing.work", { name });
-      if (world.broken.has(name)) throw new Error(`${name} is broken`);
-      await ctx.commit([add(ctx, "followed", name)], undefined);
+    on("thing.kept", {
+      name: "follow",
+      handler: async (ctx, { payload: { name } }) => {
+        await enter("follow", name);
+        await ctx.enqueue("kept.thing.work", { name });
+        if (world.broken.has(name)) throw new Error(`${name} is broken`);
+        await ctx.commit([add(ctx, "followed", name)], undefined);
+      },
     });
     r.write("thing.ask", {
       route: "POST /jobs/:name",
@@ -239,6 +246,20 @@ export function keptServer(
       },
     },
   });
+}
+
+/** The functions of a builder whose forms differ between versions, in the form of this one. */
+function formsOf(version: string, r: FeatureBuilder): Pick<FeatureBuilder, "table" | "on"> {
+  if (version !== "0.1.0") return r;
+  // Safe casts: 0.1.0 takes tables without `tenant`, and consumers by position.
+  const { table, on } = r as unknown as Record<
+    "table" | "on",
+    (name: unknown, ...more: unknown[]) => never
+  >;
+  return {
+    table: (name, { tenant: _, ...options }) => table(name, options),
+    on: (event, { name, handler }) => on(event, name, handler),
+  };
 }
 
 /** Longer than the window of gzip, so that repetition does not compress: what is stored of it exceeds an item. */

@@ -1,5 +1,5 @@
 import type { Logger } from "keelson";
-import { type Logger as ClientLoggerInterface, createClientLogger } from "keelson/client";
+import { type Logger as ClientLoggerInterface, createClientLogger } from "keelson/browser";
 import { expect, expectTypeOf } from "vitest";
 import { signToken } from "../../src/base/identity/token.ts";
 import type { Fixture } from "./fixture.ts";

@@ -50,7 +50,8 @@ export const configKeyRows: readonly Row[] = [
         expect(bootProblems({ limit: factory({ default: 1 }, "number") }).length).toBeGreaterThan(
           0,
         );
-        expect(bootProblems({ limit: factory("number", undefined) })).toMatchObject([
+        expect(bootProblems({ limit: factory("number", undefined) })).toEqual([]); // none is required
+        expect(bootProblems({ limit: factory("number", null) })).toMatchObject([
           { key: "wrong:config:limit" },
         ]);
       }

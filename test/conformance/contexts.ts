@@ -6,7 +6,7 @@ import {
   currentContext,
   defineFeature,
   type HookOptions,
-  type PipelineContext,
+  type QueryContext,
   type Server,
 } from "keelson";
 import { expect } from "vitest";
@@ -410,7 +410,7 @@ export const contextRows: readonly Row[] = [
 
 /** A server that keeps events, reads them by a route and counts them by a projection. */
 function notesServer(
-  read?: (ctx: PipelineContext) => Promise<unknown>,
+  read?: (ctx: QueryContext) => Promise<unknown>,
   count?: (n: number) => void,
 ): Server {
   const payload = z.object({ n: z.number() });

@@ -15,6 +15,7 @@ import {
   type KeyDeclaration,
   type PipelineContext,
   type Query,
+  type QueryContext,
   resolveConfigOrParam,
   type Server,
   type ServerOptions,
@@ -281,8 +282,9 @@ type Run = (ctx: PipelineContext, script: string, given: unknown) => Promise<unk
 
 function probeFeature(run: Run) {
   const input = z.looseObject({ id: z.string() });
-  const handler = (ctx: PipelineContext, given: z.output<typeof input>) =>
-    run(ctx, given.id, given);
+  // Safe cast: a script of a query that uses an effect asserts the error that it throws.
+  const handler = (ctx: QueryContext, given: z.output<typeof input>) =>
+    run(ctx as PipelineContext, given.id, given);
   return defineFeature("probe", (r) => {
     r.query("script.run", { route: "GET /scripts/:id", access: access.everyone, input, handler });
     r.write("script.write", {
@@ -309,7 +311,10 @@ function memosFeature(run: Run) {
     run(ctx, given.script, given);
   return defineFeature("memos", (r) => {
     r.event("memo.written", memo);
-    r.on("memo.written", "hear", (ctx, event) => run(ctx, event.payload.script, event));
+    r.on("memo.written", {
+      name: "hear",
+      handler: (ctx, event) => run(ctx, event.payload.script, event),
+    });
     r.job("memo.print", { input: memo, handler });
     r.job("memo.sort", { input: memo, handler });
     r.channel("board", { input: memo, send: handler });

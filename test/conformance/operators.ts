@@ -1,4 +1,5 @@
-import { access, buildServer, createTenantConfig, defineFeature, setConfig } from "keelson";
+import { access, buildServer, createTenantConfig, defineFeature } from "keelson";
+import { setConfig } from "keelson/operators";
 import { startTestApp } from "keelson/testing";
 import { expect } from "vitest";
 import { files } from "./fixture.ts";

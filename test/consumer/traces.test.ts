@@ -155,7 +155,8 @@ const work = (request: string) => {
       consume,
       `${consume} > claim (internal)`,
     ],
-    ...[enqueue, job, `${job} > claim (internal)`, `${job} > commit (internal)`, deliver],
+    ...[enqueue, `${consume} > commit (internal)`],
+    ...[job, `${job} > claim (internal)`, `${job} > commit (internal)`, deliver],
     ...[sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
   ];
 };
@@ -220,12 +221,11 @@ describe.each([
     await started.stop();
     expect(spans.filter(({ kind }) => kind === 2).map(({ name }) => name)).toEqual(["POST /files"]);
     const request = "POST /files (server)";
-    const [job] = work(request).filter((path) =>
-      path.endsWith("process traced.file.scan (consumer)"),
-    );
-    const sent = isInstrumented
-      ? []
-      : [`${request} > send keelson (client)`, `${job} > send keelson-jobs.fifo (client)`];
+    // The consumer and the job each commit what they send.
+    const jobs = work(request)
+      .filter((path) => path.endsWith(" > commit (internal)"))
+      .map((path) => path.replace("commit (internal)", "send keelson-jobs.fifo (client)"));
+    const sent = isInstrumented ? [] : [`${request} > send keelson (client)`, ...jobs];
     expect(treeOf(spans.filter(({ scope, kind }) => scope === "keelson" || kind === 2))).toEqual(
       [request, `${request} > commit (internal)`, ...work(request), ...sent].sort(),
     );

@@ -11,7 +11,7 @@ import { z } from "zod";
 import { word } from "./word.ts";
 
 const words = defineFeature("words", (r) => {
-  const table = r.table("words", { partitionKey: "pk" });
+  const table = r.table("words", { partitionKey: "pk", tenant: false });
   r.query("word.show", {
     route: "GET /word",
     access: access.everyone,
@@ -23,7 +23,7 @@ const words = defineFeature("words", (r) => {
   });
   if (process.env["QUEUES"]) {
     r.event("word.said" as never, z.object({}) as never);
-    r.on("word.said" as never, "hear", async () => {});
+    r.on("word.said" as never, { name: "hear", handler: async () => {} });
     r.job("word.check", { input: z.object({}), handler: async () => {} });
   }
   r.write("word.say", {

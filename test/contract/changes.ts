@@ -17,29 +17,38 @@ const shop = (declare: Declare): Feature => defineFeature("shop", declare);
 const handler = async () => undefined as never; // no request is made
 
 const post = (input: z.ZodType, more: object = {}) =>
-  shop((r) =>
-    r.write("item.create", {
-      route: "POST /items",
-      access: access.tenant,
-      input,
-      handler,
-      ...more,
-    }),
+  shop(
+    (r) =>
+      void r.write("item.create", {
+        route: "POST /items",
+        access: access.tenant,
+        input,
+        handler,
+        ...more,
+      }),
   );
 const list = (input: z.ZodType, more: object = {}) =>
-  shop((r) =>
-    r.query("item.list", { route: "GET /items", access: access.tenant, input, handler, ...more }),
+  shop(
+    (r) =>
+      void r.query("item.list", {
+        route: "GET /items",
+        access: access.tenant,
+        input,
+        handler,
+        ...more,
+      }),
   );
 const show = (output: z.ZodType, more: object = {}) =>
-  shop((r) =>
-    r.query("item.show", {
-      route: "GET /items/:id",
-      access: access.tenant,
-      input: z.object({ id: z.string() }),
-      output,
-      handler,
-      ...more,
-    }),
+  shop(
+    (r) =>
+      void r.query("item.show", {
+        route: "GET /items/:id",
+        access: access.tenant,
+        input: z.object({ id: z.string() }),
+        output,
+        handler,
+        ...more,
+      }),
   );
 const event = (payload: z.ZodType) => shop((r) => void r.event("item.sold", payload as never));
 const job = (input: z.ZodType) => shop((r) => void r.job("item.ship", { input, handler }));
@@ -63,8 +72,8 @@ export const changeCases: readonly ChangeCase[] = [
       r.query("item.list", { route: "GET /items", access: access.tenant, handler });
       r.write("item.create", { route: "POST /items", access: access.tenant, input: name, handler });
     }),
-    after: shop((r) =>
-      r.query("item.list", { route: "GET /items", access: access.tenant, handler }),
+    after: shop(
+      (r) => void r.query("item.list", { route: "GET /items", access: access.tenant, handler }),
     ),
     expected: ["client POST /items route-removed"],
   },

@@ -50,7 +50,7 @@ const files = defineFeature("vault", (r) => {
   });
   r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
   r.event("vault-file.created", created, { keep: true });
-  r.on("vault-file.created", "log", async (ctx) => ctx.log.info("file.seen"));
+  r.on("vault-file.created", { name: "log", handler: async (ctx) => ctx.log.info("file.seen") });
   r.job("file.scan", { input: created, handler: async () => undefined });
   r.schedule("file.sweep", { cron: "0 3 * * *", handler: async () => undefined });
   r.channel("vault-pager", { input: z.object({ text: z.string() }), send: async () => undefined });
@@ -112,7 +112,7 @@ const files = defineFeature("vault", (r) => {
     route: "PUT /files/:id/note",
     access: access.authenticated,
     body: "text",
-    once: "idempotency-key",
+    once: { key: "idempotency-key" },
     input: z.object({ id: z.string(), body: z.string().max(1_000) }),
     output: z.string(),
     handler: (_ctx, { body }) =>

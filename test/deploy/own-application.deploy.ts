@@ -194,10 +194,9 @@ export const shop = defineFeature("shop", (r) => {
   const orders = r.table("orders", {
     partitionKey: "pk",
     sortKey: "id",
-    indexes: { byCustomer: { partitionKey: "customer", sortKey: "id" } },
-  });
-  const stock = r.table("stock", { partitionKey: "pk" });
-  const counts = r.table("counts", { partitionKey: "pk" });
+    indexes: { byCustomer: { partitionKey: "customer", sortKey: "id" } }, tenant: false });
+  const stock = r.table("stock", { partitionKey: "pk", tenant: false });
+  const counts = r.table("counts", { partitionKey: "pk", tenant: false });
   r.event("order.placed", z.object({ item: z.string() }));
 
   r.write("order.place", {
@@ -238,7 +237,7 @@ export const shop = defineFeature("shop", (r) => {
       return { item, sold: Item?.sold ?? 0 };
     },
   });
-  r.on("order.placed", "sell", async (ctx, { payload: { item } }) => {
+  r.on("order.placed", { name: "sell", handler: async (ctx, { payload: { item } }) => {
     await ctx.commit(
       [
         {
@@ -252,7 +251,7 @@ export const shop = defineFeature("shop", (r) => {
       ],
       undefined,
     );
-  });
+  } });
   r.schedule("shop.count", {
     cron: "* * * * *",
     handler: async (ctx, { at }) => {

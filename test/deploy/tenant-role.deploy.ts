@@ -26,7 +26,7 @@ const features = [
         tenant: true,
         indexes: { byOwner: { partitionKey: "owner" } },
       });
-      r.table("counts", { partitionKey: "pk" });
+      r.table("counts", { partitionKey: "pk", tenant: false });
       r.event("file.made", z.object({}));
       r.query("file.list", { route: "GET /files", ...everyone });
       r.write("file.create", { route: "POST /files", ...everyone });
@@ -35,7 +35,7 @@ const features = [
   ),
   defineFeature("notes", (r) => {
     r.table("notes", { partitionKey: "pk", tenant: true });
-    r.table("rates", { partitionKey: "pk" });
+    r.table("rates", { partitionKey: "pk", tenant: false });
   }),
   defineFeature("others", (r) => {
     r.table("others", { partitionKey: "pk", tenant: true });

@@ -49,9 +49,13 @@ test("exactly the error codes that keelson throws have a section on the page tha
 /** The members of an interface in a source file. */
 function membersOf(path: string, name: string): string[] {
   const [, body = ""] =
-    new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(textOf(path)) ??
-    [];
-  return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, member = ""]) => member);
+    new RegExp(
+      `^(?:export interface|declare abstract class) ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`,
+      "m",
+    ).exec(textOf(path)) ?? [];
+  return [...body.matchAll(/^ {2}(?:readonly|abstract get) (\w+)\??(?::|\()/gm)].map(
+    ([, member = ""]) => member,
+  );
 }
 
 test("the table of buildServer options lists every option, and nothing else", () => {
@@ -66,7 +70,10 @@ test("the table of buildServer options lists every option, and nothing else", ()
 });
 
 test("the table of ctx lists every member, and nothing else", () => {
-  const members = membersOf("src/app/handlers/pipeline-context.ts", "PipelineContext");
+  const file = "src/app/handlers/pipeline-context.ts";
+  const parts = ["PipelineContext", "ReadContext", "ReadMembers", "DeliveryMember"];
+  const effects = ["JobMembers", "CancelMember", "EffectMembers"];
+  const members = [...parts, ...effects].flatMap((name) => membersOf(file, name));
   const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [
     ...cell.matchAll(/\bctx\.(\w+)/g),
   ]);

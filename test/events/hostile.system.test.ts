@@ -54,16 +54,28 @@ async function ran(handler: string, ctx: PipelineContext, name: string): Promise
 const ranOf = (name: string) => runs.filter((run) => run.name === name);
 
 const marks = defineFeature("marks", (r) => {
-  r.table("effects", { partitionKey: "pk" });
+  r.table("effects", { partitionKey: "pk", tenant: false });
   r.event("mark.made", named);
   r.event("mark.shared", named);
   r.event("mark.open", z.looseObject({}));
-  r.on("mark.made", "note", (ctx, { payload }) => ran("note", ctx, payload.name));
-  r.on("mark.shared", "first", (ctx, { payload }) => ran("first", ctx, payload.name));
-  r.on("mark.shared", "second", (ctx, { payload }) => ran("second", ctx, payload.name));
-  r.on("mark.open", "look", async (ctx, { payload }) => {
-    ctx.log.info("looked", { payload });
-    await ran("look", ctx, String(Object.getOwnPropertyNames(payload)));
+  r.on("mark.made", {
+    name: "note",
+    handler: (ctx, { payload }) => ran("note", ctx, payload.name),
+  });
+  r.on("mark.shared", {
+    name: "first",
+    handler: (ctx, { payload }) => ran("first", ctx, payload.name),
+  });
+  r.on("mark.shared", {
+    name: "second",
+    handler: (ctx, { payload }) => ran("second", ctx, payload.name),
+  });
+  r.on("mark.open", {
+    name: "look",
+    handler: async (ctx, { payload }) => {
+      ctx.log.info("looked", { payload });
+      await ran("look", ctx, String(Object.getOwnPropertyNames(payload)));
+    },
   });
   r.job("mark.work", { input: named, handler: (ctx, { name }) => ran("work", ctx, name) });
   r.channel("fence", { input: named, send: (ctx, { name }) => ran("fence", ctx, name) });

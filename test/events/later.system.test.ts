@@ -21,7 +21,7 @@ const leaseMs = 33_000;
 let sent: { text: string; atMs: number; tenantId: string | undefined }[] = [];
 let work: (ctx: PipelineContext) => unknown = () => undefined;
 const reminders = defineFeature("reminders", (r) => {
-  const table = r.table("reminders", { partitionKey: "pk" });
+  const table = r.table("reminders", { partitionKey: "pk", tenant: false });
   const note = async (ctx: PipelineContext, { text }: { text: string }) => {
     sent.push({ text, atMs: app.clock.now(), tenantId: ctx.user.tenantId });
   };
@@ -67,7 +67,7 @@ const reminders = defineFeature("reminders", (r) => {
   r.query("reminder.look", {
     route: "GET /look",
     access: access.everyone,
-    handler: async (ctx) => work(ctx),
+    handler: async (ctx) => work(ctx as PipelineContext), // safe: the error of an effect is asserted
   });
 });
 const server = buildServer({
@@ -197,14 +197,14 @@ test("delayed jobs are refused after the commit, in a query, and for an invalid 
   work = later({ delaySeconds: -1 });
   expect((await post("/do")).status).toBe(500);
   expect(lastError()).toContain("delaySeconds -1");
-  work = (ctx) => ctx.unschedule("x");
+  work = (ctx) => ctx.cancelJob("x");
   expect((await app.fetch("/look")).status).toBe(500);
-  expect(lastError()).toContain("ctx.unschedule: a query reads");
+  expect(lastError()).toContain("ctx.cancelJob: a query reads");
 });
 
-test("a delayed job can be unscheduled once, by its own tenant, and not after it was sent", async () => {
+test("a delayed job can be canceled once, by its own tenant, and not after it was sent", async () => {
   const take = async (jobId: string, as = ann) => {
-    work = async (ctx) => ({ taken: await ctx.unschedule(jobId) });
+    work = async (ctx) => ({ taken: await ctx.cancelJob(jobId) });
     return ((await (await post("/do", as)).json()) as { taken: boolean }).taken;
   };
   work = later({ delaySeconds: 60 });
@@ -222,14 +222,14 @@ test("a delayed job can be unscheduled once, by its own tenant, and not after it
   expect(await take(anonymous)).toBe(false);
 });
 
-test("a job that is being sent cannot be unscheduled, and is sent again by the next sweep", async () => {
+test("a job that is being sent cannot be canceled, and is sent again by the next sweep", async () => {
   work = later({ delaySeconds: 60 });
   const jobId = await idOf(await post("/do"));
   app.clock.advance(60_000);
   app.faults.before("SendMessage", 1).fail("ServiceUnavailable");
   const waiting = app.settled();
   await expect.poll(() => app.logs.some(({ msg }) => msg === "job.dispatch_failed")).toBe(true);
-  work = async (ctx) => ({ taken: await ctx.unschedule(jobId) });
+  work = async (ctx) => ({ taken: await ctx.cancelJob(jobId) });
   const answer = post("/do");
   await waiting;
   expect(await (await answer).json()).toEqual({ taken: false });
@@ -239,11 +239,11 @@ test("a job that is being sent cannot be unscheduled, and is sent again by the n
   expect(texts()).toEqual(["a"]);
 });
 
-test("a job that is unscheduled during a sweep is not sent", async () => {
+test("a job that is canceled during a sweep is not sent", async () => {
   work = later({ delaySeconds: 60 });
   const jobId = await idOf(await post("/do"));
   app.clock.advance(60_000);
-  work = async (ctx) => ({ taken: await ctx.unschedule(jobId) });
+  work = async (ctx) => ({ taken: await ctx.cancelJob(jobId) });
   // The sweep has read the row when it notes that it sends it.
   app.faults.before("UpdateItem", 1).delay(2_000);
   const before = app.calls["PutItem"] ?? 0;
@@ -275,11 +275,11 @@ test("equal delayed jobs are separate jobs, even when one enqueues itself", asyn
   expect(texts()).toEqual(["again", "again", "again", "again", "again"]);
 });
 
-test("the ctx of a test can schedule and unschedule jobs", async () => {
+test("the ctx of a test can schedule and cancelJob jobs", async () => {
   const ctx = await app.ctx(ann);
   const { jobId } = await ctx.enqueue(name, { text: "a" }, { delaySeconds: 5 });
   expect(await rows()).toHaveLength(1);
-  expect(await ctx.unschedule(jobId)).toBe(true);
+  expect(await ctx.cancelJob(jobId)).toBe(true);
   expect(await rows()).toEqual([]);
 });
 

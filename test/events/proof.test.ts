@@ -39,9 +39,12 @@ const seals = defineFeature("seals", (r) => {
     keys: { hook: createTenantConfig("text", { encrypted: true, access: everybody }) },
   });
   r.event("seal.made", named);
-  r.on("seal.made", "note", async (ctx, { payload }) => {
-    runs.push(`event ${payload.name} of ${ctx.user.tenantId}`);
-    await ctx.enqueue("seals.seal.press", payload);
+  r.on("seal.made", {
+    name: "note",
+    handler: async (ctx, { payload }) => {
+      runs.push(`event ${payload.name} of ${ctx.user.tenantId}`);
+      await ctx.enqueue("seals.seal.press", payload);
+    },
   });
   r.job("seal.press", {
     input: named,
@@ -146,8 +149,11 @@ async function bodiesIn(name: string): Promise<string[]> {
 
 /** The message of a delivery that waits in its queue. */
 async function told(name: string): Promise<string> {
-  expect((await app.fetch("/tell", { body: { name }, as: ann })).status).toBe(204);
+  const response = await app.fetch("/tell", { body: { name }, as: ann });
+  expect(response.status).toBe(200);
   const [body = ""] = await bodiesIn(queues.jobs);
+  const { jobId } = JSON.parse(body) as { jobId: string };
+  expect(await response.json()).toEqual({ deliveryId: jobId });
   return body;
 }
 

@@ -41,8 +41,11 @@ let got: Got[] = [];
 const scrawls = defineFeature("scrawls", (r) => {
   r.event("scrawl.written", scrawl);
   r.event("scrawl.kept", scrawl, { keepDays: 3 });
-  r.on("scrawl.written", "note", (ctx, { payload }) => {
-    got.push({ by: "event", tenantId: ctx.user.tenantId, payload });
+  r.on("scrawl.written", {
+    name: "note",
+    handler: (ctx, { payload }) => {
+      got.push({ by: "event", tenantId: ctx.user.tenantId, payload });
+    },
   });
   r.job("scrawl.read", {
     input: scrawl,

@@ -1,14 +1,7 @@
 import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { GetCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
-import {
-  access,
-  buildServer,
-  createTenantConfig,
-  defineFeature,
-  resetConfig,
-  setConfig,
-} from "keelson";
-import { rotateConfigKeys, undoConfig } from "keelson/operators";
+import { access, buildServer, createTenantConfig, defineFeature } from "keelson";
+import { resetConfig, rotateConfigKeys, setConfig, undoConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { createContext } from "../../src/app/ctx/context.ts";

@@ -4,7 +4,7 @@ import {
   buildServer,
   type CommitItem,
   defineFeature,
-  type PipelineContext,
+  type QueryContext,
   type Write,
 } from "keelson";
 import { crashEverywhere } from "keelson/testing";
@@ -28,7 +28,7 @@ declare module "keelson" {
 let [followed, heard] = [0, 0];
 
 const shop = defineFeature("crashed-shop", (r) => {
-  const orders = r.table("orders", { partitionKey: "pk" });
+  const orders = r.table("orders", { partitionKey: "pk", tenant: false });
   r.write("order.commit", {
     route: "POST /commit",
     access: access.authenticated,
@@ -45,10 +45,13 @@ const shop = defineFeature("crashed-shop", (r) => {
   });
 });
 const ledger = defineFeature("crashed-ledger", (r) => {
-  const entries = r.table("entries", { partitionKey: "pk" });
+  const entries = r.table("entries", { partitionKey: "pk", tenant: false });
   r.event("order.counted", done);
-  r.on("order.counted", "hear", async () => {
-    heard += 1;
+  r.on("order.counted", {
+    name: "hear",
+    handler: async () => {
+      heard += 1;
+    },
   });
   for (const write of ["crashed-shop.order.commit", "crashed-shop.order.return"] as const) {
     r.hook(write, {
@@ -71,7 +74,7 @@ function count(TableName: string, pk: string): CommitItem {
   return { Update: { TableName, Key: { pk }, ...add } };
 }
 
-async function timesOf(ctx: PipelineContext, TableName: string, pk: string): Promise<unknown> {
+async function timesOf(ctx: QueryContext, TableName: string, pk: string): Promise<unknown> {
   const { Item } = await ctx.db.send(
     new GetCommand({ TableName, Key: { pk }, ConsistentRead: true }),
   );

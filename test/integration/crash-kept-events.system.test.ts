@@ -10,7 +10,7 @@ declare module "../../src/base/types/names.ts" {
 }
 
 const book = defineFeature("book", (r) => {
-  const table = r.table("leaves", { partitionKey: "pk" });
+  const table = r.table("leaves", { partitionKey: "pk", tenant: false });
   r.event("leaf.written", z.object({ n: z.number() }), { keep: true });
   r.write("leaf.write", {
     route: "POST /leaves",

@@ -13,6 +13,7 @@ const notes = defineFeature("notes", (r) => {
       byOwner: { partitionKey: "owner", sortKey: "createdAt" },
       byState: { partitionKey: "state", project: ["title"] },
     },
+    tenant: false,
   });
 
   r.write("note.create", {

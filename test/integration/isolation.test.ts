@@ -58,7 +58,7 @@ const isolation = defineFeature("isolation", (r) => {
       }),
     },
   });
-  const table = r.table("isolation", { partitionKey: "pk", sortKey: "sk" });
+  const table = r.table("isolation", { partitionKey: "pk", sortKey: "sk", tenant: false });
 
   r.query("probe.nested", {
     input: probeInput,

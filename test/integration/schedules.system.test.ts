@@ -40,7 +40,7 @@ const counting =
 
 function serverOf(declare: (r: FeatureBuilder, table: Table) => void): Server {
   const feature = defineFeature("reports", (r) => {
-    const table = r.table("fires", { partitionKey: "pk" });
+    const table = r.table("fires", { partitionKey: "pk", tenant: false });
     declare(r as FeatureBuilder, table);
   });
   return buildServer({ features: [feature] });

@@ -7,10 +7,14 @@ import {
   createTenantConfig,
   createUserConfig,
   defineFeature,
-  resetConfig,
-  setConfig,
 } from "keelson";
-import { type RotationProgress, rotateConfigKeys, undoConfig } from "keelson/operators";
+import {
+  type RotationProgress,
+  resetConfig,
+  rotateConfigKeys,
+  setConfig,
+  undoConfig,
+} from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { newRingKey } from "../../src/base/secrets/key-ring.ts";

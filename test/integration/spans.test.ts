@@ -43,7 +43,7 @@ const breakOnce = (id: string) => {
 const spanned = defineFeature("spanned", (r) => {
   const file = z.object({ id: z.string() });
   const config = r.config({ keys: { limit: createTenantConfig("number", { default: 7 }) } });
-  const table = r.table("spanned-files", { partitionKey: "pk" });
+  const table = r.table("spanned-files", { partitionKey: "pk", tenant: false });
   r.event("spanned-file.created", file);
   r.write("file.create", {
     route: "POST /files/:id",
@@ -63,9 +63,12 @@ const spanned = defineFeature("spanned", (r) => {
       });
     },
   });
-  r.on("spanned-file.created", "follow", async (ctx, { payload: { id } }) => {
-    breakOnce(id);
-    await ctx.enqueue("spanned.file.scan", { id });
+  r.on("spanned-file.created", {
+    name: "follow",
+    handler: async (ctx, { payload: { id } }) => {
+      breakOnce(id);
+      await ctx.enqueue("spanned.file.scan", { id });
+    },
   });
   r.job("file.scan", {
     input: file,
@@ -203,6 +206,8 @@ describe.each([
         ...[consume, `${consume} > claim (internal)`, consume, `${consume} > claim (internal)`],
         ...[
           enqueue,
+          `${consume} > commit (internal)`,
+          `${consume} > send ${queue} (client)`,
           job,
           `${job} > claim (internal)`,
           `${job} > commit (internal)`,

@@ -15,8 +15,8 @@ import {
   createTenantConfig,
   createUserConfig,
   defineFeature,
-  setConfig,
 } from "../../src/index.ts";
+import { setConfig } from "../../src/parts/config/operate/change.ts";
 import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 
 declare module "../../src/base/types/names.ts" {
@@ -37,7 +37,7 @@ const crates = defineFeature("crates", (r) => {
     },
   });
   r.event("crate.packed", z.object({ name: z.string() }));
-  r.on("crate.packed", "count", async () => undefined);
+  r.on("crate.packed", { name: "count", handler: async () => undefined });
   r.job("crate.ship", { input: z.object({ name: z.string() }), handler: async () => undefined });
   r.write("crate.pack", {
     input: z.object({ name: z.string() }),

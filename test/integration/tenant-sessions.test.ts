@@ -8,7 +8,7 @@ import {
   ScanCommand,
   TransactGetCommand,
 } from "@aws-sdk/lib-dynamodb";
-import { access, buildServer, defineFeature, type PipelineContext } from "keelson";
+import { access, buildServer, defineFeature, type QueryContext } from "keelson";
 import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
@@ -19,7 +19,7 @@ const Named = z.object({ name: z.string(), tenant: z.string().optional() });
 
 const box = defineFeature("box", (r) => {
   const files = r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
-  const counts = r.table("counts", { partitionKey: "id" });
+  const counts = r.table("counts", { partitionKey: "id", tenant: false });
 
   r.write("file.create", {
     route: "POST /files",
@@ -50,7 +50,7 @@ const box = defineFeature("box", (r) => {
     name: string,
     route: `GET /${string}`,
     rule: typeof access.authenticated,
-    work: (ctx: PipelineContext) => Promise<unknown>,
+    work: (ctx: QueryContext) => Promise<unknown>,
   ) => r.query(name, { route, access: rule, handler: async (ctx) => ({ found: await work(ctx) }) });
   read("file.list", "GET /files", access.authenticated, async (ctx) => {
     const { pk } = await files.key(ctx, "files");

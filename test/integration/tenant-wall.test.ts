@@ -11,7 +11,7 @@ const box = defineFeature("box", (r) => {
     tenant: true,
     indexes: { byOwner: { partitionKey: "owner", sortKey: "sk" } },
   });
-  const log = r.table("log", { partitionKey: "id" });
+  const log = r.table("log", { partitionKey: "id", tenant: false });
   const Named = z.object({ name: z.string(), tenant: z.string().optional() });
 
   const rowOf = async (ctx: PipelineContext, name: string) => ({

@@ -82,9 +82,12 @@ const tracing = defineFeature("tracing", (r) => {
       return { traceId: ctx.trace.traceId };
     },
   });
-  r.on("traced-parcel.sent", "forward", async (ctx, { payload: { id } }) => {
-    note(ctx, "consumer", id);
-    await ctx.enqueue("tracing.parcel.carry", { id });
+  r.on("traced-parcel.sent", {
+    name: "forward",
+    handler: async (ctx, { payload: { id } }) => {
+      note(ctx, "consumer", id);
+      await ctx.enqueue("tracing.parcel.carry", { id });
+    },
   });
   r.projection("tracing.count", {
     version: 1,

@@ -30,9 +30,10 @@ test("a server that declares nothing but webhooks sends them, and its infrastruc
   const app = await startTestApp(server, { webhooks: webhook });
   try {
     const response = await app.fetch("/ring", { body: {}, as: { id: "ann", tenantId: "acme" } });
-    expect(response.status).toBe(204);
+    expect(response.status).toBe(200);
+    const { deliveryId } = (await response.json()) as { deliveryId: string };
     await app.settled();
-    expect(received).toHaveLength(1);
+    expect(received).toEqual([deliveryId]);
     const { jobs, tables } = needsOf(serverInternals(server));
     expect(jobs).toMatchObject({ kind: "jobs" });
     expect(tables.map(({ name }) => name)).toContain("outbox");

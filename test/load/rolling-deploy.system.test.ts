@@ -15,7 +15,7 @@ const started: StartedProcess[] = [];
 
 beforeAll(async () => {
   const effects = defineFeature("effects", (r) => {
-    r.table("effects", { partitionKey: "pk" });
+    r.table("effects", { partitionKey: "pk", tenant: false });
   });
   app = await startTestApp(buildServer({ features: [effects] })); // makes the tables
 });

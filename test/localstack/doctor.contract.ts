@@ -119,7 +119,10 @@ test("doctor reports an index that a table lacks, until it is created in the exi
     byOwner: { partitionKey: "owner", sortKey: "createdAt", project: ["size"] },
     bySize: { partitionKey: "size" },
   };
-  const shelf = defineFeature("shelf", (r) => void r.table("shelf", { ...keys, indexes }));
+  const shelf = defineFeature(
+    "shelf",
+    (r) => void r.table("shelf", { ...keys, indexes, tenant: false }),
+  );
   const indexed = serverInternals(buildServer({ features: [shelf], dynamodb: { prefix } }));
   const database = await openDatabase({ endpoint, region, credentials });
   const ensure = (declared: TableDeclaration) =>

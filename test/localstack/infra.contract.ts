@@ -20,9 +20,10 @@ const drops = defineFeature("drops", (r) => {
       byOwner: { partitionKey: "owner" },
       bySize: { partitionKey: "size", sortKey: "owner", project: ["colour"] },
     },
+    tenant: false,
   });
   r.event("doctor.called" as never, z.object({}) as never);
-  r.on("doctor.called" as never, "answer", async () => undefined);
+  r.on("doctor.called" as never, { name: "answer", handler: async () => undefined });
 });
 const server = serverInternals(buildServer({ features: [drops], dynamodb: { prefix } }));
 

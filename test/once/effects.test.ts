@@ -8,6 +8,7 @@ import {
   CommitConditionError,
   type CommitItem,
   defineFeature,
+  type EffectOptions,
   type PipelineContext,
   reply,
 } from "keelson";
@@ -26,6 +27,8 @@ declare module "keelson" {
   }
   interface Jobs {
     "deeds.deed.work": { text: string };
+    "deeds.deed.now": { text: string };
+    "deeds.deed.line": { text: string };
     "deeds.deed.run": { text: string };
   }
   interface Channels {
@@ -45,17 +48,32 @@ let deed: Deed = () => undefined;
 let hooks: { before?: Deed; commit?: (ctx: PipelineContext) => unknown; after?: Deed } = {};
 /** What the consumer of the events was told. */
 const heard: string[] = [];
+/** What the job that is due now was told. */
+const worked: string[] = [];
 let looks: Deed = () => undefined;
 const text = z.object({ text: z.string() });
 
 const deeds = defineFeature("deeds", (r) => {
-  const table = r.table("deeds", { partitionKey: "pk" });
+  const table = r.table("deeds", { partitionKey: "pk", tenant: false });
   r.event("deed.done", text);
   r.event("deed.asked", text);
-  r.on("deed.done", "hear", async (_ctx, { payload }) => void heard.push(payload.text));
-  r.on("deed.asked", "answer", async (ctx) => void (await deed(ctx)));
+  r.on("deed.done", {
+    name: "hear",
+    handler: async (_ctx, { payload }) => void heard.push(payload.text),
+  });
+  r.on("deed.asked", { name: "answer", handler: async (ctx) => void (await deed(ctx)) });
   r.job("deed.work", { input: text, handler: async () => undefined });
+  r.job("deed.now", {
+    input: text,
+    dedupKey: () => crypto.randomUUID(),
+    handler: async (_ctx, job) => void worked.push(job.text),
+  });
   r.job("deed.run", { input: text, handler: async (ctx) => void (await deed(ctx)) });
+  r.job("deed.line", {
+    input: text,
+    order: () => "one line",
+    handler: async (_ctx, job) => void worked.push(job.text),
+  });
   r.channel("notice", { input: text, send: async () => undefined });
   r.write("deed.do", {
     route: "POST /do",
@@ -67,7 +85,7 @@ const deeds = defineFeature("deeds", (r) => {
     access: access.everyone,
     handler: async (ctx) => deed(ctx),
   });
-  r.query("deed.look", { input: text, handler: async (ctx) => looks(ctx) });
+  r.query("deed.look", { input: text, handler: async (ctx) => looks(ctx as PipelineContext) }); // safe: as in hooks
   return { table };
 });
 const hooking = defineFeature("hooking", (r) => {
@@ -115,10 +133,11 @@ const send = (
   signal?: AbortSignal,
 ) => app.fetch(path, { body: {}, as: ann, headers, ...(signal === undefined ? {} : { signal }) });
 const publish = (ctx: PipelineContext, words = "done") => ctx.publish("deed.done", { text: words });
-/** All three kinds of effects that join a commit. */
+/** All kinds of effects, which join a commit. */
 const all = async (ctx: PipelineContext, words = "done") => {
   await publish(ctx, words);
   await ctx.delivery.send("notice", { text: words });
+  await ctx.enqueue("deeds.deed.now", { text: words });
   await ctx.enqueue("deeds.deed.work", { text: words }, { delaySeconds: 3_600 });
 };
 /** What a handler answers. */
@@ -136,6 +155,7 @@ async function happened(since: Happened = nothing()) {
   return {
     events: now.events.slice(since.events.length).sort(),
     deliveries: now.deliveries.slice(since.deliveries.length),
+    works: now.works.slice(since.works.length).sort(),
     jobs: now.jobs - since.jobs,
     lines: now.lines.slice(since.lines.length),
   };
@@ -143,10 +163,11 @@ async function happened(since: Happened = nothing()) {
 interface Happened {
   readonly events: readonly string[];
   readonly deliveries: readonly string[];
+  readonly works: readonly string[];
   readonly jobs: number;
   readonly lines: readonly Readonly<Record<string, unknown>>[];
 }
-const nothing = (): Happened => ({ events: [], deliveries: [], jobs: 0, lines: [] });
+const nothing = (): Happened => ({ events: [], deliveries: [], works: [], jobs: 0, lines: [] });
 const named = [
   "effects.dropped",
   "effects.lost",
@@ -162,6 +183,7 @@ async function seen(): Promise<Happened> {
   return {
     events: [...heard],
     deliveries: app.deliveries.map(({ message }) => String((message as { text: string }).text)),
+    works: [...worked],
     jobs: rows.filter(({ type }) => type === "deeds.deed.work").length,
     lines: app.logs.filter(({ msg }) => named.includes(String(msg))),
   };
@@ -266,6 +288,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["done"],
         deliveries: ["done"],
+        works: ["done"],
         jobs: 1,
         lines: [],
       });
@@ -285,10 +308,18 @@ const rows: readonly Row[] = [
       };
       expect((await send()).status).toBe(200);
       const { lines, ...rest } = await happened(since);
-      expect([rest, await stored()]).toEqual([{ events: [], deliveries: [], jobs: 0 }, false]);
-      const types = ["event deed.done", "delivery notice", "job deeds.deed.work"];
+      expect([rest, await stored()]).toEqual([
+        { events: [], deliveries: [], works: [], jobs: 0 },
+        false,
+      ]);
+      const types = [
+        "event deed.done",
+        "delivery notice",
+        "job deeds.deed.now",
+        "job deeds.deed.work",
+      ];
       expect(lines).toEqual([
-        expect.objectContaining({ msg: "effects.dropped", level: "info", types, number: 6 }),
+        expect.objectContaining({ msg: "effects.dropped", level: "info", types, number: 8 }),
       ]);
     },
   },
@@ -304,8 +335,8 @@ const rows: readonly Row[] = [
       };
       expect((await send()).status).toBe(409);
       const { lines, ...rest } = await happened(since);
-      expect(rest).toEqual({ events: [], deliveries: [], jobs: 0 });
-      expect(lines).toEqual([expect.objectContaining({ msg: "effects.dropped", number: 3 })]);
+      expect(rest).toEqual({ events: [], deliveries: [], works: [], jobs: 0 });
+      expect(lines).toEqual([expect.objectContaining({ msg: "effects.dropped", number: 4 })]);
     },
   },
   {
@@ -348,6 +379,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toMatchObject({
         events: ["rejected"],
         deliveries: ["rejected"],
+        works: ["rejected"],
         jobs: 1,
       });
     },
@@ -363,6 +395,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["done"],
         deliveries: ["done"],
+        works: ["done"],
         jobs: 1,
         lines: [],
       });
@@ -379,7 +412,13 @@ const rows: readonly Row[] = [
         return reply(said("no"), { status: 409 });
       };
       expect((await send()).status).toBe(409);
-      expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: [],
+        deliveries: [],
+        works: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -393,7 +432,13 @@ const rows: readonly Row[] = [
         throw new Error("no");
       };
       expect((await send()).status).toBe(500);
-      expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: [],
+        deliveries: [],
+        works: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -412,6 +457,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["one", "two"],
         deliveries: [],
+        works: [],
         jobs: 0,
         lines: [],
       });
@@ -431,6 +477,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["done"],
         deliveries: ["done"],
+        works: ["done"],
         jobs: 1,
         lines: [],
       });
@@ -529,20 +576,27 @@ const rows: readonly Row[] = [
           await caught(ctx.delivery.send("notice", { text: "late" })),
         );
         messages.push(
+          await caught(ctx.enqueue("deeds.deed.now", { text: "late" })),
           await caught(ctx.enqueue("deeds.deed.work", { text: "late" }, { delaySeconds: 1 })),
         );
         messages.push(await caught(ctx.step("late", {}, () => 1)));
       };
       expect((await send()).status).toBe(200);
-      const verbs = ["publish", "send", "enqueue what is due later", "begin a step"];
-      const calls = ["publish", "delivery.send", "enqueue", "step"];
+      const verbs = ["publish", "send", "enqueue", "enqueue", "begin a step"];
+      const calls = ["publish", "delivery.send", "enqueue", "enqueue", "step"];
       expect(messages).toEqual(
         calls.map(
           (call, n) =>
             `ctx.${call}: the run has committed; ${verbs[n]} before ctx.commit, and in a hook before \`after\``,
         ),
       );
-      expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: [],
+        deliveries: [],
+        works: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -598,7 +652,8 @@ const rows: readonly Row[] = [
         ]);
         const after = await happened(since);
         const expected = isWritten ? ["done"] : [];
-        expect([after.events, after.deliveries, after.jobs]).toEqual([
+        expect([after.events, after.deliveries, after.works, after.jobs]).toEqual([
+          expected,
           expected,
           expected,
           isWritten ? 1 : 0,
@@ -626,6 +681,7 @@ const rows: readonly Row[] = [
       expect(after).toMatchObject({
         events: ["of before", "second"],
         deliveries: ["of before"],
+        works: ["of before"],
         jobs: 1,
       });
       expect(after.lines).toEqual([
@@ -648,6 +704,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["of before"],
         deliveries: [],
+        works: [],
         jobs: 0,
         lines: [],
       });
@@ -670,6 +727,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toMatchObject({
         events: ["of attempt 3"],
         deliveries: ["of attempt 3"],
+        works: ["of attempt 3"],
         jobs: 1,
       });
     },
@@ -685,6 +743,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["of the hook"],
         deliveries: [],
+        works: [],
         jobs: 0,
         lines: [],
       });
@@ -736,13 +795,20 @@ const rows: readonly Row[] = [
           messages.push(
             await caught(publish(ctx)),
             await caught(ctx.delivery.send("notice", { text: "late" })),
+            await caught(ctx.enqueue("deeds.deed.now", { text: "late" })),
           );
         },
       };
       expect((await send("/hooked")).status).toBe(204);
       for (const message of messages) expect(message).toContain("the run has committed");
-      expect(messages).toHaveLength(2);
-      expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
+      expect(messages).toHaveLength(3);
+      expect(await happened(since)).toEqual({
+        events: [],
+        deliveries: [],
+        works: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -759,6 +825,7 @@ const rows: readonly Row[] = [
       expect(await happened(since)).toEqual({
         events: ["done"],
         deliveries: ["done"],
+        works: ["done"],
         jobs: 1,
         lines: [],
       });
@@ -783,8 +850,8 @@ const rows: readonly Row[] = [
         "theirs",
       ]);
       const { lines, ...rest } = await happened(since);
-      expect(rest).toEqual({ events: [], deliveries: [], jobs: 0 });
-      expect(lines).toMatchObject([{ msg: "effects.dropped", number: 4 }]);
+      expect(rest).toEqual({ events: [], deliveries: [], works: [], jobs: 0 });
+      expect(lines).toMatchObject([{ msg: "effects.dropped", number: 5 }]);
     },
   },
   {
@@ -822,8 +889,11 @@ const rows: readonly Row[] = [
       const response = await send();
       expect([response.status, await response.json()]).toEqual([200, "theirs"]);
       const { lines, ...rest } = await happened(since);
-      expect([rest, await stored()]).toEqual([{ events: [], deliveries: [], jobs: 0 }, false]);
-      expect(linesOf({ lines }, "effects.dropped")).toMatchObject([{ number: 3 }]);
+      expect([rest, await stored()]).toEqual([
+        { events: [], deliveries: [], works: [], jobs: 0 },
+        false,
+      ]);
+      expect(linesOf({ lines }, "effects.dropped")).toMatchObject([{ number: 4 }]);
     },
   },
   {
@@ -852,8 +922,9 @@ const rows: readonly Row[] = [
       const works: Deed[] = [
         (ctx) => publish(ctx),
         (ctx) => ctx.enqueue("deeds.deed.work", { text: "x" }),
-        (ctx) => ctx.unschedule("x"),
+        (ctx) => ctx.cancelJob("x"),
         (ctx) => ctx.delivery.send("notice", { text: "x" }),
+        (ctx) => ctx.enqueue("deeds.deed.now", { text: "x" }, { afterCommit: false }),
         (ctx) => ctx.step("x", {}, () => 1),
         (ctx) => ctx.commit([put()], said("of the query")),
         (ctx) => void publish(ctx), // not even without `await`
@@ -861,8 +932,9 @@ const rows: readonly Row[] = [
       const names = [
         "publish",
         "enqueue",
-        "unschedule",
+        "cancelJob",
         "delivery.send",
+        "enqueue",
         "step",
         "commit",
         "publish",
@@ -879,7 +951,7 @@ const rows: readonly Row[] = [
         expect(message).toContain(`ctx.${names[index]}: a query reads`);
       }
       expect([await happened(since), await stored()]).toEqual([
-        { events: [], deliveries: [], jobs: 0, lines: [] },
+        { events: [], deliveries: [], works: [], jobs: 0, lines: [] },
         false,
       ]);
     },
@@ -912,28 +984,74 @@ const rows: readonly Row[] = [
       const once = "ctx.commit: a run commits once; put all items into one call";
       expect(messages).toEqual([once, expect.stringContaining("the run has committed"), once]);
       expect(seenByHooks).toEqual(["commit", "after"]);
-      expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: [],
+        deliveries: [],
+        works: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
-    asked: "at once, with `ctx.enqueue`",
+    asked: "with `{ afterCommit: false }`",
     next: "whatever the commit and the handler do",
-    fate: "is sent at once",
+    fate: "happens at once",
     prove: async () => {
-      const before = app.jobs.length;
-      deed = async (ctx) => {
-        await ctx.enqueue("deeds.deed.work", { text: `before ${runs}` });
-        await ctx.commit([refused()], said("written")).catch(() => undefined);
-        await ctx.enqueue("deeds.deed.work", { text: `between ${runs}` });
-        await ctx.commit([put()], said("written"));
-        await ctx.enqueue("deeds.deed.work", { text: `after ${runs}` });
-        throw new Error("late");
+      const ids: string[] = [];
+      const atOnce = async (ctx: PipelineContext, words: string) => {
+        const options = { afterCommit: false };
+        await ctx.publish("deed.done", { text: words }, options);
+        ids.push((await ctx.delivery.send("notice", { text: words }, options)).deliveryId);
+        ids.push((await ctx.enqueue("deeds.deed.now", { text: words }, options)).jobId);
+        const later = { ...options, delaySeconds: 3_600 };
+        ids.push((await ctx.enqueue("deeds.deed.work", { text: words }, later)).jobId);
       };
-      expect((await send()).status).toBe(200);
-      expect(app.jobs.slice(before).map(({ payload }) => payload)).toEqual(
-        ["before", "between", "after"].map((when) => ({ text: `${when} ${runs}` })),
-      );
-      expect(new Set(app.jobs.slice(before).map(({ jobId }) => jobId)).size).toBe(3);
+      const works: Deed[] = [
+        async (ctx) => {
+          await atOnce(ctx, "1 before");
+          await ctx.commit([refused()], said("written")).catch(() => undefined);
+          await atOnce(ctx, "2 between");
+          await ctx.commit([put()], said("written"));
+          await atOnce(ctx, "3 after");
+          throw new Error("late");
+        },
+        async (ctx) => {
+          await atOnce(ctx, "1 then throws");
+          await all(ctx, "joins, and is dropped");
+          throw new Error("no");
+        },
+        async (ctx) => {
+          await atOnce(ctx, "1 then answers 409");
+          return reply(said("no"), { status: 409 });
+        },
+      ];
+      const told: (readonly string[])[] = [];
+      for (const work of works) {
+        deed = work;
+        const since = await seen();
+        await send();
+        const { events, deliveries, works: worksNow, jobs } = await happened(since);
+        expect([deliveries.toSorted(), worksNow, jobs]).toEqual([events, events, events.length]);
+        told.push(events);
+      }
+      expect(told).toEqual([
+        ["1 before", "2 between", "3 after"],
+        ["1 then throws"],
+        ["1 then answers 409"],
+      ]);
+      hooks = { after: (ctx) => atOnce(ctx, "of after") };
+      deed = () => undefined;
+      const since = await seen();
+      expect((await send("/hooked")).status).toBe(204);
+      expect(await happened(since)).toEqual({
+        events: ["of after"],
+        deliveries: ["of after"],
+        works: ["of after"],
+        jobs: 1,
+        lines: [],
+      });
+      expect(new Set(ids).size).toBe(ids.length);
     },
   },
   {
@@ -1042,7 +1160,12 @@ const carriers: readonly (readonly [string, () => Promise<unknown>])[] = [
     "an adopted handler",
     async () => {
       stubEnvironment();
-      const handler = middy({ executionMode: requestScope(build(), { handler: "legacy.deed.do" }) })
+      const handler = middy({
+        executionMode: requestScope(build(), {
+          handler: "legacy.deed.do",
+          access: access.everyone,
+        }),
+      })
         .use(writeOnce())
         .handler(async (_event: unknown, context) => {
           await deed((context as unknown as AdoptedContext).keelson); // safe: the scope sets it
@@ -1101,10 +1224,10 @@ describe.each(carriers)("in %s", (carrier, run) => {
     };
     await run();
     const { lines, ...rest } = await happened(since);
-    expect(rest).toEqual({ events: [], deliveries: [], jobs: 0 });
+    expect(rest).toEqual({ events: [], deliveries: [], works: [], jobs: 0 });
     // The others write to the output of this process.
     if (!["an adopted handler", "server.run"].includes(carrier))
-      expect(lines).toMatchObject([{ msg: "effects.dropped", number: 3 }]);
+      expect(lines).toMatchObject([{ msg: "effects.dropped", number: 4 }]);
   });
 
   test("un-awaited effects are stored with the commit, and an un-awaited commit that fails also fails the run", async () => {
@@ -1126,7 +1249,13 @@ describe.each(carriers)("in %s", (carrier, run) => {
       throw new Error("no");
     };
     await expect(run()).rejects.toThrow();
-    expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
+    expect(await happened(since)).toEqual({
+      events: [],
+      deliveries: [],
+      works: [],
+      jobs: 0,
+      lines: [],
+    });
   });
 });
 
@@ -1161,6 +1290,35 @@ test("reusing a key after it has expired is a new write: its events, jobs, deliv
     ["use 0", "use 1", "use 2"],
   ]);
   expect(new Set(app.deliveries.slice(deliveries).map(({ id }) => id)).size).toBe(3);
+});
+
+test("more effects than a commit holds fail it, and none of them happens; immediate ones have no limit", async () => {
+  const since = await seen();
+  const names = Array.from({ length: 101 }, (_, index) => `fan-out ${runs} ${index}`);
+  const enqueueAll = (options: EffectOptions) => async (ctx: PipelineContext) => {
+    for (const name of names) await ctx.enqueue("deeds.deed.now", { text: name }, options);
+  };
+  deed = enqueueAll({});
+  expect((await send()).status).toBe(500);
+  expect(app.logs.findLast(({ msg }) => msg === "request.failed")).toMatchObject({
+    message: expect.stringContaining("more than the 100 of a transaction"),
+  });
+  expect((await happened(since)).works).toEqual([]);
+  deed = enqueueAll({ afterCommit: false });
+  expect((await send()).status).toBe(204);
+  expect((await happened(since)).works).toEqual(names.toSorted());
+});
+
+test("jobs of one run with the same ordering key run in the order in which they were enqueued", async () => {
+  const names = Array.from({ length: 9 }, (_, index) => `line ${runs} ${index + 1}`);
+  deed = async (ctx) => {
+    for (const name of names) await ctx.enqueue("deeds.deed.line", { text: name });
+  };
+  app.faults.before("SendMessage", 1).delay(300);
+  const { length } = worked;
+  expect((await send()).status).toBe(204);
+  await app.settled();
+  expect(worked.slice(length)).toEqual(names);
 });
 
 test("a run that repeats a failed one uses the same IDs", async () => {

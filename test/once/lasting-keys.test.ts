@@ -6,7 +6,7 @@ const day = 86_400;
 let runs = 0;
 
 const payments = defineFeature("payments", (r) => {
-  const table = r.table("payments", { partitionKey: "pk" });
+  const table = r.table("payments", { partitionKey: "pk", tenant: false });
   const route = (name: string) => ({ route: `POST /${name}`, access: access.authenticated });
   r.write("payment.make", {
     ...route("payments"),

@@ -27,7 +27,7 @@ import { waitFor } from "../support/wait-for.ts";
  */
 let app: TestApp;
 const tables = defineFeature("powertools", (r) => {
-  r.table("idempotency", { partitionKey: "id" });
+  r.table("idempotency", { partitionKey: "id", tenant: false });
 });
 let tableName = "";
 let ids = 0;

@@ -35,11 +35,15 @@ const shop = defineFeature("shop", (r) => {
   });
   r.write("order.seal", { ...route("seal"), replay: "encrypted", handler });
   r.write("order.any", { ...route("any"), handler });
-  r.query("order.look", { route: "GET /look", access: access.everyone, handler });
+  r.query("order.look", {
+    route: "GET /look",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx as PipelineContext), // safe: the error of a step is asserted
+  });
   r.job("order.charge", { input: order, handler });
   r.event("shop-order.placed", order);
-  r.on("shop-order.placed", "charge", handler);
-  r.on("shop-order.placed", "count", async () => undefined);
+  r.on("shop-order.placed", { name: "charge", handler });
+  r.on("shop-order.placed", { name: "count", handler: async () => undefined });
 });
 const server = buildServer({
   features: [shop],

@@ -24,16 +24,20 @@ export const spades = defineFeature(
         byOwner: { partitionKey: "owner" },
         byAge: { partitionKey: "age", sortKey: "pk" },
       },
+      tenant: false,
     });
     r.event("spade.dug", z.object({}));
-    r.on("spade.dug", "rest", async () => undefined);
+    r.on("spade.dug", { name: "rest", handler: async () => undefined });
     r.query("spade.list", { route: "GET /spades", ...everyone });
     r.write("spade.dig", { route: "POST /spades/:id/dig", ...everyone });
     r.schedule("spade.count", { cron: "0 3 * * *", handler: async () => undefined });
   },
   { uses: { sheds: "read" } },
 );
-export const sheds = defineFeature("sheds", (r) => void r.table("sheds", { partitionKey: "pk" }));
+export const sheds = defineFeature(
+  "sheds",
+  (r) => void r.table("sheds", { partitionKey: "pk", tenant: false }),
+);
 export const quiet = defineFeature(
   "quiet",
   (r) => void r.query("quiet.ask", { route: "GET /quiet", ...everyone }),

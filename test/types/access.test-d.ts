@@ -5,6 +5,7 @@ import {
   defineFeature,
   type FeatureBuilder,
   type PipelineContext,
+  type QueryContext,
   type TenantUser,
   type User,
 } from "keelson";
@@ -106,14 +107,23 @@ describe("ctx.user", () => {
       route: "GET /h",
       access: authenticated,
       handler: async (ctx) => {
+        expectTypeOf(ctx).toEqualTypeOf<QueryContext<AuthenticatedUser>>();
+        expectTypeOf(ctx).toExtend<QueryContext>();
+      },
+    });
+    r.write("a.i", {
+      route: "POST /i",
+      access: authenticated,
+      handler: async (ctx) => {
         expectTypeOf(ctx).toEqualTypeOf<PipelineContext<AuthenticatedUser>>();
         expectTypeOf(ctx).toExtend<PipelineContext>();
+        expectTypeOf(ctx).toExtend<QueryContext<AuthenticatedUser>>();
       },
     });
   });
 
   test("may have neither for everyone, without a route, and where the rule is not known", () => {
-    const nobody = async (ctx: PipelineContext) =>
+    const nobody = async (ctx: QueryContext) =>
       void expectTypeOf(ctx.user.id).toEqualTypeOf<string | undefined>();
     r.query("b.a", { route: "GET /a", access: authenticated, handler: nobody });
     // @ts-expect-error anonymous callers
@@ -138,10 +148,10 @@ describe("ctx.user", () => {
       route: "GET /f",
       access: everyone,
       // @ts-expect-error a helper that needs more than the rule gives
-      handler: async (_: PipelineContext<AuthenticatedUser>) => 1,
+      handler: async (_: QueryContext<AuthenticatedUser>) => 1,
     });
     // @ts-expect-error the same without a route
-    r.query("b.g", { handler: async (_: PipelineContext<AuthenticatedUser>) => 1 });
+    r.query("b.g", { handler: async (_: QueryContext<AuthenticatedUser>) => 1 });
   });
 
   test("may have neither in consumers, jobs and channels", () => {
@@ -151,8 +161,11 @@ describe("ctx.user", () => {
       builder.job("a.a", { input: schema, handler: async (ctx) => ctx.user.id.length });
       // @ts-expect-error a delivery without a tenant
       builder.channel("typed-a", { input: schema, send: async (ctx) => ctx.user.tenantId.length });
-      // @ts-expect-error an event without a tenant
-      builder.on("typed-parcel.lost", "a", async (ctx) => ctx.user.tenantId.length);
+      builder.on("typed-parcel.lost", {
+        name: "a",
+        // @ts-expect-error an event without a tenant
+        handler: async (ctx) => ctx.user.tenantId.length,
+      });
     });
   });
 });

@@ -12,7 +12,7 @@ import type {
   KeyDeclaration,
 } from "../../src/parts/config/declare/key.ts";
 import type { ConfigWriteResult } from "../../src/parts/config/operate/change.ts";
-import { setConfig } from "../../src/parts/config/operate/set-config.ts";
+import { setConfig } from "../../src/parts/config/operate/change.ts";
 import {
   type ClampData,
   resolveConfigOrParam,
@@ -61,7 +61,7 @@ describe("the type of a declared value", () => {
       computed: async (ctx) => {
         expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
         expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
-        type Effects = "commit" | "publish" | "enqueue" | "unschedule" | "step" | "delivery";
+        type Effects = "commit" | "publish" | "enqueue" | "cancelJob" | "step" | "delivery";
         type Reading = Omit<PipelineContext, "acrossTenants" | "events" | "metrics" | Effects>;
         expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;
@@ -188,13 +188,13 @@ describe("wrong declarations do not compile", () => {
     createTenantConfig("number", { default: 1, read: "admin" });
   });
 
-  test("unknown types, unknown options, no options at all", () => {
+  test("unknown types, unknown options, a select without options", () => {
     // @ts-expect-error no such type
     createTenantConfig("integer", { default: 1 });
     // @ts-expect-error no such option
     createTenantConfig("number", { default: 1, bound: { min: 0, max: 1 } });
-    // @ts-expect-error the options are missing
-    createTenantConfig("number");
+    // @ts-expect-error a select key needs its options
+    createTenantConfig("select");
   });
 });
 

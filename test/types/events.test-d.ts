@@ -115,27 +115,31 @@ describe("a projection", () => {
 
 describe("r.on", () => {
   test("gives a ctx, and the event with the payload of its type", () => {
-    r.on("typed-parcel.packed", "weigh", async (given, event) => {
-      expectTypeOf(given).toEqualTypeOf<PipelineContext>();
-      expectTypeOf(event).toEqualTypeOf<SharedEvent<{ id: string; grams: number }>>();
-      expectTypeOf(event).toEqualTypeOf<EventOf<"typed-parcel.packed">>();
-      expectTypeOf(event.kind).toEqualTypeOf<"shared">();
-      expectTypeOf(event.eventId).toEqualTypeOf<string>();
-      expectTypeOf(event.causedBy).toEqualTypeOf<string>();
-      expectTypeOf(event.tenantId).toEqualTypeOf<string | undefined>();
-      // @ts-expect-error read-only
-      event.payload = { id: "", grams: 1 };
-      // @ts-expect-error no such field
-      event.payload.colour;
+    r.on("typed-parcel.packed", {
+      name: "weigh",
+      handler: async (given, event) => {
+        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(event).toEqualTypeOf<SharedEvent<{ id: string; grams: number }>>();
+        expectTypeOf(event).toEqualTypeOf<EventOf<"typed-parcel.packed">>();
+        expectTypeOf(event.kind).toEqualTypeOf<"shared">();
+        expectTypeOf(event.eventId).toEqualTypeOf<string>();
+        expectTypeOf(event.causedBy).toEqualTypeOf<string>();
+        expectTypeOf(event.tenantId).toEqualTypeOf<string | undefined>();
+        // @ts-expect-error read-only
+        event.payload = { id: "", grams: 1 };
+        // @ts-expect-error no such field
+        event.payload.colour;
+      },
     });
-    r.on("typed-parcel.lost", "search", (_given, { payload }) =>
-      expectTypeOf(payload).toEqualTypeOf<{ id: string }>(),
-    );
+    r.on("typed-parcel.lost", {
+      name: "search",
+      handler: (_given, { payload }) => expectTypeOf(payload).toEqualTypeOf<{ id: string }>(),
+    });
   });
 
   test("does not compile for a type that nobody has declared, nor without a name or a handler", () => {
     // @ts-expect-error no such event
-    r.on("typed-parcel.found", "cheer", async () => {});
+    r.on("typed-parcel.found", { name: "cheer", handler: async () => {} });
     // @ts-expect-error the name is missing
     r.on("typed-parcel.packed", async () => {});
     // @ts-expect-error the handler is missing
@@ -143,8 +147,10 @@ describe("r.on", () => {
     r.on(
       // @ts-expect-error another event's payload
       "typed-parcel.lost",
-      "search",
-      async (_given, event: EventOf<"typed-parcel.packed">) => void event,
+      {
+        name: "search",
+        handler: async (_given, event: EventOf<"typed-parcel.packed">) => void event,
+      },
     );
   });
 });
@@ -157,6 +163,7 @@ describe("ctx.publish", () => {
     expectTypeOf(ctx.publish<"typed-parcel.lost">)
       .parameter(1)
       .toEqualTypeOf<{ id: string }>();
+    ctx.publish("typed-parcel.lost", { id: "p1" }, { afterCommit: false });
   });
 
   test("an unknown type, or the wrong payload, does not compile", () => {
@@ -170,8 +177,10 @@ describe("ctx.publish", () => {
     ctx.publish("typed-parcel.packed", { id: "p1", grams: "20" });
     // @ts-expect-error no such field
     ctx.publish("typed-parcel.lost", { id: "p1", grams: 20 });
-    // @ts-expect-error none of the options
-    ctx.publish("typed-parcel.lost", { id: "p1" }, {});
+    // @ts-expect-error no such option
+    ctx.publish("typed-parcel.lost", { id: "p1" }, { delaySeconds: 60 });
+    // @ts-expect-error neither true nor false
+    ctx.publish("typed-parcel.lost", { id: "p1" }, { afterCommit: "no" });
   });
 });
 
@@ -255,8 +264,9 @@ describe("ctx.enqueue", () => {
   test("takes when the job is due, and its ID takes it back", () => {
     ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { delaySeconds: 60 });
     ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { at: new Date() });
-    expectTypeOf(ctx.unschedule).parameters.toEqualTypeOf<[jobId: string]>();
-    expectTypeOf(ctx.unschedule).returns.resolves.toBeBoolean();
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { delaySeconds: 60, afterCommit: false });
+    expectTypeOf(ctx.cancelJob).parameters.toEqualTypeOf<[jobId: string]>();
+    expectTypeOf(ctx.cancelJob).returns.resolves.toBeBoolean();
   });
 });
 
@@ -326,21 +336,16 @@ describe("ctx.delivery.send", () => {
   test("takes a channel, an object and a key", () => {
     expectTypeOf(() =>
       ctx.delivery.send("typed-post", { to: "ann", at: "now" }),
-    ).returns.resolves.toBeVoid();
-    expectTypeOf(() =>
-      ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { key: "k1" }),
-    ).returns.resolves.toBeVoid();
-    expectTypeOf(() =>
-      ctx.delivery.send("typed-post", { to: "ann", at: "now" }, {}),
-    ).returns.resolves.toBeVoid();
+    ).returns.resolves.toEqualTypeOf<{ readonly deliveryId: string }>();
+    ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { key: "k1" });
+    ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { afterCommit: false });
+    ctx.delivery.send("typed-post", { to: "ann", at: "now" }, {});
   });
 
   test("takes the channels that every server has", () => {
-    expectTypeOf(() => ctx.delivery.send("log", { any: 1 })).returns.resolves.toBeVoid();
+    ctx.delivery.send("log", { any: 1 });
     const webhook = { url: "https://hook.invalid/", body: { done: true } };
-    expectTypeOf(() =>
-      ctx.delivery.send("webhook", webhook, { key: "k1" }),
-    ).returns.resolves.toBeVoid();
+    ctx.delivery.send("webhook", webhook, { key: "k1" });
   });
 
   test("anything else does not compile", () => {

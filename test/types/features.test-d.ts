@@ -8,14 +8,16 @@ import {
   createUserConfig,
   defineFeature,
   type FeatureBuilder,
+  type OnceOptions,
   type PipelineContext,
   type Query,
+  type QueryContext,
   type Reply,
-  type RequiredKey,
   reply,
   resolveConfigOrParam,
   type Server,
   type TableHandle,
+  type TablePage,
   type User,
   type Write,
 } from "keelson";
@@ -57,15 +59,31 @@ describe("features", () => {
     buildServer({ features: [files] });
   });
 
-  test("a write asks for a key as one, with a time that it lasts", () => {
-    const asking = (once: RequiredKey) =>
+  test("a write and the server take the same options of `once`, and the server a wait as well", () => {
+    const write = (once: OnceOptions | false) =>
       r.write("plan.buy", { once, handler: async () => "bought" });
-    asking({ required: true, keepSeconds: 86_400 });
-    asking({ required: true });
-    // @ts-expect-error a key that is not asked for lasts five minutes
-    asking({ keepSeconds: 86_400 });
+    write({ required: true, keepSeconds: 86_400 });
+    write({ keepSeconds: 86_400 });
+    write({ key: "either" });
+    write({ key: "idempotency-key", required: false });
+    write({});
+    write(false);
     // @ts-expect-error no other option
-    asking({ required: true, keepDays: 1 });
+    write({ required: true, keepDays: 1 });
+    // @ts-expect-error a key alone is no option
+    write("idempotency-key");
+    // @ts-expect-error no such header
+    write({ key: "x-request-id" });
+    // @ts-expect-error only the server waits
+    write({ waitMs: 10 });
+    // @ts-expect-error `false` stands alone
+    write({ key: false });
+    buildServer({ features: [], once: { key: "idempotency-key", required: true, waitMs: 10 } });
+    buildServer({ features: [], once: false });
+    // @ts-expect-error `false` stands alone
+    buildServer({ features: [], once: { key: false } });
+    // @ts-expect-error no other option
+    buildServer({ features: [], once: { wait: 10 } });
   });
 
   test("a declaration that returns nothing is a feature too", () => {
@@ -97,6 +115,7 @@ describe("tables", () => {
         byOwner: { partitionKey: "owner", sortKey: "createdAt" },
         byState: { partitionKey: "state", project: ["size"] },
       },
+      tenant: false,
     });
     expectTypeOf(files).toEqualTypeOf<TableHandle<"byOwner" | "byState">>();
     expectTypeOf(files.index("byOwner")).toBeString();
@@ -108,14 +127,14 @@ describe("tables", () => {
   });
 
   test("a table without indexes has none to name", () => {
-    const plain = r.table("plain", { partitionKey: "pk" });
+    const plain = r.table("plain", { partitionKey: "pk", tenant: false });
     expectTypeOf(plain).toEqualTypeOf<TableHandle>();
     expectTypeOf(plain).not.toExtend<TableHandle<"byOwner">>();
     // @ts-expect-error there is none
     plain.index("byOwner");
   });
 
-  test("a table with tenants makes keys of its own attributes, and no other table makes any", async () => {
+  test("a table with tenants makes keys of its own attributes, and no other table makes any", () => {
     const ctx = { user: { tenantId: "acme" } };
     const files = r.table("files", {
       partitionKey: "pk",
@@ -123,30 +142,59 @@ describe("tables", () => {
       tenant: true,
       indexes: { byOwner: { partitionKey: "owner" } },
     });
-    expectTypeOf(await files.key(ctx, "a")).toEqualTypeOf<{ readonly pk: string }>();
-    expectTypeOf(await files.key(ctx, "a", "b")).toEqualTypeOf<{
+    expectTypeOf(files.key(ctx, "a")).toEqualTypeOf<{ readonly pk: string }>();
+    expectTypeOf(files.key(ctx, "a", "b")).toEqualTypeOf<{
       readonly pk: string;
       readonly sk: string;
     }>();
-    expectTypeOf(await files.value(ctx, "a")).toBeString();
+    expectTypeOf(files.value(ctx, "a")).toBeString();
     expectTypeOf(files.index).parameter(0).toEqualTypeOf<"byOwner">();
     const notes = r.table("notes", { partitionKey: "id", tenant: true });
-    expectTypeOf(await notes.key(ctx, "a")).toEqualTypeOf<{ readonly id: string }>();
+    expectTypeOf(notes.key(ctx, "a")).toEqualTypeOf<{ readonly id: string }>();
     const plain = r.table("plain", { partitionKey: "id", tenant: false });
     // @ts-expect-error it has no tenants
     plain.key;
   });
 
+  test("every table is read in pages", async () => {
+    const files = r.table("files", {
+      partitionKey: "pk",
+      sortKey: "sk",
+      tenant: true,
+      indexes: { byOwner: { partitionKey: "owner" } },
+    });
+    const plain = r.table("plain", { partitionKey: "pk", tenant: false });
+    expectTypeOf(() =>
+      files.page(ctx, { partition: "a", index: "byOwner", limit: 10 }),
+    ).returns.resolves.toEqualTypeOf<TablePage>();
+    const { items, cursor } = await plain.page({} as QueryContext, { partition: "a", limit: 10 });
+    expectTypeOf(items).toEqualTypeOf<readonly Readonly<Record<string, unknown>>[]>();
+    expectTypeOf(cursor).toEqualTypeOf<string | undefined>();
+    // The cursor of an input may be absent.
+    plain.page(ctx, { partition: "a", limit: 10, cursor, descending: true, beginsWith: "x" });
+    // @ts-expect-error a limit is missing
+    plain.page(ctx, { partition: "a" });
+    // @ts-expect-error no such index
+    files.page(ctx, { partition: "a", index: "byName", limit: 10 });
+    // @ts-expect-error it has no index
+    plain.page(ctx, { partition: "a", index: "byOwner", limit: 10 });
+    // @ts-expect-error no database
+    plain.page({ user: {} }, { partition: "a", limit: 10 });
+  });
+
   test("unknown options of a table or an index do not compile, nor does an index without keys", () => {
     // @ts-expect-error no such option
-    r.table("files", { partitionKey: "pk", sort: "sk" });
+    r.table("files", { partitionKey: "pk", sort: "sk", tenant: false });
     r.table("files", {
       partitionKey: "pk",
       // @ts-expect-error no such option of an index
       indexes: { byOwner: { partitionKey: "owner", projekt: [] } },
+      tenant: false,
     });
     // @ts-expect-error an index without a key
-    r.table("files", { partitionKey: "pk", indexes: { byOwner: {} } });
+    r.table("files", { partitionKey: "pk", indexes: { byOwner: {} }, tenant: false });
+    // @ts-expect-error whether it has tenants is missing
+    r.table("files", { partitionKey: "pk" });
   });
 });
 
@@ -277,14 +325,15 @@ describe("handlers", () => {
     r.query("item.show", {
       input: z.object({ id: z.string(), page: z.string().transform(Number).optional() }),
       handler: async (given, input) => {
-        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(given).toEqualTypeOf<QueryContext>();
         expectTypeOf(input).toEqualTypeOf<{ id: string; page?: number | undefined }>();
         return {};
       },
     });
     r.write("item.create", {
       input: z.object({ name: z.string() }),
-      handler: async (_ctx, input) => {
+      handler: async (given, input) => {
+        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
         expectTypeOf(input.name).toBeString();
         // @ts-expect-error no such field
         input.title;

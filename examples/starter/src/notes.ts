@@ -37,7 +37,7 @@ export const notes = defineFeature("notes", (r) => {
         ]);
       }
       const id = randomUUID();
-      const key = await table.key(ctx, "notes", id);
+      const key = table.key(ctx, "notes", id);
       ctx.log.info("note.created", { id });
       // The note and the answer are written in one transaction: a retry with the same Idempotency-Key gets the same answer.
       return ctx.commit(
@@ -53,7 +53,7 @@ export const notes = defineFeature("notes", (r) => {
     input: z.object({ id: z.string() }),
     output: note,
     handler: async (ctx, { id }) => {
-      const key = await table.key(ctx, "notes", id);
+      const key = table.key(ctx, "notes", id);
       const { Item } = await ctx.db.send(
         new GetCommand({ TableName: table.name, Key: key, ConsistentRead: true }),
       );

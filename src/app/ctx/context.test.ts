@@ -4,7 +4,7 @@ import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
 import { type AccessRule, access } from "../../base/identity/access.ts";
 import { buildServer, createTenantConfig, defineFeature } from "../../index.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { QueryContext } from "../handlers/pipeline-context.ts";
 
 const nothing = z.object({});
 const caller = z.object({ id: z.string().optional(), tenantId: z.string().optional() });
@@ -27,7 +27,7 @@ const names = ["open", "everyone", "authenticated", "tenant", "editor", "combine
 type Answers = Record<(typeof names)[number], unknown>;
 
 /** What a ctx gets of each of the queries: who its handler saw, or how it was refused. */
-async function ask(ctx: PipelineContext): Promise<Answers> {
+async function ask(ctx: QueryContext): Promise<Answers> {
   const asked = names.map(async (name) => {
     try {
       return [name, await ctx.query(`guarded.caller.${name}`, {})];
@@ -42,7 +42,7 @@ async function ask(ctx: PipelineContext): Promise<Answers> {
 let heard: Answers | undefined;
 
 const guarded = defineFeature("guarded", (r) => {
-  const seen = async ({ user: { id, tenantId } }: PipelineContext) => ({
+  const seen = async ({ user: { id, tenantId } }: QueryContext) => ({
     ...(id === undefined ? {} : { id }),
     ...(tenantId === undefined ? {} : { tenantId }),
   });

@@ -4,6 +4,7 @@ import { ownMetrics } from "../../base/metrics/metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { Database } from "../../base/types/database.ts";
+import { nameOf } from "../../base/types/handles.ts";
 import type { OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import {
   type ComputedNode,
@@ -15,12 +16,12 @@ import {
   type HeldDecisions,
   type RowView,
 } from "../../parts/config/read/key-rows.ts";
-import { parameterUsed } from "../../parts/config/read/request-parameter.ts";
+import { parameterUsed, resolveConfigOrParam } from "../../parts/config/read/request-parameter.ts";
 import type { ConfigReads } from "../../parts/config/read/resolver.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { EventRange } from "../../parts/messages/kept-events.ts";
 import type { Effects } from "../handlers/effects.ts";
-import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { PipelineContext, SendOptions } from "../handlers/pipeline-context.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";
@@ -178,7 +179,7 @@ class Session implements ReadingSession, DatabaseRequest {
 /**
  * Implementation of `ctx`. Its functions are properties, not methods, so that they work after
  * destructuring. They are own properties, so that `{ ...ctx }` copies them, except `request`,
- * `trace`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and
+ * `trace`, `publish`, `enqueue`, `cancelJob`, `step`, `delivery`, `events`, `metrics` and
  * `acrossTenants`, which most requests never use.
  */
 class Context implements PipelineContext {
@@ -188,10 +189,12 @@ class Context implements PipelineContext {
   readonly user: User;
   readonly log: Logger;
   readonly requestId: string;
-  readonly config: PipelineContext["config"] = (handle) =>
-    readConfig(this.#session, handle, this.#node);
-  readonly query: PipelineContext["query"] = (name, input) =>
-    runQuery(this.#session, name, input, this.#node);
+  readonly config: PipelineContext["config"] = (handle, options) =>
+    options === undefined
+      ? readConfig(this.#session, handle, this.#node)
+      : resolveConfigOrParam(this, handle, options.param, options);
+  readonly query: PipelineContext["query"] = (query, input) =>
+    runQuery(this.#session, nameOf(query), input, this.#node);
   readonly commit: PipelineContext["commit"] = (items, result) => {
     const { commits } = this.#session.parts;
     if (commits === undefined || this.#owner === "query")
@@ -204,7 +207,7 @@ class Context implements PipelineContext {
   declare readonly trace: Trace;
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
-  declare readonly unschedule: PipelineContext["unschedule"];
+  declare readonly cancelJob: PipelineContext["cancelJob"];
   declare readonly step: PipelineContext["step"];
   declare readonly delivery: PipelineContext["delivery"];
   declare readonly events: PipelineContext["events"];
@@ -224,23 +227,27 @@ class Context implements PipelineContext {
       });
     member("request", (session) => session.request);
     member("trace", (session) => session.scope.trace);
-    for (const name of ["publish", "enqueue", "unschedule", "step"] as const) {
+    for (const name of ["publish", "enqueue", "cancelJob", "step"] as const) {
       // Safe cast: each call passes on the arguments of the member of the same name.
       type Call = (...given: unknown[]) => Promise<unknown>;
-      member(name, (session, owner) => (...given: unknown[]) => {
-        return start(session, owner, name, (effects) => (effects[name] as Call)(...given));
+      const isNamed = name === "publish" || name === "enqueue";
+      member(name, (session, owner) => (first: unknown, ...more: unknown[]) => {
+        const call = (effects: Effects) =>
+          (effects[name] as Call)(isNamed ? nameOf(first) : first, ...more);
+        return start(session, owner, name, call);
       });
     }
     member("delivery", (session, owner) => {
-      const send: Effects["deliver"] = (...message) =>
-        start(session, owner, "delivery.send", (effects) => effects.deliver(...message));
+      const send = (channel: unknown, message: unknown, options?: SendOptions) =>
+        start(session, owner, "delivery.send", (effects) =>
+          effects.deliver(nameOf(channel), message, options),
+        );
       return Object.freeze({ send });
     });
     // Safe cast: events are validated with the schema of their type when they are read.
-    member(
-      "events",
-      (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never,
-    );
+    member("events", (session) => (event: unknown, range?: EventRange) => {
+      return readEvents(session, nameOf(event), range) as never;
+    });
     member("metrics", (session) => ownMetrics(session.runtime.metrics, session.log));
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }

@@ -1,22 +1,24 @@
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { type Delivery, deliveryJob } from "../../parts/messages/delivery.ts";
 import { checkPayload, wirePayload } from "../../parts/messages/envelope.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
+import type { SendOptions } from "../handlers/pipeline-context.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
-import { deriveId, type EffectRun, misfit } from "./effect-run.ts";
-import { queuedJob } from "./enqueue.ts";
+import { deriveId, type EffectRun, effectCall, misfit } from "./effect-run.ts";
+import { takeJob } from "./enqueue.ts";
 
-export type DeliveryMessage = Readonly<Record<string, unknown>>;
-
-/** Sends a message to a channel with the commit of its run (`ctx.delivery.send`). */
+/** Sends a message to a channel, with the commit of its run or immediately (`ctx.delivery.send`). */
 export async function deliver(
   run: EffectRun,
   caller: EffectCaller,
   channel: string,
-  message: DeliveryMessage,
-  { key }: { readonly key?: string } = {},
-): Promise<void> {
+  message: unknown,
+  options: SendOptions | undefined,
+): Promise<{ readonly deliveryId: string }> {
   const { runtime } = run.scope;
-  const attempt = run.ledger.start(caller, "ctx.delivery.send", "send");
+  assertKnownOptions("ctx.delivery.send", options, ["key", "afterCommit"]);
+  const { key } = options ?? {};
+  const call = effectCall(run, caller, ["ctx.delivery.send", "send"], options);
   const declaration = runtime.channels.get(channel);
   if (declaration === undefined) {
     const known = [...runtime.channels.keys()].join(", ");
@@ -24,7 +26,7 @@ export async function deliver(
       `ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`,
     );
   }
-  const ownId = deriveId(run, "delivery", channel);
+  const ownId = deriveId(call, "delivery", channel);
   if (typeof message !== "object" || message === null || Array.isArray(message))
     throw new TypeError(`ctx.delivery.send: the message for ${channel} is not an object`);
   await checkPayload(declaration.input, message, (problems) =>
@@ -42,8 +44,6 @@ export async function deliver(
     key: key === undefined ? ownId : `=${key}`,
   };
   const job = { jobId, name: deliveryJob, payload: delivery, ...run.cause };
-  const queued = await queuedJob(run, runtime.deliveryJob, job);
-  const { queuedRow } = await import("../../parts/messages/due-jobs.ts");
-  const row = queuedRow(runtime.clock.now(), { jobId, name: deliveryJob, tenantId, ...queued });
-  run.ledger.hold(attempt, { kind: "delivery", name: channel, row });
+  await takeJob(call, { kind: "delivery", name: channel }, runtime.deliveryJob, job);
+  return { deliveryId: jobId };
 }

@@ -41,8 +41,9 @@ export class EffectLedger<Effect> {
     return this.#phase;
   }
 
-  get isEmpty(): boolean {
-    return this.#staying.length + this.#joining.length === 0;
+  /** Number of effects that the next attempt to commit has. */
+  get size(): number {
+    return this.#staying.length + this.#joining.length;
   }
 
   open(): void {
@@ -66,7 +67,7 @@ export class EffectLedger<Effect> {
         if (caller === "hook") return this.#attempt;
     }
     throw new Error(
-      `${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\``,
+      `${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\`, or with { afterCommit: false }`,
     );
   }
 

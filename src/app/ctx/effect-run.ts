@@ -1,20 +1,24 @@
+import { quoted } from "../../base/errors/quoted.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
+import type { EffectOptions } from "../handlers/pipeline-context.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
-import type { EffectLedger } from "./effect-ledger.ts";
+import type { EffectCaller, EffectLedger } from "./effect-ledger.ts";
 
-/** Effect that joins the commit of its run. */
+/** Effect whose row joins the commit of its run, or is stored immediately. */
 export interface HeldEffect {
   readonly kind: "event" | "job" | "delivery";
   /** Type of an event, name of a job, or channel of a delivery. */
   readonly name: string;
   readonly row: OutboxRow;
+  /** Time at which a delayed job is due, in epoch milliseconds. */
+  readonly dueMs?: number;
   /** Stores a kept event, in addition to its outbox row. */
   readonly kept?: TransactionItem | undefined;
 }
@@ -30,20 +34,101 @@ export interface EffectRun {
   readonly ledger: EffectLedger<HeldEffect>;
 }
 
+/** One call of `ctx` with an effect. */
+export interface EffectCall {
+  readonly run: EffectRun;
+  /** Number of the commit that it joins. Absent if it happens immediately. */
+  readonly attempt: number | undefined;
+}
+
+/** @throws TypeError for a wrong option; Error if no commit can take the effect any more. */
+export function effectCall(
+  run: EffectRun,
+  caller: EffectCaller,
+  [call, verb]: readonly [call: string, verb: string],
+  { afterCommit = true }: EffectOptions = {},
+): EffectCall {
+  if (typeof afterCommit !== "boolean")
+    throw new TypeError(`${call}: afterCommit is ${quoted(afterCommit)}; use true or false`);
+  return { run, attempt: afterCommit ? run.ledger.start(caller, call, verb) : undefined };
+}
+
 /**
  * Derives an ID from the run, the kind, the name, and the number of earlier effects of that name.
  */
-export function deriveId(run: EffectRun, kind: string, name: string): string {
-  return derivedId(...idParts(run, kind, name));
+export function deriveId(call: EffectCall, kind: string, name: string): string {
+  return derivedId(...idParts(call, kind, name));
 }
 
 /** Returns the parts of {@link deriveId}'s ID, and counts the effect. */
 export function idParts(
-  { run, ledger }: EffectRun,
+  { run: { run, ledger }, attempt }: EffectCall,
   kind: string,
   name: string,
 ): readonly (string | number)[] {
-  return [run.seed(), kind, name, ledger.ordinal(kind, name)];
+  return attempt === undefined
+    ? [run.seed(), `${kind} at once`, name, ledger.ordinalAtOnce(kind, name)]
+    : [run.seed(), kind, name, ledger.ordinal(kind, name)];
+}
+
+/** Holds the effect for its commit, or stores it immediately, whatever becomes of the run. */
+export async function take({ run, attempt }: EffectCall, effect: HeldEffect): Promise<void> {
+  if (attempt !== undefined) return run.ledger.hold(attempt, effect);
+  const { adapters, runs, log } = run;
+  const items = itemsOf(adapters, effect);
+  const token = crypto.randomUUID();
+  const refused = await adapters.claims.commit({ items, token, completed: undefined });
+  if (refused !== undefined) {
+    const reasons = refused.map(({ code, message }) => `${code} ${message}`.trim()).join(", ");
+    throw new Error(`${effect.kind} ${effect.name} could not be stored: ${reasons}`);
+  }
+  await sendEffects(runs, log, [effect]);
+}
+
+export function itemsOf(
+  { outbox }: Pick<Adapters, "outbox">,
+  { row, kept }: HeldEffect,
+): readonly TransactionItem[] {
+  return [outbox.item(row), ...(kept === undefined ? [] : [kept])];
+}
+
+/** Longest wait for the effects, in milliseconds. The sweep sends the rest. */
+const dispatchMs = 2_000;
+
+/** Sends stored effects, and logs them. Never throws. */
+export async function sendEffects(
+  runs: RunServices,
+  log: Logger,
+  effects: readonly HeldEffect[],
+): Promise<void> {
+  const [events, jobs]: [OutboxRow[], OutboxRow[]] = [[], []];
+  for (const { kind, name, row, dueMs } of effects) {
+    const { eventId: id } = row;
+    if (dueMs !== undefined) {
+      const dueAt = new Date(dueMs).toISOString();
+      log.info("job.scheduled", { job: name, scheduledId: id, dueAt });
+      continue;
+    }
+    (kind === "event" ? events : jobs).push(row);
+    logSent(log, { kind, name }, id);
+  }
+  const sending: Promise<void>[] = [];
+  if (events.length > 0) sending.push(runs.outbox.dispatch(events));
+  if (jobs.length > 0) sending.push(runs.sendCommitted(jobs));
+  if (sending.length === 0) return;
+  const { promise: timeout, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, dispatchMs);
+  await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
+}
+
+export function logSent(
+  log: Logger,
+  { kind, name }: Pick<HeldEffect, "kind" | "name">,
+  id: string,
+): void {
+  if (kind === "event") log.info("event.published", { event: name, publishedId: id });
+  else if (kind === "job") log.info("job.enqueued", { job: name, enqueuedId: id });
+  else log.info("delivery.enqueued", { channel: name, deliveryId: id });
 }
 
 export function misfit(call: string, what: string, problems: string): TypeError {

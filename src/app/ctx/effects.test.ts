@@ -4,13 +4,14 @@ import { access } from "../../base/identity/access.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { EffectOptions, PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {
     "note.written": { text: string };
     "note.unheard": { text?: string | undefined };
+    "note.stored": { text: string };
   }
   interface Jobs {
     "notes.note.print": { text: string };
@@ -28,17 +29,21 @@ let work: (ctx: PipelineContext) => unknown = () => undefined;
 let heard: unknown[] = [];
 const text = z.object({ text: z.string() });
 const notes = defineFeature("notes", (r) => {
-  const table = r.table("notes", { partitionKey: "pk" });
+  const table = r.table("notes", { partitionKey: "pk", tenant: false });
   r.event("note.written", text);
   r.event("note.unheard", z.object({ text: z.string().optional() }));
-  r.on("note.written", "hear", async (ctx, event) => {
-    heard.push({
-      ...event,
-      requestId: ctx.requestId,
-      user: ctx.user,
-      signal: ctx.signal,
-      request: ctx.request,
-    });
+  r.event("note.stored", text, { keepDays: 1 });
+  r.on("note.written", {
+    name: "hear",
+    handler: async (ctx, event) => {
+      heard.push({
+        ...event,
+        requestId: ctx.requestId,
+        user: ctx.user,
+        signal: ctx.signal,
+        request: ctx.request,
+      });
+    },
   });
   r.job("note.print", {
     input: text,
@@ -82,8 +87,9 @@ const notes = defineFeature("notes", (r) => {
   r.query("note.look", {
     route: "GET /look",
     access: access.everyone,
-    handler: async (ctx) => work(ctx),
+    handler: async (ctx) => work(ctx as PipelineContext), // as plain JavaScript calls it
   });
+  return { table };
 });
 const ann = { id: "ann", tenantId: "acme" };
 const bob = { id: "bob", tenantId: "acme" };
@@ -156,6 +162,8 @@ describe("an event", () => {
   test.each([
     ["throws", () => Promise.reject(new Error("no"))],
     ["answers that nothing was done", async () => reply({}, { status: 409 })],
+    ["answers that it cannot", async () => reply({}, { status: 503 })],
+    ["answers with a Response", async () => Response.json({}, { status: 404 })],
   ])("is dropped when the handler %s", async (_, end) => {
     const before = seen();
     work = async (ctx) => {
@@ -254,6 +262,152 @@ describe("an event", () => {
   });
 });
 
+const effects: readonly [string, (ctx: PipelineContext, options?: EffectOptions) => unknown][] = [
+  ["an event", (ctx, options) => ctx.publish("note.written", { text: "effect" }, options)],
+  ["a kept event", (ctx, options) => ctx.publish("note.stored", { text: "effect" }, options)],
+  [
+    "a job",
+    (ctx, options) => ctx.enqueue("notes.note.keyed", { key: crypto.randomUUID() }, options),
+  ],
+  [
+    "a delayed job",
+    (ctx, options) =>
+      ctx.enqueue("notes.note.print", { text: "delayed" }, { ...options, delaySeconds: 30 }),
+  ],
+  ["a delivery", (ctx, options) => ctx.delivery.send("wall", { text: "effect" }, options)],
+];
+/** How a run ends whose effects are dropped. */
+const failures: readonly [string, (ctx: PipelineContext) => unknown][] = [
+  ["throws", () => Promise.reject(new Error("no"))],
+  ["answers 400", () => reply({}, { status: 400 })],
+  [
+    "commits in vain",
+    (ctx) =>
+      ctx.commit(
+        [
+          {
+            ConditionCheck: {
+              TableName: notes.table.name,
+              Key: { pk: "absent" },
+              ConditionExpression: "attribute_exists(pk)",
+            },
+          },
+        ],
+        {},
+      ),
+  ],
+];
+/** What has happened so far, as far as a test sees it. */
+const happened = () => ({
+  ...seen(),
+  deliveries: app.deliveries.length,
+  scheduled: app.logs.filter(({ msg }) => msg === "job.scheduled").length,
+  queued: app.logs.filter(({ msg }) => msg === "delivery.enqueued").length,
+});
+
+describe.each(effects)("%s", (_effect, take) => {
+  test.each(failures)("is dropped if the handler %s", async (_failure, fails) => {
+    const before = happened();
+    work = async (ctx) => {
+      await take(ctx);
+      await take(ctx, { afterCommit: true });
+      return fails(ctx);
+    };
+    expect((await post("/do")).status).toBeGreaterThanOrEqual(400);
+    app.clock.advance(31_000);
+    await app.settled();
+    expect(happened()).toEqual(before);
+    expect(heard).toEqual([]);
+  });
+
+  test.each(failures)(
+    "with `afterCommit: false` happens although the handler %s",
+    async (_failure, fails) => {
+      const before = happened();
+      work = async (ctx) => {
+        await take(ctx, { afterCommit: false });
+        return fails(ctx);
+      };
+      expect((await post("/do")).status).toBeGreaterThanOrEqual(400);
+      const stored = happened();
+      app.clock.advance(31_000);
+      await app.settled();
+      const after = happened();
+      const more = (count: keyof typeof before) => after[count] - before[count];
+      expect(more("events") + more("jobs") + more("deliveries")).toBe(1);
+      expect([stored.scheduled, stored.queued]).toEqual([after.scheduled, after.queued]);
+      expect(heard.length).toBeLessThanOrEqual(1);
+    },
+  );
+
+  test("with `afterCommit: false` has happened once its call returns", async () => {
+    let during = happened();
+    const before = happened();
+    work = async (ctx) => {
+      await take(ctx, { afterCommit: false });
+      during = happened();
+    };
+    expect((await post("/do")).status).toBe(204);
+    expect(during).not.toEqual(before);
+    app.clock.advance(31_000);
+    await app.settled();
+  });
+
+  test("waits for the end of the handler", async () => {
+    const before = happened();
+    work = async (ctx) => {
+      await take(ctx);
+      expect(happened()).toEqual(before);
+    };
+    expect((await post("/do")).status).toBe(204);
+    expect(happened()).not.toEqual(before);
+    app.clock.advance(31_000);
+    await app.settled();
+  });
+
+  test("waits for ctx.commit, and is written with it", async () => {
+    const before = happened();
+    let committed = happened();
+    work = async (ctx) => {
+      await take(ctx);
+      expect(happened()).toEqual(before);
+      await ctx.commit([], {});
+      committed = happened();
+    };
+    expect((await post("/do")).status).toBe(200);
+    expect(committed).not.toEqual(before);
+    app.clock.advance(31_000);
+    await app.settled();
+  });
+
+  test("is refused with an `afterCommit` that is neither true nor false", async () => {
+    const before = happened();
+    let thrown: unknown;
+    work = async (ctx) => {
+      try {
+        await take(ctx, { afterCommit: "no" } as never);
+      } catch (error) {
+        thrown = error;
+      }
+    };
+    expect((await post("/do")).status).toBe(204);
+    expect(thrown).toBeInstanceOf(TypeError);
+    expect(String(thrown)).toMatch(/ctx\.[a-z.]+: afterCommit is .*; use true or false/);
+    expect(happened()).toEqual(before);
+  });
+
+  test.each([undefined, { afterCommit: false }])(
+    "is refused in a query with the options %j",
+    async (options) => {
+      const before = happened();
+      work = (ctx) => take(ctx, options);
+      expect((await app.fetch("/look")).status).toBe(500);
+      expect(lastError()).toContain("a query reads");
+      expect(happened()).toEqual(before);
+    },
+  );
+});
+
 test("a write answers with its committed result, whatever it throws or returns later, also without a claim", async () => {
   work = async (ctx) => {
     await ctx.commit([], { committed: true });
@@ -276,7 +430,7 @@ test("a write answers with its committed result, whatever it throws or returns l
 });
 
 describe("a job", () => {
-  test("is enqueued at once and deduplicated for five minutes within its tenant", async () => {
+  test("is enqueued with the commit and deduplicated for five minutes within its tenant", async () => {
     work = (ctx) => ctx.enqueue("notes.note.print", { text: "print" });
     for (const as of [ann, bob, eve, eve]) await post("/do", as);
     expect(app.jobs.slice(-2)).toMatchObject([
@@ -320,6 +474,22 @@ describe("a job", () => {
     expect((await app.fetch("/do", { method: "POST", as: ann })).ok).toBe(true);
   });
 
+  test("is one of the 100 items of its commit, unless it happens at once", async () => {
+    const before = app.jobs.length;
+    const many = (count: number, options: EffectOptions) => async (ctx: PipelineContext) => {
+      for (let n = 0; n < count; n += 1)
+        await ctx.enqueue("notes.note.keyed", { key: `${n} of ${count}` }, options);
+    };
+    work = many(101, {});
+    expect((await app.fetch("/do", { body: {} })).status).toBe(500);
+    expect(lastError()).toContain("more than the 100");
+    expect(app.jobs).toHaveLength(before);
+    work = many(101, { afterCommit: false });
+    expect((await app.fetch("/do", { body: {} })).status).toBe(204);
+    expect(app.jobs).toHaveLength(before + 101);
+    await app.settled();
+  });
+
   test("with an order runs after earlier jobs of the same order", async () => {
     work = async (ctx) => {
       for (const name of ["1", "2", "3", "4"])
@@ -328,16 +498,6 @@ describe("a job", () => {
     await post("/do");
     await app.settled();
     expect(heard).toEqual(["order 1", "order 2", "order 3", "order 4"]);
-  });
-
-  test("is enqueued even when the handler throws later", async () => {
-    work = async (ctx) => {
-      await ctx.enqueue("notes.note.print", { text: "early" });
-      throw new Error("later");
-    };
-    expect((await post("/do")).status).toBe(500);
-    await app.settled();
-    expect(heard).toEqual(["early"]);
   });
 
   test.each([
@@ -363,8 +523,14 @@ describe("a job", () => {
   });
 
   test.each([
-    [{ delay: 5 }, 'ctx.enqueue: unknown option "delay"; known are delaySeconds, at, tenantId'],
-    [{ at: new Date(0), delaySecond: 1 }, 'unknown option "delaySecond"'],
+    [
+      { delay: 5 },
+      'ctx.enqueue: unknown option "delay"; known are delaySeconds, at, tenantId, afterCommit',
+    ],
+    [
+      { at: new Date(0), delaySecond: 1 },
+      'unknown option "delaySecond"; did you mean delaySeconds? known are',
+    ],
     [5, "ctx.enqueue: the options are 5; pass an object with delaySeconds, at, tenantId"],
     [null, "the options are null"],
     [[5], "the options are [5]"],
@@ -406,6 +572,18 @@ describe("a delivery", () => {
     ]);
     expect(new Set(sent.map(({ id }) => id)).size).toBe(6);
     expect(heard).toHaveLength(6);
+  });
+
+  test("has the ID that the channel gets, joined or at once, with and without a key", async () => {
+    const sent: string[] = [];
+    work = async (ctx) => {
+      for (const options of [{}, { key: "k" }, { afterCommit: false }])
+        sent.push((await ctx.delivery.send("wall", { text: "id" }, options)).deliveryId);
+    };
+    await post("/do", bob);
+    await app.settled();
+    expect(new Set(sent).size).toBe(3);
+    expect(heard.toSorted()).toEqual(sent.map((id) => ["id", id]).toSorted());
   });
 
   test("from an anonymous caller is sent too", async () => {

@@ -2,10 +2,10 @@ import type { Cause } from "../../parts/messages/envelope.ts";
 import type { Steps } from "../../parts/once/steps.ts";
 import type { Effects } from "../handlers/effects.ts";
 import type { StepOptions } from "../handlers/pipeline-context.ts";
-import { type DeliveryMessage, deliver } from "./deliver.ts";
+import { deliver } from "./deliver.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import type { EffectRun } from "./effect-run.ts";
-import { enqueue, unschedule } from "./enqueue.ts";
+import { cancelJob, enqueue } from "./enqueue.ts";
 import { publish } from "./publish.ts";
 
 /** Effects of one run. Some join the commit and wait in the ledger; others happen immediately. */
@@ -22,12 +22,10 @@ export class RunEffects {
   of(caller: EffectCaller): Effects {
     const run = this.#run;
     const effects: Effects = {
-      publish: (type, payload) => publish(run, caller, type, payload),
+      publish: (type, payload, options) => publish(run, caller, type, payload, options),
       enqueue: (name, payload, options) => enqueue(run, caller, name, payload, options),
-      unschedule: (jobId) => unschedule(run, jobId),
-      // Safe cast: the channel's schema checks the message.
-      deliver: (channel: string, message: unknown, options) =>
-        deliver(run, caller, channel, message as DeliveryMessage, options),
+      cancelJob: (jobId) => cancelJob(run, jobId),
+      deliver: (channel, message, options) => deliver(run, caller, channel, message, options),
       step: (name, options, call) => this.#step(caller, name, options, call),
     };
     return run.scope.spans?.producing(effects) ?? effects;

@@ -4,14 +4,23 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier } from "../../base/identity/access.ts";
 import { asksSystem, type Cause, checkPayload } from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../../parts/messages/job-message.ts";
-import { derivedId } from "../../parts/once/derived-id.ts";
 import type { JobDeclaration } from "../handlers/message-handlers.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import { usesMessages } from "../registry/registry.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
-import { type EffectRun, idParts, misfit } from "./effect-run.ts";
+import {
+  deriveId,
+  type EffectCall,
+  type EffectRun,
+  effectCall,
+  type HeldEffect,
+  idParts,
+  logSent,
+  misfit,
+  take,
+} from "./effect-run.ts";
 
-/** Sends a job immediately, or with the run's commit if it is due later (`ctx.enqueue`). */
+/** Enqueues a job with the commit of its run, or immediately (`ctx.enqueue`). */
 export async function enqueue(
   run: EffectRun,
   caller: EffectCaller,
@@ -27,33 +36,51 @@ export async function enqueue(
   assertKnownOptions("ctx.enqueue", options, enqueueOptions);
   const cause = causeFor(run, options?.tenantId);
   const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
-  if (options?.delaySeconds !== undefined || options?.at !== undefined) {
-    const attempt = run.ledger.start(caller, "ctx.enqueue", "enqueue what is due later");
-    const counted = idParts(run, "later", name);
-    const { dueId, dueMsOf, dueRow } = await import("../../parts/messages/due-jobs.ts");
-    const dueMs = dueMsOf(options, run.scope.runtime.clock.now());
-    const jobId = dueId(dueMs, ...counted);
+  const call = effectCall(run, caller, ["ctx.enqueue", "enqueue"], options);
+  if (options?.delaySeconds === undefined && options?.at === undefined) {
+    const jobId = deriveId(call, "job", name);
     await checkPayload(declaration.input, payload, refuse);
     const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-    // With a key of its own, a job that enqueues itself is not dropped as a duplicate.
-    const queued = await queuedJob(run, { ...declaration, dedupKey: () => jobId }, job);
-    const row = dueRow({ jobId, name, tenantId: job.tenantId, ...queued });
-    run.ledger.hold(attempt, { kind: "job", name, row });
+    await takeJob(call, { kind: "job", name }, declaration, job);
     return { jobId };
   }
-  const jobId = derivedId(run.run.seed(), "job", name, run.ledger.ordinalAtOnce("job", name));
+  const counted = idParts(call, "later", name);
+  const { dueId, dueMsOf, dueRow } = await import("../../parts/messages/due-jobs.ts");
+  const dueMs = dueMsOf(options, run.scope.runtime.clock.now());
+  const jobId = dueId(dueMs, ...counted);
   await checkPayload(declaration.input, payload, refuse);
   const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-  const { text, ...queued } = await queuedJob(run, declaration, job);
-  const { jobs } = await run.adapters.messaging.open();
-  await jobs.send(text, queued);
-  run.log.info("job.enqueued", { job: name, enqueuedId: jobId });
+  // With a key of its own, a job that enqueues itself is not dropped as a duplicate.
+  const queued = await queuedJob(run, { ...declaration, dedupKey: () => jobId }, job);
+  const row = dueRow({ jobId, name, tenantId: job.tenantId, ...queued });
+  await take(call, { kind: "job", name, row, dueMs });
   return { jobId };
 }
 
 type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
 
-export async function queuedJob(
+/** Takes a job that is due now. One that happens immediately costs only the call of the queue. */
+export async function takeJob(
+  call: EffectCall,
+  effect: Pick<HeldEffect, "kind" | "name">,
+  declaration: QueuedJob,
+  job: JobMessage,
+): Promise<void> {
+  const { run, attempt } = call;
+  const { jobId, name, tenantId } = job;
+  const { text, ...queued } = await queuedJob(run, declaration, job);
+  if (attempt === undefined) {
+    const { jobs } = await run.adapters.messaging.open();
+    await jobs.send(text, queued);
+    return logSent(run.log, effect, jobId);
+  }
+  const { queuedRow } = await import("../../parts/messages/due-jobs.ts");
+  const nowMs = run.scope.runtime.clock.now();
+  const row = queuedRow(nowMs, run.ledger.size, { jobId, name, tenantId, text, ...queued });
+  run.ledger.hold(attempt, { ...effect, row });
+}
+
+async function queuedJob(
   run: EffectRun,
   { dedupKey, dedupScope, order }: QueuedJob,
   job: JobMessage,
@@ -89,13 +116,13 @@ function keyOf(option: string, job: string, key: unknown): string {
 const noQueue =
   "this server has no queue; declare an event, a job or a channel in one of its features, or set delivery.webhook in buildServer";
 
-/** Takes back a job that is not due yet (`ctx.unschedule`). */
-export async function unschedule(run: EffectRun, jobId: string): Promise<boolean> {
+/** Takes back a job that is not due yet (`ctx.cancelJob`). */
+export async function cancelJob(run: EffectRun, jobId: string): Promise<boolean> {
   const { duePlace } = await import("../../parts/messages/due-jobs.ts");
   const place = duePlace(jobId);
   if (place === undefined) return false;
   const isTakenBack = await (await run.adapters.dueJobs.open()).takeBack(place, run.cause.tenantId);
-  if (isTakenBack) run.log.info("job.unscheduled", { unscheduledId: jobId });
+  if (isTakenBack) run.log.info("job.canceled", { canceledId: jobId });
   return isTakenBack;
 }
 
@@ -113,4 +140,5 @@ const enqueueOptions: readonly string[] = [
   "delaySeconds",
   "at",
   "tenantId",
+  "afterCommit",
 ] satisfies (keyof EnqueueOptions)[];

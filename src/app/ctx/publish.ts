@@ -1,15 +1,26 @@
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { checkPayload, envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
+import type { EffectOptions } from "../handlers/pipeline-context.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
-import { deriveId, type EffectRun, misfit } from "./effect-run.ts";
+import {
+  deriveId,
+  type EffectCall,
+  type EffectRun,
+  effectCall,
+  misfit,
+  take,
+} from "./effect-run.ts";
 
-/** `ctx.publish`: publishes an event with the commit of its run. */
+/** `ctx.publish`: publishes an event with the commit of its run, or immediately. */
 export async function publish(
   run: EffectRun,
   caller: EffectCaller,
   type: string,
   payload: unknown,
+  options: EffectOptions | undefined,
 ): Promise<void> {
-  const attempt = run.ledger.start(caller, "ctx.publish", "publish");
+  assertKnownOptions("ctx.publish", options, ["afterCommit"]);
+  const call = effectCall(run, caller, ["ctx.publish", "publish"], options);
   const { registry } = run.scope.runtime.server;
   const declaration = registry.events.get(type);
   if (declaration === undefined)
@@ -17,7 +28,7 @@ export async function publish(
       `ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`,
     );
   const { keptDays } = declaration;
-  const eventId = idOfEvent(run, type, keptDays !== undefined);
+  const eventId = idOfEvent(call, type, keptDays !== undefined);
   await checkPayload(declaration.schema, payload, (problems) =>
     misfit("ctx.publish", `the payload of ${type}`, problems),
   );
@@ -39,14 +50,14 @@ export async function publish(
       ? undefined
       : await (keptEvents.value ?? (await keptEvents.open())).keep(event, keptDays, trace);
   const row = run.runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text);
-  run.ledger.hold(attempt, { kind: "event", name: type, row, kept });
+  await take(call, { kind: "event", name: type, row, kept });
 }
 
 /**
  * Returns an ID that a repeat of the run gets as well. A kept event of a run that no message caused
  * gets a random ID: its client may reuse an expired idempotency key while the event is still kept.
  */
-function idOfEvent(run: EffectRun, type: string, isKept: boolean): string {
-  const { causedBy, origRequestId } = run.cause;
-  return isKept && causedBy === origRequestId ? crypto.randomUUID() : deriveId(run, "event", type);
+function idOfEvent(call: EffectCall, type: string, isKept: boolean): string {
+  const { causedBy, origRequestId } = call.run.cause;
+  return isKept && causedBy === origRequestId ? crypto.randomUUID() : deriveId(call, "event", type);
 }

@@ -25,7 +25,7 @@ describe("ctx.commit", () => {
     expect(done()).toEqual([["commit", [], noAnswer, []]]);
   });
 
-  test("adds the rows of effects, the item of a kept event and the items of the run, in this order", async () => {
+  test("adds the rows of effects, each with the item of its kept event, and the items of the run, in this order", async () => {
     const keep = async (_event: unknown, keptDays: number) => ({ Kept: keptDays });
     const { commits, did, publish, deliver } = recordedCommits({
       adapters: { keptEvents: { value: { keep } } },
@@ -36,33 +36,40 @@ describe("ctx.commit", () => {
     await deliver();
     await commits.commit("handler", [put], undefined);
 
-    const ids = callsOf(did, "named").map(([id]) => ({ Put: id }));
-    expect(ids).toHaveLength(3);
-    expect(callsOf(did, "commit")).toEqual([[[put], noAnswer, [...ids, { Kept: 3 }, ownItem]]]);
+    const [written, kept, sent, ...more] = callsOf(did, "named").map(([id]) => ({ Put: id }));
+    expect(more).toEqual([]);
+    expect(callsOf(did, "commit")).toEqual([
+      [[put], noAnswer, [written, kept, { Kept: 3 }, sent, ownItem]],
+    ]);
     await commits.settle(undefined);
     expect(callsOf(did, "commit")).toHaveLength(1);
   });
 
-  test("writes before it sends: events to the bus, deliveries to the queue, a line for each", async () => {
+  test("writes before it sends: events to the bus, deliveries and jobs to the queue, a line for each", async () => {
     const { commits, did, done, publish, deliver } = recordedCommits();
     await publish();
     await deliver();
     await commits.start("handler", (effects) =>
       effects.enqueue("notes.note.print", {}, { delaySeconds: 60 }),
     );
+    await commits.start("handler", (effects) => effects.enqueue("notes.note.print", {}));
     await commits.commit("handler", [], undefined);
 
-    const [event, delivery, job] = callsOf(did, "named").flat();
+    const [event, delivery, later, job] = callsOf(did, "named").flat();
     expect(done().slice(1)).toEqual([
       ["log.info", "event.published", { event: "note.written", publishedId: event }],
       ["log.info", "delivery.enqueued", { channel: "wall", deliveryId: delivery }],
       [
         "log.info",
         "job.scheduled",
-        { job: "notes.note.print", scheduledId: job, dueAt: "2023-11-14T22:14:20.000Z" },
+        { job: "notes.note.print", scheduledId: later, dueAt: "2023-11-14T22:14:20.000Z" },
       ],
+      ["log.info", "job.enqueued", { job: "notes.note.print", enqueuedId: job }],
       ["dispatch", [expect.objectContaining({ eventId: event })]],
-      ["sendCommitted", [expect.objectContaining({ eventId: delivery })]],
+      [
+        "sendCommitted",
+        [expect.objectContaining({ eventId: delivery }), expect.objectContaining({ eventId: job })],
+      ],
     ]);
   });
 

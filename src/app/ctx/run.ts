@@ -1,14 +1,13 @@
 import { errorLog } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { noAnswer, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
-import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { Run, RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../handlers/effects.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { createContexts } from "./context.ts";
 import { type EffectCaller, EffectLedger, StartedEffects } from "./effect-ledger.ts";
-import type { EffectRun, HeldEffect } from "./effect-run.ts";
+import { type EffectRun, type HeldEffect, itemsOf, sendEffects } from "./effect-run.ts";
 import { RunEffects } from "./effects.ts";
 import type { RunCalls, RunHooks, Work } from "./work.ts";
 
@@ -73,9 +72,6 @@ interface Attempt {
   /** Whether the answer is stored, so that the claim is completed with the items. */
   readonly isStored: boolean;
 }
-
-/** Longest wait for the effects, in milliseconds. The sweep sends the rest. */
-const dispatchMs = 2_000;
 
 export class RunCommits<Result> implements RunCalls {
   readonly #parts: CommitParts<Result>;
@@ -185,7 +181,7 @@ export class RunCommits<Result> implements RunCalls {
     if (this.#begun?.ledger.phase !== "open") return;
     const { ledger } = this.#begun;
     const { hooks } = this.#parts.work;
-    if (hooks === undefined && ledger.isEmpty) return ledger.written();
+    if (hooks === undefined && ledger.size === 0) return ledger.written();
     const answer = this.#answerOf(result);
     if (saysNotDone(answer)) return;
     ledger.begin("handler");
@@ -193,7 +189,7 @@ export class RunCommits<Result> implements RunCalls {
     const isStored = answer.cookies.length === 0;
     await this.#attempt(async () => {
       const items = hooks === undefined ? [] : await this.#joining(hooks, result);
-      return ledger.isEmpty && items.length === 0 ? undefined : { items, answer, isStored };
+      return ledger.size === 0 && items.length === 0 ? undefined : { items, answer, isStored };
     });
   }
 
@@ -213,7 +209,8 @@ export class RunCommits<Result> implements RunCalls {
       else this.#drop(ledger.failed());
       throw error;
     }
-    if (effects.length > 0) await this.#send(effects);
+    const { log, runs } = this.#parts;
+    if (effects.length > 0) await sendEffects(runs, log, effects);
   }
 
   async #write(
@@ -221,8 +218,7 @@ export class RunCommits<Result> implements RunCalls {
     effects: readonly HeldEffect[],
   ): Promise<void> {
     const { adapters, run, work } = this.#parts;
-    const own: TransactionItem[] = effects.map(({ row }) => adapters.outbox.item(row));
-    for (const { kept } of effects) if (kept !== undefined) own.push(kept);
+    const own = effects.flatMap((effect) => itemsOf(adapters, effect));
     own.push(...(work.own?.() ?? []));
     await (isStored ? run.commit(items, answer, own) : run.commitApart(items, own));
     this.#hasCommitted = isStored;
@@ -247,31 +243,6 @@ export class RunCommits<Result> implements RunCalls {
     const { adapters, log, scope } = this.#parts;
     const { user, handler } = scope;
     return adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
-  }
-
-  async #send(effects: readonly HeldEffect[]): Promise<void> {
-    const { log, runs } = this.#parts;
-    const [events, deliveries]: [HeldEffect[], HeldEffect[]] = [[], []];
-    for (const effect of effects) {
-      const { kind, name, row } = effect;
-      if (kind === "job") {
-        const dueAt = new Date(Number(row.sort.slice(0, row.sort.indexOf("#")))).toISOString();
-        log.info("job.scheduled", { job: name, scheduledId: row.eventId, dueAt });
-      } else if (kind === "event") {
-        events.push(effect);
-        log.info("event.published", { event: name, publishedId: row.eventId });
-      } else {
-        deliveries.push(effect);
-        log.info("delivery.enqueued", { channel: name, deliveryId: row.eventId });
-      }
-    }
-    const sending: Promise<void>[] = [];
-    if (events.length > 0) sending.push(runs.outbox.dispatch(events.map(({ row }) => row)));
-    if (deliveries.length > 0) sending.push(runs.sendCommitted(deliveries.map(({ row }) => row)));
-    if (sending.length === 0) return;
-    const { promise: timeout, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, dispatchMs);
-    await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
   }
 }
 

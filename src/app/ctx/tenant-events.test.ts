@@ -21,13 +21,14 @@ declare module "../../base/types/names.ts" {
 let work: (ctx: PipelineContext) => unknown = () => undefined;
 const payload = z.object({ n: z.number() });
 const book = defineFeature("book", (r) => {
-  const table = r.table("book", { partitionKey: "pk" });
+  const table = r.table("book", { partitionKey: "pk", tenant: false });
   r.event("page.written", payload, { keep: true });
   r.event("page.read", payload, { keepDays: 2 });
   r.event("page.lost", payload);
-  r.on("page.written", "copy", async (ctx, event) =>
-    ctx.publish("page.read", { n: event.payload.n }),
-  );
+  r.on("page.written", {
+    name: "copy",
+    handler: async (ctx, event) => ctx.publish("page.read", { n: event.payload.n }),
+  });
   r.write("page.do", {
     route: "POST /do",
     access: access.everyone,
@@ -148,6 +149,16 @@ describe("a kept event", () => {
     };
     expect((await app.fetch("/do", { body: {}, as: as() })).status).toBe(500);
     expect(await read()).toEqual([]);
+  });
+
+  test("is kept although its handler throws, with `afterCommit: false`", async () => {
+    work = async (ctx) => {
+      await ctx.publish("page.written", { n: 7 }, { afterCommit: false });
+      throw new Error("no");
+    };
+    expect((await app.fetch("/do", { body: {}, as: as() })).status).toBe(500);
+    expect(numbers(await read())).toEqual([7]);
+    expect(app.events.at(-1)?.eventId).toBe((await read())[0]?.eventId);
   });
 
   test("is kept with the result of a write that commits nothing, and with an answer that is never stored", async () => {

@@ -1,25 +1,39 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { MetricOptions } from "../../base/metrics/declared-metric.ts";
-import type { Events, Writes } from "../../base/types/names.ts";
+import type {
+  AnyEvent,
+  AnyWrite,
+  ChannelHandle,
+  EventHandle,
+  JobHandle,
+  MetricHandle,
+  QueryHandle,
+  WriteHandle,
+} from "../../base/types/handles.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
-import type { Awaitable, DeclaredOutput, QueryOptions, WriteOptions } from "../handlers/handler.ts";
+import type {
+  Awaitable,
+  DeclaredOutput,
+  OutputOf,
+  QueryOptions,
+  WriteOptions,
+} from "../handlers/handler.ts";
 import type { HookOptions } from "../handlers/hooks.ts";
 import type {
   ChannelOptions,
-  EventOf,
+  ConsumerOptions,
   EventOptions,
   EventSchema,
   JobOptions,
 } from "../handlers/message-handlers.ts";
-import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
 import type { Projection, ProjectionOptions } from "../projections/projection.ts";
 import type { ScheduleOptions } from "../schedules/schedule.ts";
 
 /**
- * The `r` of `defineFeature`. For a feature with a literal name, the compiler checks the entries of
+ * The `r` of `defineFeature`. Most functions return a handle, for `ctx` and for other features. For a feature with a literal name, the compiler checks the entries of
  * `Queries`, `Writes` and `Jobs` against the schemas declared under their names.
  */
 export interface FeatureBuilder<Name extends string = string> {
@@ -43,7 +57,7 @@ export interface FeatureBuilder<Name extends string = string> {
     const Index extends string = never,
     const Partition extends string = string,
     const Sort extends string = never,
-    const Tenant extends boolean = false,
+    const Tenant extends boolean = boolean,
   >(
     name: string,
     options: TableOptions<Index, Partition, Sort, Tenant>,
@@ -59,7 +73,7 @@ export interface FeatureBuilder<Name extends string = string> {
   >(
     name: Operation,
     options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
-  ): void;
+  ): QueryHandle<StandardSchemaV1.InferInput<Input>, OutputOf<Result, Output, Sent>>;
   /** Declares a handler that changes something, named `<entity>.<operation>`. */
   write<
     const Operation extends string,
@@ -71,14 +85,18 @@ export interface FeatureBuilder<Name extends string = string> {
   >(
     name: Operation,
     options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
-  ): void;
+  ): WriteHandle<
+    StandardSchemaV1.InferInput<Input>,
+    StandardSchemaV1.InferOutput<Input>,
+    OutputOf<Result, Output, Sent>
+  >;
   /**
-   * Extends a write of any feature, given by its full name. All hooks of a write run under the
-   * write's claim, in the order of the features, but not when a stored answer is replayed.
+   * Extends a write of any feature. All hooks of a write run under the write's claim, in the order of
+   * the features, but not when a stored answer is replayed.
    * @example
-   * r.hook("files.file.create", { before: async (ctx, file) => refuseWhereFull(ctx, file) });
+   * r.hook(files.create, { before: async (ctx, file) => refuseWhereFull(ctx, file) });
    */
-  hook<Write extends keyof Writes>(write: Write, options: HookOptions<Write>): void;
+  hook<Write extends AnyWrite>(write: Write, options: HookOptions<Write>): void;
   /**
    * Declares an event named `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its
    * payload, an object without a `requestId`, is validated when published and when consumed.
@@ -86,25 +104,23 @@ export interface FeatureBuilder<Name extends string = string> {
    * projections. A kept event is two of the 100 items of the commit that publishes it. Default:
    * events are deleted once dispatched.
    */
-  event<const Type extends string>(
+  event<const Type extends string, Schema extends StandardSchemaV1>(
     type: Type,
-    schema: EventSchema<Type>,
+    schema: EventSchema<Schema, Type>,
     options?: EventOptions,
-  ): void;
+  ): EventHandle<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
   /**
    * Declares a consumer with the full name `<feature>.<entity>.<name>`. It handles each event once
    * (specification 6.4), although events arrive repeatedly and in any order.
+   * @example
+   * r.on(files.created, { name: "scan", handler: async (ctx, { payload }) => scan(ctx, payload.id) });
    */
-  on<Type extends keyof Events>(
-    type: Type,
-    name: string,
-    handler: (ctx: PipelineContext, event: EventOf<Type>) => Awaitable<unknown>,
-  ): void;
+  on<Event extends AnyEvent>(event: Event, options: ConsumerOptions<Event>): void;
   /** Declares a job named `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
   job<const Operation extends string, Input extends StandardSchemaV1>(
     name: Operation,
     options: JobOptions<Input, `${Name}.${Operation}`>,
-  ): void;
+  ): JobHandle<StandardSchemaV1.InferInput<Input>>;
   /**
    * Declares a scheduled handler named `<entity>.<operation>`. Only one process runs it at each
    * time.
@@ -114,17 +130,31 @@ export interface FeatureBuilder<Name extends string = string> {
    * Declares a projection named `<entity>.<name>`: rows of the application's tables, computed from
    * kept events, each of which counts once. The returned handle makes the keys of these rows.
    */
-  projection(name: string, options: ProjectionOptions): Projection;
+  projection<const Given extends readonly AnyEvent[]>(
+    name: string,
+    options: ProjectionOptions<Given>,
+  ): Projection;
   /**
-   * Declares a metric named `<entity>.<name>`. `ctx.metrics.add` takes its full name,
+   * Declares a metric named `<entity>.<name>`. `ctx.metrics.add` takes its handle, or its full name,
    * `<feature>.<entity>.<name>`.
    */
-  metric(name: string, options?: MetricOptions): void;
+  metric<
+    const Labels extends Readonly<Record<string, readonly string[]>> = Readonly<
+      Record<never, never>
+    >,
+  >(
+    name: string,
+    options?: MetricOptions<Labels>,
+  ): MetricHandle<
+    [keyof Labels] extends [never]
+      ? Readonly<Record<string, undefined>>
+      : { readonly [Label in keyof Labels]?: Labels[Label][number] | undefined }
+  >;
   /** Declares a channel for `ctx.delivery.send`. Every server has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
     name: Channel,
     options: ChannelOptions<Input, Channel>,
-  ): void;
+  ): ChannelHandle<StandardSchemaV1.InferInput<Input>>;
 }
 
 /** The handles of `r.config`, one per key. */

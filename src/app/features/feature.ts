@@ -1,6 +1,9 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import { callSite } from "../../base/errors/call-site.ts";
 import type { RawOptions, Report } from "../../base/errors/option-table.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
+import { defined } from "../../base/types/defined.ts";
+import { type Handle, handleOf } from "../../base/types/handles.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
@@ -78,6 +81,9 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
+/** The members that `declare` returned. A handle alone is none. */
+type Exported<Members> = Members extends Handle ? object : Members;
+
 /** Features without exports share one type, so that an array of one accepts all of them. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
@@ -102,14 +108,16 @@ export function defineFeature<
   // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
   declare: (r: FeatureBuilder<Name>) => Members | void,
   options?: FeatureOptions,
-): Feature<Members, NameOf<Members, Name>> {
+): Feature<Exported<Members>, NameOf<Exported<Members>, Name>> {
   // Safe cast: the object has one empty list for each kind.
   const declared = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []])) as unknown as {
     readonly [Kind in keyof Kinds]: Declared<Kind>[];
   };
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
-  const report: Report = (problem) => void problems.push({ feature: String(name), ...problem });
+  const handles = new Set<unknown>();
+  const report: Report = (problem) =>
+    void problems.push({ feature: String(name), ...problem, ...defined({ at: callSite() }) });
 
   const declaring: Declaring = { feature: name, report };
   const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
@@ -118,10 +126,17 @@ export function defineFeature<
   const adding =
     <Kind extends keyof Kinds>(
       kind: Kind,
+      handleKind: string,
       declare: (by: Declaring, name: string, ...given: unknown[]) => Declared<Kind>,
     ) =>
-    (name: string, ...given: unknown[]) =>
-      add(kind, declare(declaring, name, ...given));
+    (name: string, ...given: unknown[]) => {
+      const made = declare(declaring, name, ...given);
+      add(kind, made);
+      // Safe casts: the member is the declaration's name, and types have no runtime form.
+      const handle = handleOf(handleKind, made[kinds[kind][1] as keyof typeof made] as string);
+      handles.add(handle);
+      return handle as never;
+    };
 
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
@@ -140,12 +155,16 @@ export function defineFeature<
       // Safe cast: only a table with `tenant: true` has tenant keys, at runtime and in its type.
       return tableHandle(made) as never;
     },
-    query: adding("handlers", (by, operation, options) => handler("query", by, operation, options)),
-    write: adding("handlers", (by, operation, options) => handler("write", by, operation, options)),
+    query: adding("handlers", "query", (by, operation, options) =>
+      handler("query", by, operation, options),
+    ),
+    write: adding("handlers", "write", (by, operation, options) =>
+      handler("write", by, operation, options),
+    ),
     hook: (write, options) => void hooks.push(hook(declaring, write, options)),
-    event: adding("events", event),
-    on: adding("consumers", consumer),
-    job: adding("jobs", job),
+    event: adding("events", "event", event),
+    on: (event, options) => add("consumers", consumer(declaring, event, options)),
+    job: adding("jobs", "job", job),
     schedule: (operation, options) => add("schedules", schedule(name, operation, options, report)),
     projection: (projectionName, options) => {
       const made = projection(name, projectionName, options, report);
@@ -153,16 +172,19 @@ export function defineFeature<
       add("consumers", ...projectionConsumers(made));
       return projectionHandle(made);
     },
-    metric: (metricName, options) =>
-      add("metrics", metric(name, metricName, options as unknown as RawOptions, report)),
-    channel: adding("channels", channel),
+    metric: adding("metrics", "metric", (_by, metricName, options) =>
+      metric(name, metricName, options as RawOptions, report),
+    ),
+    channel: adding("channels", "channel", channel),
   };
   if (!isWord(name)) {
     const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
     const fix = "name it with lower-case letters, digits and hyphens, beginning with a letter";
     report({ key: String(name), rule: "feature-name", message, fix });
   }
-  const members = declare(Object.freeze(builder));
+  const returned = declare(Object.freeze(builder));
+  // A function of one expression returns the handle of what it declares, which exports nothing.
+  const members = handles.has(returned) ? undefined : returned;
   if (members instanceof Promise) {
     const message = "its declaration is asynchronous, so what it declares may come too late";
     const fix = "declare everything in a function that is not async";

@@ -3,7 +3,10 @@ import type { BootError } from "../../base/errors/boot.ts";
 import { buildServer } from "../server/server.ts";
 import { defineFeature, type Feature } from "./feature.ts";
 
-const orders = defineFeature("orders", (r) => void r.table("orders", { partitionKey: "pk" }));
+const orders = defineFeature(
+  "orders",
+  (r) => void r.table("orders", { partitionKey: "pk", tenant: false }),
+);
 const billing = (options: unknown) => defineFeature("billing", () => undefined, options as never);
 
 function problemsOf(...features: readonly Feature[]): string[] {
@@ -27,7 +30,11 @@ test("a feature declares the tables it reaches, and the registry lists them", ()
 test.each<[unknown, string]>([
   [7, "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
   [[], "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
-  [{ use: {} }, 'billing.defineFeature: unknown-option: unknown option "use"; known are uses'],
+  [
+    { use: {} },
+    'billing.defineFeature: unknown-option: unknown option "use"; did you mean uses? known are uses',
+  ],
+  [{ about: {} }, 'unknown option "about"; known are uses'],
   [
     { uses: ["orders"] },
     'billing.uses: uses: `uses` is ["orders"]; pass an object by the names of features',

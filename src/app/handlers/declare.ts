@@ -8,7 +8,7 @@ import {
 } from "../../parts/config/declare/key.ts";
 import { type BodyKind, ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
-import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";
+import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import {
   aFunction,
@@ -18,6 +18,7 @@ import {
   knownOptions,
   type Problem,
   problemsOf,
+  type Requirements,
   required,
   requireOptions,
 } from "./requirements.ts";
@@ -45,11 +46,11 @@ export function configKeys(
 const methods = { query: ["GET"], write: ["POST", "PUT", "PATCH", "DELETE"] } as const;
 const queryOptions = ["input", "output", "errors", "status", "handler", "route", "access"];
 const writeOptions = [...queryOptions, "body", "once", "replay", "replayHeaders"];
-const bodyKinds = ["json", "form", "text", "bytes"] satisfies readonly BodyKind[];
+const bodyKinds = ["json", "value", "form", "text", "bytes"] satisfies readonly BodyKind[];
 
 const isJson = (value: unknown) => `is ${JSON.stringify(value)}`;
 
-const handlerRequirements = {
+const handlerRequirements: Requirements = {
   input: aSchema,
   output: aSchema,
   handler: required(aFunction("pass handler: async (ctx, input) => ...")),
@@ -57,7 +58,7 @@ const handlerRequirements = {
     accepts: (kind: unknown) => bodyKinds.some((known) => known === kind),
     rule: "body-kind",
     wrong: isJson,
-    fix: "use json, form, text or bytes",
+    fix: "use json, value, form, text or bytes",
   },
   errors: {
     accepts: isRecord,
@@ -67,7 +68,7 @@ const handlerRequirements = {
   },
 };
 
-const statusRequirements = {
+const statusRequirements: Requirements = {
   status: {
     accepts: areSuccesses,
     rule: "status",
@@ -76,8 +77,13 @@ const statusRequirements = {
   },
 };
 
-const repeatRequirements = {
-  once: { accepts: isWriteOnce, rule: "once", wrong: isJson, fix: `use ${onceForms}` },
+const repeatRequirements: Requirements = {
+  once: {
+    accepts: (once: unknown) => isOnce(once),
+    rule: "once",
+    wrong: isJson,
+    fix: `use ${onceForms}`,
+  },
   replay: {
     accepts: (replay: unknown) => replay === "encrypted",
     rule: "replay",
@@ -171,7 +177,9 @@ function routeProblems(
 ): void {
   const { route, access } = given;
   if (route === undefined) {
-    for (const option of ["access", "body"].filter((name) => given[name] !== undefined)) {
+    for (const option of (["access", "body"] as const).filter(
+      (name) => given[name] !== undefined,
+    )) {
       const message = `\`${option}\` is set without a \`route\``;
       problem(`${option}-without-route`, message, `add the route, or leave \`${option}\` out`);
     }

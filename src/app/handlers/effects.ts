@@ -1,13 +1,22 @@
-import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "./pipeline-context.ts";
+import type {
+  EffectOptions,
+  EnqueueOptions,
+  SendOptions,
+  StepOptions,
+} from "./pipeline-context.ts";
 
 export interface Effects {
-  publish(type: string, payload: unknown): Promise<void>;
+  publish(type: string, payload: unknown, options?: EffectOptions): Promise<void>;
   enqueue(
     name: string,
     payload: unknown,
     options?: EnqueueOptions,
   ): Promise<{ readonly jobId: string }>;
-  unschedule(jobId: string): Promise<boolean>;
-  deliver: DeliveryAccessor["send"];
+  cancelJob(jobId: string): Promise<boolean>;
+  deliver(
+    channel: string,
+    message: unknown,
+    options?: SendOptions,
+  ): Promise<{ readonly deliveryId: string }>;
   step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown>;
 }

@@ -3,8 +3,8 @@ import type { AccessRule, CallerOf } from "../../base/identity/access.ts";
 import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
-import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
-import type { PipelineContext } from "./pipeline-context.ts";
+import type { OnceOptions } from "../../parts/once/claim.ts";
+import type { PipelineContext, QueryContext } from "./pipeline-context.ts";
 
 /** A value, or a promise that resolves to one. */
 export type Awaitable<Value> = Value | Promise<Value>;
@@ -93,11 +93,19 @@ export type DeclaredOutput<Name extends string> = Name extends keyof Queries
     ? Writes[Name]["output"]
     : unknown;
 
+/** Body of a handler's answer: the result of its `output` schema or, without one, what it returns. */
+export type OutputOf<Result, Output, Sent> = unknown extends Output
+  ? BodyOf<Settled<Result>>
+  : Sent;
+
+type BodyOf<Result> =
+  Result extends Reply<infer Body> ? Body : Result extends Response ? unknown : Result;
+
 interface HandlerOptions<
   Input extends StandardSchemaV1,
   Output,
   Result,
-  Rule extends AccessRule,
+  Context,
   Name extends string,
   Sent,
 > {
@@ -124,7 +132,7 @@ interface HandlerOptions<
   readonly status?: number | readonly number[];
   /** The IDs of `ctx.user` are strings under every `access` rule except `access.everyone`. */
   readonly handler: (
-    ctx: PipelineContext<CallerOf<Rule>>,
+    ctx: Context,
     input: StandardSchemaV1.InferOutput<Input>,
   ) => Returned<Result, NoInfer<Output>>;
 }
@@ -153,7 +161,8 @@ export type QueryOptions<
   Rule extends AccessRule = AccessRule,
   Name extends string = string,
   Sent = Output,
-> = HandlerOptions<Input, Output, Result, Rule, Name, Sent> & (Routed<Rule> | Unrouted);
+> = HandlerOptions<Input, Output, Result, QueryContext<CallerOf<Rule>>, Name, Sent> &
+  (Routed<Rule> | Unrouted);
 
 /**
  * Options of a write, whose route is a POST, PUT, PATCH or DELETE. Type parameters as in
@@ -166,7 +175,7 @@ export type WriteOptions<
   Rule extends AccessRule = AccessRule,
   Name extends string = string,
   Sent = Output,
-> = HandlerOptions<Input, Output, Result, Rule, Name, Sent> &
+> = HandlerOptions<Input, Output, Result, PipelineContext<CallerOf<Rule>>, Name, Sent> &
   Repeats &
   (
     | (Routed<Rule> & { /** Format of the body. Default `json`. */ readonly body?: BodyKind })
@@ -176,10 +185,10 @@ export type WriteOptions<
 /** Deduplication of a write's retries (specification 6.6). */
 interface Repeats {
   /**
-   * Header that deduplicates retries, or a required key with the time in which a retry receives the
-   * first answer. Default: the server's `once.key`, for five minutes.
+   * Options that replace those of the server's `once`; `false` turns deduplication off. Default: the
+   * server's `once`.
    */
-  readonly once?: OnceBy | RequiredKey;
+  readonly once?: OnceOptions | false;
   /** Encrypts the stored answer with the key ring. Default: not encrypted. */
   readonly replay?: "encrypted";
   /** Headers that a retry gets besides content-type, location, etag, link and cache-control. */
@@ -200,8 +209,8 @@ export interface HandlerDeclaration {
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
-  /** If `undefined`, the server's `once.key` applies. */
-  readonly once?: OnceBy | RequiredKey | undefined;
+  /** Options that replace those of the server's `once`. */
+  readonly once?: OnceOptions | false | undefined;
   readonly replay?: "encrypted" | undefined;
   /** Header names in lower case. */
   readonly replayHeaders?: readonly string[];

@@ -27,7 +27,7 @@ function problemsOf(...features: readonly ReturnType<typeof hooking>[]): readonl
 }
 
 const noFunction = (moment: string) => ({
-  rule: "handler",
+  rule: "handler" as const,
   message: `\`${moment}\` is not a function`,
 });
 

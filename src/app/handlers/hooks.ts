@@ -1,26 +1,19 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import { nearest, quoted } from "../../base/errors/quoted.ts";
 import type { CommitItem } from "../../base/types/database.ts";
-import type { Writes } from "../../base/types/names.ts";
+import { type AnyWrite, nameOf, type WriteOf } from "../../base/types/handles.ts";
 import type { Awaitable } from "./handler.ts";
-import type { PipelineContext } from "./pipeline-context.ts";
+import type { AfterHookContext, HookContext, PipelineContext } from "./pipeline-context.ts";
 import {
   aFunction,
   type Declaring,
   knownOptions,
-  named,
   problemsOf,
   requireOptions,
 } from "./requirements.ts";
 
-/** The `ctx` of the hooks `before` and `commit`. Hooks return items instead of committing them. */
-export type HookContext = Omit<PipelineContext, "commit">;
-
-/** The `ctx` of the hook `after`, without the effects of a commit, which has already happened. */
-export type AfterHookContext = Omit<PipelineContext, "commit" | "publish" | "delivery" | "step">;
-
 /** Functions that extend a write of any feature. At least one is required. */
-export interface HookOptions<Name extends keyof Writes> {
+export interface HookOptions<Write extends AnyWrite> {
   /**
    * Runs before the handler. Returns nothing, or a changed input such as `{ ...input, title }`. The
    * write's `input` schema validates a changed input again: the new value of each changed member,
@@ -29,10 +22,12 @@ export interface HookOptions<Name extends keyof Writes> {
    */
   readonly before?: (
     ctx: HookContext,
-    input: Writes[Name]["accepted"],
+    input: WriteOf<Write>["accepted"],
   ) => Awaitable<
+    | WriteOf<Write>["input"]
+    | ChangedInput<WriteOf<Write>["input"], WriteOf<Write>["accepted"]>
     // biome-ignore lint/suspicious/noConfusingVoidType: a hook that changes nothing returns nothing
-    Writes[Name]["input"] | ChangedInput<Writes[Name]["input"], Writes[Name]["accepted"]> | void
+    | void
   >;
   /**
    * Returns items for the transaction of `ctx.commit` or, if the handler does not call it, of the
@@ -41,8 +36,8 @@ export interface HookOptions<Name extends keyof Writes> {
    */
   readonly commit?: (
     ctx: HookContext,
-    input: Writes[Name]["accepted"],
-    result: Writes[Name]["output"],
+    input: WriteOf<Write>["accepted"],
+    result: WriteOf<Write>["output"],
   ) => Awaitable<readonly CommitItem[]>;
   /**
    * Runs at most once, after the result is stored. The answer waits up to 2 seconds for the hook
@@ -51,8 +46,8 @@ export interface HookOptions<Name extends keyof Writes> {
    */
   readonly after?: (
     ctx: AfterHookContext,
-    input: Writes[Name]["accepted"],
-    result: Writes[Name]["output"],
+    input: WriteOf<Write>["accepted"],
+    result: WriteOf<Write>["output"],
   ) => Awaitable<unknown>;
 }
 
@@ -76,7 +71,7 @@ export function hook(
   write: unknown,
   options: unknown,
 ): HookDeclaration {
-  const name = named(write);
+  const name = nameOf(write);
   const key = hookKey(name);
   const problem = problemsOf(key, report);
   const given = knownOptions(key, options, Object.keys(hookRequirements), report);
@@ -98,7 +93,7 @@ export function hookProblems({
   const writes = [...handlers.values()]
     .filter(({ kind }) => kind === "write")
     .map(({ name }) => name);
-  return [...hooks.values()].flat().flatMap(({ feature, write }) => {
+  return [...hooks.values()].flat().flatMap(({ feature, write }): BootProblem[] => {
     const key = hookKey(write);
     const kind = handlers.get(write)?.kind;
     if (kind === "write") return [];

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { unplaced } from "../../../test/support/unplaced.ts";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { defineFeature } from "../features/feature.ts";
@@ -7,14 +8,14 @@ import type { ServerOptions } from "../registry/options.ts";
 import { createRegistry, usesMessages } from "../registry/registry.ts";
 import { buildServer } from "../server/server.ts";
 
-type Declare = (...given: readonly unknown[]) => void;
+type Declare = (...given: readonly unknown[]) => unknown;
 /** What declares a feature, as plain JavaScript may call it. */
 type PlainBuilder = Readonly<
   Record<"event" | "on" | "job" | "channel" | "query" | "write" | "config", Declare>
 >;
 
 function plainFeature(name: string, declare: (r: PlainBuilder) => void) {
-  return defineFeature(name, (r) => declare(r as unknown as PlainBuilder)); // so that it may be called wrongly
+  return defineFeature(name, (r) => void declare(r as unknown as PlainBuilder)); // so that it may be called wrongly
 }
 
 /** The one error that building a server ends in; `undefined` where it is built. */
@@ -28,14 +29,15 @@ function bootError(options: unknown): BootError | undefined {
   return undefined;
 }
 
-function problemsOf(options: unknown): readonly BootProblem[] {
-  return bootError(options)?.problems ?? [];
+function problemsOf(options: unknown) {
+  return unplaced(bootError(options)?.problems);
 }
 
 const schema = z.object({});
 const run = async () => undefined;
 const badSchema = { rule: "schema", fix: "pass a schema of zod, valibot or arktype" };
 const badFunction = { rule: "handler", fix: "pass async (ctx, payload) => ..." };
+const badHandler = { rule: "handler", fix: "pass async (ctx, event) => ..." };
 const badEvent = {
   rule: "event-type",
   fix: 'use two kebab-case words, for example "file.created"',
@@ -51,10 +53,6 @@ const undeclared = {
 };
 const badJob = { rule: "job-name", fix: 'use two kebab-case words, for example "file.scan"' };
 const badScope = { rule: "dedup-scope", fix: 'use "tenant" or "user"' };
-const unknownJobOption = {
-  rule: "unknown-option",
-  fix: "known are input, handler, dedupKey, dedupScope, order",
-};
 const badChannel = {
   rule: "channel-name",
   fix: "name it with lower-case letters, digits and hyphens",
@@ -62,7 +60,7 @@ const badChannel = {
 const reserved = { rule: "channel-reserved", fix: "choose another name" };
 const unknownChannelOption = { rule: "unknown-option", fix: "known are input, send" };
 
-type Problem = Omit<BootProblem, "feature">;
+type Problem = Pick<BootProblem, "key" | "message" | "fix"> & { readonly rule: string };
 type Case = [what: string, declare: (r: PlainBuilder) => void, ...problems: Problem[]];
 
 const events: readonly Case[] = [
@@ -133,7 +131,7 @@ const events: readonly Case[] = [
 const consumers: readonly Case[] = [
   [
     "of an event that nobody declares",
-    (r) => r.on("item.unheard-of", "listen", run),
+    (r) => r.on("item.unheard-of", { name: "listen", handler: run }),
     {
       ...undeclared,
       key: "wrong.item.listen",
@@ -142,7 +140,7 @@ const consumers: readonly Case[] = [
   ],
   [
     "with capitals",
-    (r) => r.on("item.made", "enqueueScan", run),
+    (r) => r.on("item.made", { name: "enqueueScan", handler: run }),
     {
       ...badConsumer,
       key: "wrong.item.enqueueScan",
@@ -151,7 +149,7 @@ const consumers: readonly Case[] = [
   ],
   [
     "of two words",
-    (r) => r.on("item.made", "item.scan", run),
+    (r) => r.on("item.made", { name: "item.scan", handler: run }),
     {
       ...badConsumer,
       key: "wrong.item.item.scan",
@@ -160,7 +158,7 @@ const consumers: readonly Case[] = [
   ],
   [
     "called by a number",
-    (r) => r.on("item.made", 7, run),
+    (r) => r.on("item.made", { name: 7, handler: run }),
     { ...badConsumer, key: "wrong.item.7", message: "name 7 of a consumer is not in kebab case" },
   ],
   [
@@ -171,16 +169,22 @@ const consumers: readonly Case[] = [
       key: "wrong.item.undefined",
       message: "name undefined of a consumer is not in kebab case",
     },
+    { ...badHandler, key: "wrong.item.undefined", message: "`handler` is not a function" },
+  ],
+  [
+    "with an unknown option",
+    (r) => r.on("item.made", { name: "wait", handler: run, delay: 5 }),
     {
-      ...badFunction,
-      key: "wrong.item.undefined",
-      message: "the third argument is not a function",
+      rule: "unknown-option",
+      fix: "known are name, handler",
+      key: "wrong.item.wait",
+      message: 'unknown option "delay"',
     },
   ],
   [
     "without a function",
-    (r) => r.on("item.made", "idle", { run }),
-    { ...badFunction, key: "wrong.item.idle", message: "the third argument is not a function" },
+    (r) => r.on("item.made", { name: "idle", handler: { run } }),
+    { ...badHandler, key: "wrong.item.idle", message: "`handler` is not a function" },
   ],
 ];
 
@@ -214,7 +218,12 @@ const jobs: readonly Case[] = [
   [
     "with an option that nobody knows",
     (r) => r.job("item.typo", { input: schema, handler: run, dedupkey: run }),
-    { ...unknownJobOption, key: "wrong.item.typo", message: 'unknown option "dedupkey"' },
+    {
+      rule: "unknown-option",
+      fix: "did you mean dedupKey? known are input, handler, dedupKey, dedupScope, order",
+      key: "wrong.item.typo",
+      message: 'unknown option "dedupkey"',
+    },
   ],
   [
     "whose dedupKey is a text",
@@ -291,6 +300,14 @@ describe.each<[string, readonly Case[]]>([
   });
 });
 
+test("a consumer with its name and its function as arguments lacks both options", () => {
+  const wrong = plainFeature("wrong", (r) => r.on("item.made", "scan", run));
+  expect(problemsOf({ features: [sound, wrong] }).map(({ message }) => message)).toEqual([
+    "name undefined of a consumer is not in kebab case",
+    "`handler` is not a function",
+  ]);
+});
+
 test("reports all wrong declarations at once, in one error that names each", () => {
   const all = [...events, ...consumers, ...jobs, ...channels];
   const wrong = plainFeature("wrong", (r) => {
@@ -301,7 +318,7 @@ test("reports all wrong declarations at once, in one error that names each", () 
     .flatMap(([, , ...problems]) => problems)
     .map((problem) => ({ feature: "wrong", ...problem }));
   expect(error?.problems).toHaveLength(expected.length);
-  expect(error?.problems).toEqual(expect.arrayContaining(expected));
+  expect(unplaced(error?.problems)).toEqual(expect.arrayContaining(expected));
   for (const { key, message, fix } of expected)
     expect(error?.message).toContain(`  ${key}: ${message}; ${fix}`);
 });
@@ -322,8 +339,8 @@ test.each([
 ])("%s as a name or an option is reported, never thrown", (_what, value) => {
   const declarations: readonly ((r: PlainBuilder) => void)[] = [
     (r) => r.event(value, schema),
-    (r) => r.on(value, "listen", run),
-    (r) => r.on("item.made", value, run),
+    (r) => r.on(value, { name: "listen", handler: run }),
+    (r) => r.on("item.made", { name: value, handler: run }),
     (r) => r.job(value, { input: schema, handler: run }),
     (r) => r.job("item.scan", { input: schema, handler: run, dedupScope: value ?? 7 }),
     (r) => r.channel(value, { input: schema, send: run }),
@@ -352,7 +369,7 @@ test.each<[string, (r: PlainBuilder) => void, ...Problem[]]>([
   ],
   [
     "a consumer",
-    (r) => repeat(() => r.on("item.made", "pack", run)),
+    (r) => repeat(() => r.on("item.made", { name: "pack", handler: run })),
     { key: "one.item.pack", ...twice("consumer") },
   ],
   [
@@ -368,7 +385,7 @@ test.each<[string, (r: PlainBuilder) => void, ...Problem[]]>([
   [
     "a consumer and a handler",
     (r) => {
-      r.on("item.made", "pack", run);
+      r.on("item.made", { name: "pack", handler: run });
       r.write("item.pack", { handler: run });
     },
     { key: "one.item.pack", ...taken },
@@ -384,7 +401,7 @@ test.each<[string, (r: PlainBuilder) => void, ...Problem[]]>([
   [
     "a consumer and a job",
     (r) => {
-      r.on("item.made", "pack", run);
+      r.on("item.made", { name: "pack", handler: run });
       r.job("item.pack", { input: schema, handler: run });
     },
     { key: "one.item.pack", ...taken },
@@ -405,7 +422,7 @@ test("events and channels belong to the whole server: two features cannot declar
     r.event("item.sold", schema);
     r.channel("mail", { input: schema, send: run });
     r.job("item.pack", { input: schema, handler: run });
-    r.on("item.sold", "count", run);
+    r.on("item.sold", { name: "count", handler: run });
   };
   expect(
     problemsOf({ features: [plainFeature("one", declare), plainFeature("two", declare)] }),
@@ -423,7 +440,7 @@ test("the registry has each valid declaration under its name, with its options",
     async () => 2,
   ];
   const shop = plainFeature("shop", (r) => {
-    r.on("item.sold", "count", run);
+    r.on("item.sold", { name: "count", handler: run });
     r.event("item.sold", schema);
     r.job("item.pack", { input: schema, handler });
     r.job("item.ship", { input: schema, handler, dedupKey, dedupScope: "user", order });
@@ -460,7 +477,7 @@ test.each<[string, (r: PlainBuilder) => void, boolean]>([
   ["nothing", () => {}, false],
   ["a handler", (r) => r.query("item.show", { handler: run }), false],
   ["an event", (r) => r.event("item.sold", schema), true],
-  ["a consumer", (r) => r.on("item.sold", "count", run), true],
+  ["a consumer", (r) => r.on("item.sold", { name: "count", handler: run }), true],
   ["a job", (r) => r.job("item.pack", { input: schema, handler: run }), true],
   ["a channel", (r) => r.channel("mail", { input: schema, send: run }), true],
 ])("knows whether a feature with %s needs the bus or a queue", (_what, declare, expected) => {
@@ -544,7 +561,7 @@ test.each<[string, unknown, ...Problem[]]>([
       key: "delivery.webhooks",
       rule: "unknown-option",
       message: 'unknown option "webhooks"',
-      fix: "known are webhook",
+      fix: "did you mean webhook? known are webhook",
     },
   ],
   ["a webhook that is a flag", { webhook: true }, { key: "delivery.webhook", ...anObject }],
@@ -556,7 +573,7 @@ test.each<[string, unknown, ...Problem[]]>([
       key: "delivery.webhook.allowHTTP",
       rule: "unknown-option",
       message: 'unknown option "allowHTTP"',
-      fix: "known are secret, allowHttp, allowPrivate, timeoutMs",
+      fix: "did you mean allowHttp? known are secret, allowHttp, allowPrivate, timeoutMs",
     },
   ],
   [

@@ -2,10 +2,11 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { defined } from "../../base/types/defined.ts";
+import { type AnyEvent, nameOf, type ReceivedOf } from "../../base/types/handles.ts";
 import type { Channels, Events, Jobs } from "../../base/types/names.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { Awaitable } from "./handler.ts";
-import type { PipelineContext } from "./pipeline-context.ts";
+import type { PipelineContext, ReadContext } from "./pipeline-context.ts";
 import {
   aFunction,
   aSchema,
@@ -14,16 +15,22 @@ import {
   knownOptions,
   named,
   problemsOf,
+  type Requirements,
   required,
   requireOptions,
   requireValue,
   twoWords,
 } from "./requirements.ts";
 
-/** Schema of an event, whose output is the payload that {@link Events} declares for the type. */
-export type EventSchema<Type extends string> = Type extends keyof Events
-  ? StandardSchemaV1<unknown, Events[Type]>
-  : StandardSchemaV1;
+/** An event's schema, or an error message if its output is not the payload in {@link Events}. */
+export type EventSchema<
+  Schema extends StandardSchemaV1,
+  Type extends string,
+> = Type extends keyof Events
+  ? [StandardSchemaV1.InferOutput<Schema>] extends [Events[Type]]
+    ? Schema
+    : `${Type} has another payload in Events`
+  : Schema;
 
 /** Retention of an event, in days or forever. */
 export type EventOptions =
@@ -31,7 +38,14 @@ export type EventOptions =
   | { readonly keep: true; readonly keepDays?: never };
 
 /** Event that a consumer receives. */
-export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
+export type EventOf<Event extends AnyEvent> = SharedEvent<ReceivedOf<Event>>;
+
+/** Options of a consumer. */
+export interface ConsumerOptions<Event extends AnyEvent> {
+  /** Name in kebab case, unique among the consumers of the feature's events of this entity. */
+  readonly name: string;
+  readonly handler: (ctx: PipelineContext, event: EventOf<Event>) => Awaitable<unknown>;
+}
 
 /** A job's `input` schema, or an error message if it rejects the payload in {@link Jobs}. */
 type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
@@ -132,10 +146,7 @@ export interface ChannelDeclaration {
 }
 
 /** The `ctx` of a projection. It lacks all effects, because a projection only returns items. */
-export type ProjectionContext = Omit<
-  PipelineContext,
-  "commit" | "publish" | "enqueue" | "delivery" | "request"
->;
+export type ProjectionContext = ReadContext;
 
 /** Run of a projection for one of its versions. */
 export interface ProjectionRun {
@@ -185,23 +196,27 @@ function keptDaysOf(key: string, options: unknown, report: Report): number | und
   return undefined;
 }
 
+const consumerRequirements = { handler: required(aFunction("pass async (ctx, event) => ...")) };
+
 export function consumer(
   { feature, report }: Declaring,
-  type: string,
-  name: unknown,
-  run: unknown,
+  event: unknown,
+  options: unknown,
 ): ConsumerDeclaration {
-  const fullName = `${feature}.${named(type).split(".")[0]}.${named(name)}`;
+  const type = nameOf(event);
+  const { name } = Object(options) as { readonly name?: unknown };
+  const fullName = `${feature}.${type.split(".")[0]}.${named(name)}`;
   const problem = problemsOf(fullName, report);
+  const given = knownOptions(fullName, options, ["name", "handler"], report);
   if (!isWord(name)) {
     const message = `name ${quoted(name)} of a consumer is not in kebab case`;
     problem("consumer-name", message, 'name what it does, for example "enqueue-scan"');
   }
-  requireValue("the third argument", run, required(aFunction()), problem);
-  return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] };
+  requireOptions(given, consumerRequirements, problem);
+  return { feature, name: fullName, type, run: given["handler"] as ConsumerDeclaration["run"] };
 }
 
-const jobRequirements = {
+const jobRequirements: Requirements = {
   input: required(aSchema),
   handler: required(aFunction()),
   dedupKey: aFunction(),

@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { BootRule } from "../../base/errors/boot-rule.ts";
 import {
   eventType,
   type RawOptions,
@@ -12,15 +13,18 @@ export interface Declaring {
   readonly report: Report;
 }
 
-export type Problem = (rule: string, message: string, fix: string) => void;
+export type Problem = (rule: BootRule, message: string, fix: string) => void;
 
 export interface Requirement {
   readonly accepts: (value: unknown) => boolean;
-  readonly rule: string;
+  readonly rule: BootRule;
   readonly wrong?: string | ((value: unknown) => string);
   readonly fix: string;
   readonly isRequired?: boolean;
 }
+
+/** By option. */
+export type Requirements = Readonly<Record<string, Requirement>>;
 
 export function problemsOf(key: string, report: Report): Problem {
   return (rule, message, fix) => report({ key, rule, message, fix });
@@ -32,14 +36,15 @@ export function knownOptions(
   known: readonly string[],
   report: Report,
 ): RawOptions {
-  const given = (options ?? {}) as RawOptions; // safe cast: reading a member of it never throws
+  // A string would have an unknown option for each of its characters.
+  const given = (typeof options === "string" ? {} : (options ?? {})) as RawOptions; // safe cast: reading a member of it never throws
   unknownOptions(key, given, known, report);
   return given;
 }
 
 export function requireOptions(
   given: RawOptions,
-  requirements: Readonly<Record<string, Requirement>>,
+  requirements: Requirements,
   problem: Problem,
 ): void {
   for (const [option, requirement] of Object.entries(requirements))
@@ -77,7 +82,7 @@ function isStandardSchema(value: unknown): boolean {
   return typeof schema?.["~standard"]?.validate === "function";
 }
 
-export function twoWords(rule: string, form: string, example: string): Requirement {
+export function twoWords(rule: BootRule, form: string, example: string): Requirement {
   const wrong = (name: unknown) => `${quoted(name)} is not <entity>.<${form}>`;
   const fix = `use two kebab-case words, for example "${example}"`;
   return { accepts: isTwoWords, rule, wrong, fix, isRequired: true };

@@ -14,20 +14,26 @@ export type DeclaredTable<
 export function tableHandle(declared: TableDeclaration): TableHandle<string> {
   const { name, indexes, tenant } = declared;
   const known: readonly string[] = indexes.map((index) => index.name);
-  const handle = {
+  const runtime = () => {
+    const store = ambientStore();
+    if (store !== undefined) return store.runtime;
+    throw new Error(
+      `table "${name}": its physical name is known only while a handler runs; use it inside the handler`,
+    );
+  };
+  const handle: TableHandle<string> = {
     get name(): string {
-      const store = ambientStore();
-      if (store === undefined) {
-        throw new Error(
-          `table "${name}": its physical name is known only while a handler runs; read \`.name\` inside the handler`,
-        );
-      }
-      return store.runtime.tableName(name);
+      return runtime().tableName(name);
     },
     index(given: string): string {
       if (known.includes(given)) return given;
       const has = known.length === 0 ? "none" : known.join(", ");
       throw new Error(`table ${quoted(name)}: no index ${quoted(given)}; declared are ${has}`);
+    },
+    page: async (ctx, options) => {
+      const { secrets } = runtime();
+      const { readPage } = await import("./table-page.ts");
+      return readPage({ table: declared, physicalName: handle.name, secrets }, ctx, options);
     },
   };
   return Object.freeze(tenant === undefined ? handle : Object.assign(handle, tenantKeys(declared)));

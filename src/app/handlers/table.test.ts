@@ -21,7 +21,7 @@ function problemsOf(options: unknown): string[] {
 }
 
 const withIndexes = (indexes: unknown) =>
-  problemsOf({ partitionKey: "pk", sortKey: "sk", indexes });
+  problemsOf({ partitionKey: "pk", sortKey: "sk", tenant: false, indexes });
 const withIndex = (index: unknown) => withIndexes({ byOwner: index });
 const named = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, n) => `${prefix}${n}`);
@@ -32,7 +32,7 @@ const many = (count: number, options: Options = {}) =>
 
 test("indexes are declared with their table, and the registry lists them", () => {
   const feature = defineFeature("shelf", (r) => {
-    r.table("plain", { partitionKey: "pk" });
+    r.table("plain", { partitionKey: "pk", tenant: false });
     r.table("files", {
       partitionKey: "pk",
       sortKey: "sk",
@@ -41,6 +41,7 @@ test("indexes are declared with their table, and the registry lists them", () =>
         "by-state_1.x": { partitionKey: "state", project: ["size", "pk", "state", "size"] },
         keys: { partitionKey: "sk", sortKey: "pk", project: [] },
       },
+      tenant: false,
     });
   });
   const { tables, problems } = createRegistry([feature]);
@@ -58,13 +59,14 @@ test("a table's handle knows exactly the names of its indexes", () => {
     const files = r.table("files", {
       partitionKey: "pk",
       indexes: { byOwner: { partitionKey: "owner" } },
+      tenant: false,
     });
     expect(files.index("byOwner")).toBe("byOwner");
     expect(() => files.index("byOner" as never)).toThrow(
       'table "files": no index "byOner"; declared are byOwner',
     );
     expect(() => files.index("toString" as never)).toThrow("no index");
-    const plain = r.table("plain", { partitionKey: "pk" });
+    const plain = r.table("plain", { partitionKey: "pk", tenant: false });
     expect(() => plain.index("byOwner" as never)).toThrow(
       'table "plain": no index "byOwner"; declared are none',
     );
@@ -107,7 +109,7 @@ test("an index may have either key of the table, or both swapped, but not the sa
   expect(withIndex({ partitionKey: "pk" })).toEqual([]);
   expect(withIndex({ partitionKey: "sk", sortKey: "pk" })).toEqual([]);
   expect(
-    problemsOf({ partitionKey: "pk", indexes: { same: { partitionKey: "pk" } } }),
+    problemsOf({ partitionKey: "pk", tenant: false, indexes: { same: { partitionKey: "pk" } } }),
   ).toHaveLength(1);
 });
 
@@ -147,7 +149,22 @@ test("unknown options of an index are reported with its name", () => {
 });
 
 test("a table with the same attribute for both keys is refused", () => {
-  expect(problemsOf({ partitionKey: "pk", sortKey: "pk" })).toEqual([
+  expect(problemsOf({ partitionKey: "pk", sortKey: "pk", tenant: false })).toEqual([
     "table files: table-keys: `partitionKey` and `sortKey` are not two attribute names",
   ]);
+});
+
+test.each<[unknown, string]>([
+  [undefined, "is missing"],
+  ["yes", 'is "yes"'],
+  [null, "is null"],
+  [0, "is 0"],
+])("a table says whether its rows belong to tenants: %j does not", (tenant, wrong) => {
+  expect(problemsOf({ partitionKey: "pk", tenant })).toEqual([
+    `table files: table-tenant: \`tenant\` ${wrong}`,
+  ]);
+});
+
+test.each([true, false])("a table may have `tenant: %j`", (tenant) => {
+  expect(problemsOf({ partitionKey: "pk", tenant })).toEqual([]);
 });

@@ -1,8 +1,22 @@
 import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
+import type { User } from "../../base/identity/access.ts";
 import type { Variables } from "../../base/process/environment.ts";
+import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
-import { isWord, knownOptions, problemsOf, requireOptions } from "./requirements.ts";
+import {
+  isWord,
+  knownOptions,
+  problemsOf,
+  type Requirements,
+  required,
+  requireOptions,
+} from "./requirements.ts";
+
+/** Source of a key's tenant: a `ctx` or, for `ctx.acrossTenants`, an object that names a tenant. */
+export interface TenantOf {
+  readonly user: Pick<User, "tenantId">;
+}
 
 /** Options of a table. */
 export interface TableOptions<
@@ -15,10 +29,11 @@ export interface TableOptions<
   /** Default: none. */
   readonly sortKey?: Sort;
   /**
-   * Whether each key starts with a tenant. `table.key` makes such keys, and `ctx.db` and
-   * `ctx.commit` reach only the rows of the caller's tenant. Default `false`.
+   * With `true`, each row belongs to a tenant: `table.key` makes keys that start with it, and
+   * `ctx.db` and `ctx.commit` reach only the rows of the caller's tenant. With `false`, every
+   * handler reaches every row.
    */
-  readonly tenant?: Tenant;
+  readonly tenant: Tenant;
   /** Global secondary indexes by name. Default: none. */
   readonly indexes?: Readonly<Record<Index, IndexOptions>>;
 }
@@ -65,6 +80,44 @@ export interface TableHandle<Index extends string = never> {
    * @throws Error if the table declares no such index.
    */
   readonly index: (name: Index) => string;
+  /**
+   * Reads a page of the items of one partition, in the order of the sort key. Reads of the table are
+   * strongly consistent, those of an index are not.
+   * @throws ValidationError (422) that names `cursor`, for a cursor that this list has not given;
+   * TypeError and RangeError for wrong options; Error if no handler is running.
+   * @example
+   * const { items, cursor } = await table.page(ctx, { partition: "files", limit: 20 });
+   */
+  readonly page: (
+    ctx: TenantOf & { readonly db: Database },
+    options: PageOptions<Index>,
+  ) => Promise<TablePage>;
+}
+
+/** Options of `table.page`. */
+export interface PageOptions<Index extends string = string> {
+  /** Partition, as in `table.key`, or that of an index as in `table.value`. */
+  readonly partition: string;
+  /** Prefix of the sort key. Default: all items of the partition. */
+  readonly beginsWith?: string;
+  /** Index to read. Default: the table. */
+  readonly index?: Index;
+  /** Whether the last items come first. Default `false`. */
+  readonly descending?: boolean;
+  /** Maximum number of items, from 1 to 1,000. */
+  readonly limit: number;
+  /** The `cursor` of the previous page. Default: the first page. */
+  readonly cursor?: string | undefined;
+}
+
+/** Result of `table.page`. */
+export interface TablePage {
+  readonly items: readonly Readonly<Record<string, unknown>>[];
+  /**
+   * Opaque position after the last item, for the next page of the same tenant and query. Absent on
+   * the last page. Encrypted if the server has a key ring.
+   */
+  readonly cursor?: string;
 }
 
 export const configTable: TableDeclaration = ownTable("config");
@@ -100,12 +153,13 @@ function ownTable(name: string, timeToLive?: string): TableDeclaration {
 /** DynamoDB's limits: indexes per table, projected attributes per index and per table. */
 const [mostIndexes, mostProjected, mostProjectedInAll] = [20, 20, 100];
 
-const tableRequirements = {
-  tenant: {
-    accepts: (tenant: unknown) => typeof tenant === "boolean",
+const tableRequirements: Requirements = {
+  tenant: required({
+    accepts: (tenant) => typeof tenant === "boolean",
     rule: "table-tenant",
-    fix: "use true, or leave it out",
-  },
+    wrong: (tenant) => (tenant === undefined ? "is missing" : `is ${quoted(tenant)}`),
+    fix: "use true if each row belongs to a tenant, so that handlers reach only those of the caller's, or false for rows that every handler may reach",
+  }),
   indexes: {
     accepts: isRecord,
     rule: "table-indexes",

@@ -186,7 +186,7 @@ beforeAll(async () => {
         return {};
       },
     });
-    r.on("note.written", "index", async () => undefined);
+    r.on("note.written", { name: "index", handler: async () => undefined });
     r.job("note.print", { input: text, handler: async () => work(++count) });
     r.schedule("note.sweep", { cron: "0 * * * *", handler: async () => undefined });
   });

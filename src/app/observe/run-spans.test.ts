@@ -53,7 +53,7 @@ const observed = defineFeature("observed", (r) => {
   r.query("one.show", {
     route: "GET /one/:id",
     access: access.authenticated,
-    handler: (ctx) => work(ctx),
+    handler: (ctx) => work(ctx as PipelineContext), // safe: its work only reads
   });
   r.write("one.do", {
     route: "POST /one",
@@ -391,12 +391,12 @@ test("an unreadable error still reaches the caller", async () => {
   expect(one("POST /one").status.code).toBe(SpanStatusCode.ERROR);
 });
 
-test("unscheduling a job, and the commit after the handler, behave as they do without a tracer", async () => {
+test("canceling a job, and the commit after the handler, behave as they do without a tracer", async () => {
   const { app } = await start();
   work = async (ctx) => {
     const { jobId } = await ctx.enqueue("observed.one.work", { n: 1 }, { delaySeconds: 60 });
     await ctx.publish("observed.ended", { n: 1 });
-    return { isTakenBack: await ctx.unschedule(jobId) };
+    return { isTakenBack: await ctx.cancelJob(jobId) };
   };
   const answer = await app.fetch("/one", {
     method: "POST",
@@ -489,6 +489,30 @@ test("a delayed job is created by the span that enqueues it, and the sending spa
     created.spanContext().spanId,
   );
 });
+
+test.each([
+  [undefined, "create"],
+  [{ afterCommit: false }, "send"],
+])(
+  "a job with the options %j, and a delivery with them, have spans that %s it",
+  async (options, type) => {
+    const { app } = await start();
+    work = async (ctx) => {
+      await ctx.enqueue("observed.one.work", { n: 1 }, options);
+      await ctx.delivery.send("log", { n: 1 }, options);
+      return {};
+    };
+    const headers = { "idempotency-key": "o" };
+    expect((await app.fetch("/one", { method: "POST", as: ann, headers })).status).toBe(200);
+    work = () => undefined; // the job does it as well
+    await app.settled();
+    for (const name of ["enqueue observed.one.work", "deliver log"])
+      expect(one(name).attributes["messaging.operation.type"]).toBe(type);
+    expect(one("process observed.one.work").parentSpanContext?.spanId).toBe(
+      one("enqueue observed.one.work").spanContext().spanId,
+    );
+  },
+);
 
 test("with an X-Ray root but no parent span, a request starts a trace and records the header", async () => {
   const { app } = await start({}, { trace: { incoming: "trust" } });

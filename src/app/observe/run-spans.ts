@@ -4,7 +4,7 @@ import type { Effects } from "../handlers/effects.ts";
 import { LateSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import {
-  isLater,
+  isStored,
   messageAttributes,
   type Origin,
   producerAttributes,
@@ -132,14 +132,16 @@ export class RunSpans {
   producing(effects: Effects): Effects {
     return {
       ...effects,
-      publish: (type, payload) =>
-        this.#produced("publish", type, true, () => effects.publish(type, payload)),
+      publish: (type, payload, options) =>
+        this.#produced("publish", type, true, () => effects.publish(type, payload, options)),
       enqueue: (name, payload, options) =>
-        this.#produced("enqueue", name, isLater(options), () =>
+        this.#produced("enqueue", name, isStored(options), () =>
           effects.enqueue(name, payload, options),
         ),
-      deliver: (channel, ...given) =>
-        this.#produced("deliver", channel, true, () => effects.deliver(channel, ...given)),
+      deliver: (channel, message, options) =>
+        this.#produced("deliver", channel, isStored(options), () =>
+          effects.deliver(channel, message, options),
+        ),
       step: (name, options, call) =>
         this.part(`step ${name}`, () => effects.step(name, options, call)),
     };
@@ -234,10 +236,10 @@ export class RunSpans {
   #produced<Result>(
     verb: Verb,
     about: string,
-    isLater: boolean,
+    isStored: boolean,
     work: () => Promise<Result>,
   ): Promise<Result> {
-    const attributes = producerAttributes(this.#scope, verb, about, isLater);
+    const attributes = producerAttributes(this.#scope, verb, about, isStored);
     return this.#around({ name: `${verb} ${about}`, kind: spanKinds.producer, attributes }, work);
   }
 

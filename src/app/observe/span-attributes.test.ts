@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import {
+  isStored,
   messageAttributes,
   producerAttributes,
   requestAttributes,
@@ -124,6 +126,18 @@ test("a message stored first is created, and one sent at once is sent", () => {
   expect(
     producerAttributes(scopeOf({}), "enqueue", "a.b.c", false)["messaging.operation.type"],
   ).toBe("send");
+});
+
+test.each<[EnqueueOptions | undefined, boolean]>([
+  [undefined, true],
+  [{}, true],
+  [{ afterCommit: true }, true],
+  [{ afterCommit: false }, false],
+  [{ afterCommit: false, delaySeconds: 0 }, true],
+  [{ afterCommit: false, at: new Date(0) }, true],
+  [{ delaySeconds: 5 }, true],
+])("a job with the options %j is stored first: %s", (options, isFirst) => {
+  expect(isStored(options)).toBe(isFirst);
 });
 
 test("in Lambda they name the trigger, and the route includes the base path", () => {

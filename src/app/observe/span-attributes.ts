@@ -109,20 +109,21 @@ export function rootAttributes(
 
 export type Verb = "publish" | "enqueue" | "deliver";
 
-export function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
-  return delaySeconds !== undefined || at !== undefined;
+/** Whether a job is stored first, and sent with the commit or when it is due. */
+export function isStored({ delaySeconds, at, afterCommit }: EnqueueOptions = {}): boolean {
+  return afterCommit !== false || delaySeconds !== undefined || at !== undefined;
 }
 
 export function producerAttributes(
   { requestId }: TracedRun,
   verb: Verb,
   about: string,
-  isLater: boolean,
+  isStored: boolean,
 ): Attributes {
   return {
     "messaging.system.name": verb === "publish" ? "aws.eventbridge" : "aws.sqs",
     "messaging.operation.name": verb,
-    "messaging.operation.type": isLater ? "create" : "send",
+    "messaging.operation.type": isStored ? "create" : "send",
     "messaging.destination.name": about,
     "messaging.message.conversation_id": requestId,
   };

@@ -43,8 +43,8 @@ describe("asyncApiDocument", () => {
   test("lists events on the bus, jobs and deliveries in the queue, and their senders and receivers", async () => {
     const document = await documentOf((r) => {
       r.event("mug.made", id as never);
-      r.on("mug.made" as never, "count", handler);
-      r.on("mug.made" as never, "announce", handler);
+      r.on("mug.made" as never, { name: "count", handler });
+      r.on("mug.made" as never, { name: "announce", handler });
       r.job("mug.wash", { input: id, handler });
       r.channel("mail" as never, { input: id as never, send: handler });
       r.channel("fax" as never, { input: id as never, send: handler });

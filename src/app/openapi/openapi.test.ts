@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { access } from "../../base/identity/access.ts";
+import type { BodyKind } from "../../parts/http/message.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { FeatureBuilder } from "../features/feature-builder.ts";
 import type { ServerOptions } from "../registry/options.ts";
@@ -20,7 +21,7 @@ async function documentOf(
 ) {
   const server = buildServer({
     ...options,
-    features: [defineFeature("mugs", (r) => declare(r as FeatureBuilder))],
+    features: [defineFeature("mugs", (r) => void declare(r as FeatureBuilder))],
   });
   const { document, unsaid } = await openApiDocument(serverInternals(server), { own: [] });
   const paths = document["paths"] as Readonly<
@@ -42,7 +43,7 @@ async function documentOf(
 async function requestOf(
   route: string,
   input: z.ZodType | undefined | object,
-  options: { readonly body?: "json" | "form" | "text" | "bytes" } = {},
+  options: { readonly body?: BodyKind } = {},
 ) {
   const { operation, unsaid } = await documentOf((r) => {
     const declare = route.startsWith("GET") ? r.query : r.write;
@@ -198,12 +199,14 @@ describe("the fields of an input", () => {
     );
   });
 
-  test("come from the query when the whole body is a JSON list", async () => {
+  test("come from the query when the whole body is a JSON value", async () => {
     const input = z.object({ body: z.array(z.string()), dry: z.string().optional() });
-    expect(await requestOf("POST /mugs", input)).toMatchObject({
+    expect(await requestOf("POST /mugs", input, { body: "value" })).toMatchObject({
       parameters: [inQuery("dry", text)],
       body: json({ type: "array", items: text }),
     });
+    const ofText = await requestOf("POST /mugs", z.object({ body: z.string() }), { body: "value" });
+    expect(ofText.body).toEqual(json(text));
     expect((await requestOf("POST /mugs", z.object({ body: z.string() }))).body).toEqual(
       json(object({ body: text })),
     );
@@ -240,7 +243,8 @@ describe("the fields of an input", () => {
   });
 
   test.each([
-    ["json", "application/json", {}],
+    ["json", "application/json", { type: "object" }],
+    ["value", "application/json", {}],
     ["form", "application/x-www-form-urlencoded", { type: "object" }],
     ["text", "text/plain", text],
     ["bytes", "application/octet-stream", { ...text, format: "binary" }],
@@ -485,7 +489,7 @@ describe("the errors of an operation", () => {
     };
     expect(await errorsOf("write", {})).toEqual({ ...always, ...repeats });
     expect(await errorsOf("write", { once: false })).toEqual({ ...always, ...unknown });
-    expect(await errorsOf("write", {}, { once: { key: false } })).toEqual({
+    expect(await errorsOf("write", {}, { once: false })).toEqual({
       ...always,
       ...unknown,
     });
@@ -589,7 +593,19 @@ describe("callers and headers", () => {
       ref("Idempotency-Key.required"),
     ]);
     expect(await headersOf(false)).toEqual([ref("X-Request-ID")]);
-    expect(await headersOf(undefined, { once: { key: false } })).toEqual([ref("X-Request-ID")]);
+    expect(await headersOf(undefined, { once: false })).toEqual([ref("X-Request-ID")]);
+    expect(await headersOf(undefined, { once: { required: true } })).toEqual([
+      ref("X-Request-ID"),
+      ref("Idempotency-Key.required"),
+    ]);
+    expect(await headersOf({ required: false }, { once: { required: true } })).toEqual([
+      ref("X-Request-ID"),
+      ref("Idempotency-Key"),
+    ]);
+    expect(await headersOf({}, { once: false })).toEqual([
+      ref("X-Request-ID"),
+      ref("Idempotency-Key"),
+    ]);
   });
 
   test("an operation has its full name, its feature's tag and a summary", async () => {

@@ -149,7 +149,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   "keelson.log.write": {
     description:
       "Logs a record of a browser, or a list of them, as the caller's. All are taken or none.",
-    input: { anyOf: [record, list(record, { maxItems: 100 })] },
+    input: object({ body: { anyOf: [record, list(record, { maxItems: 100 })] } }),
     answers: { 202: object({ accepted: { type: "integer", minimum: 0 } }) },
     errors: { validation_error: 422, too_many_requests: 429 },
   },

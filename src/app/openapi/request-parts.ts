@@ -37,13 +37,18 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   if (isQueried) return { parameters: queried(rest) };
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
-  const whole = wholeBody(kind, fields.properties.get("body"), components);
+  const whole = wholeBody(kind, fields.properties.get("body"));
   // The field `body` is the whole body, so others can only be in the query.
   if (whole !== undefined) {
     const isRequired = fields.required.has("body");
     return {
       parameters: queried(withoutNames(rest, new Set(["body"]))),
-      requestBody: bodyOf(kind, isRequired ? notEmpty(whole) : whole, isRequired),
+      // An empty JSON string is a body of two bytes.
+      requestBody: bodyOf(
+        kind,
+        isRequired && kind !== "value" ? notEmpty(whole) : whole,
+        isRequired,
+      ),
     };
   }
   const sent = withoutFields(input, inPath, components);
@@ -54,17 +59,11 @@ export function requestOf(operation: DeclaredOperation, components: Components) 
   return { parameters: path, requestBody };
 }
 
-/** The body if it arrives as the field `body`: text, bytes, or a JSON array. */
-function wholeBody(
-  kind: BodyKind,
-  body: JsonSchema | undefined,
-  components: Components,
-): JsonSchema | undefined {
+/** The body if it arrives as the field `body`: text, bytes, or a JSON value. */
+function wholeBody(kind: BodyKind, body: JsonSchema | undefined): JsonSchema | undefined {
   if (kind === "bytes") return bytes;
   if (kind === "text") return body ?? text;
-  return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array"
-    ? body
-    : undefined;
+  return kind === "value" ? (body ?? {}) : undefined;
 }
 
 function bodyOf(
@@ -115,6 +114,7 @@ const noFields: Fields = { properties: new Map(), required: new Set() };
 
 const mediaTypes = {
   json: "application/json",
+  value: "application/json",
   form: "application/x-www-form-urlencoded",
   text: "text/plain",
   bytes: "application/octet-stream",
@@ -165,7 +165,8 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
 }
 
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
-  const schemas = { text, bytes, json: {}, form: { type: "object" } };
+  const object = { type: "object" };
+  const schemas = { text, bytes, value: {}, json: object, form: object };
   const description = "The operation declares no input, so that nothing is said of its body.";
   return { description, ...bodyOf(body, schemas[body], false) };
 }
@@ -228,7 +229,8 @@ function keyParameter(required: boolean): JsonSchema {
 
 export function requestHeaders(handler: DeclaredHandler, options: ServerOptions): JsonSchema[] {
   const once = onceOf(handler, options);
-  const key = typeof once === "object" ? "Idempotency-Key.required" : "Idempotency-Key";
+  const key =
+    once !== false && once.key === "required" ? "Idempotency-Key.required" : "Idempotency-Key";
   return ["X-Request-ID", ...(once === false ? [] : [key])].map((name) => ({
     $ref: `#/components/parameters/${name}`,
   }));

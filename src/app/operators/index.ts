@@ -1,4 +1,12 @@
-export { type UndoConfigOptions, undoConfig } from "../../parts/config/operate/change.ts";
+export {
+  type ConfigWriteResult,
+  type ResetConfigOptions,
+  resetConfig,
+  type SetConfigOptions,
+  setConfig,
+  type UndoConfigOptions,
+  undoConfig,
+} from "../../parts/config/operate/change.ts";
 export {
   type ConfigHistoryItem,
   type ConfigHistoryOptions,
@@ -11,9 +19,10 @@ export {
   explainConfig,
 } from "../../parts/config/operate/explain-config.ts";
 export type { ConfigItem, ConfigLevel } from "../../parts/config/operate/explain-levels.ts";
-export type { WriteAction } from "../../parts/config/operate/operator-session.ts";
+export type { OperatorContext, WriteAction } from "../../parts/config/operate/operator-session.ts";
 export {
   type RotationOptions,
   type RotationProgress,
   rotateConfigKeys,
 } from "../../parts/config/operate/rotation.ts";
+export type { ConfigTarget } from "../../parts/config/operate/target.ts";

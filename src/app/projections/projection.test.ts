@@ -3,11 +3,13 @@ import { z } from "zod";
 import type { BootError } from "../../base/errors/boot.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
+import type { TenantOf } from "../handlers/table.ts";
 import { buildServer } from "../server/server.ts";
 import type { Projection } from "./projection.ts";
 
 const schema = z.object({});
 const run = async () => [];
+const other = async () => [];
 
 /** What a server says of a projection that is declared so, as plain JavaScript might. */
 function problemsOf(name: unknown, options: unknown): string[] {
@@ -44,7 +46,135 @@ describe("r.projection", () => {
     ]);
   });
 
+  test("takes pairs of events, by their handles or types, and their functions", () => {
+    const feature = defineFeature("shelf", (r) => {
+      const kept = r.event("item.kept", schema, { keep: true });
+      r.event("item.held", schema, { keepDays: 3 });
+      r.projection("item.count", {
+        version: 2,
+        on: [
+          [kept, run],
+          ["item.held" as never, other],
+        ],
+      });
+    });
+    const { registry } = buildServer({ features: [feature] });
+    const declared = registry.projections.get("item.count");
+    expect(declared).toMatchObject({ feature: "shelf", name: "item.count", version: 2 });
+    expect([...(declared?.on ?? [])]).toEqual([
+      ["item.kept", run],
+      ["item.held", other],
+    ]);
+    expect([...registry.consumers.values()]).toMatchObject([
+      { name: "item.count:item.kept", type: "item.kept" },
+      { name: "item.count:item.held", type: "item.held" },
+    ]);
+  });
+
+  test("applies the function of each pair to its event, with what the event's schema gives", async () => {
+    const rows = defineFeature("rows", (r) => {
+      const table = r.table("rows", { partitionKey: "pk", sortKey: "sk", tenant: true });
+      const n = z.object({ n: z.number().default(1) });
+      const [up, down] = [
+        r.event("count.up", n, { keep: true }),
+        r.event("count.down", n, { keep: true }),
+      ];
+      const counts: Projection = r.projection("count.all", {
+        version: 1,
+        on: [
+          [
+            up,
+            async (ctx, { eventId, payload }) => [
+              { Put: { TableName: table.name, Item: await item(ctx, eventId, payload.n) } },
+            ],
+          ],
+          [
+            down,
+            async (ctx, { eventId, payload }) => [
+              { Put: { TableName: table.name, Item: await item(ctx, eventId, -payload.n) } },
+            ],
+          ],
+        ],
+      });
+      const item = async (ctx: TenantOf, id: string, n: number) => ({
+        ...table.key(ctx, await counts.key(ctx, "all"), id),
+        n,
+      });
+      const read = r.query("count.read", {
+        handler: async (ctx) => {
+          const partition = await counts.key(ctx, "all");
+          const { items } = await table.page(ctx, { partition, limit: 10 });
+          return items.map(({ n }) => Number(n)).toSorted((a, b) => a - b);
+        },
+      });
+      return { up, down, read };
+    });
+    const app = await startTestApp(buildServer({ features: [rows] }));
+    try {
+      const as = { id: "ann", tenantId: "acme" };
+      const ctx = await app.ctx(as);
+      await ctx.publish(rows.up, {});
+      await ctx.publish(rows.up, { n: 5 });
+      await ctx.publish(rows.down, { n: 2 });
+      await app.settled();
+      expect(await app.call(rows.read, {}, { as })).toEqual([-2, 1, 5]);
+    } finally {
+      await app.close();
+    }
+  });
+
   test.each<[unknown, unknown, ...string[]]>([
+    [
+      "item.count",
+      { version: 1, on: [] },
+      "projection item.count: projection-events: `on` names no event",
+    ],
+    [
+      "item.count",
+      {
+        version: 1,
+        on: [
+          ["item.kept", run],
+          [{ kind: "event", name: "item.kept" }, run],
+        ],
+      },
+      'projection item.count: projection-events: `on` names "item.kept" twice',
+    ],
+    [
+      "item.count",
+      { version: 1, on: [["item.kept"]] },
+      'projection item.count: handler: `on` of "item.kept" is not a function',
+    ],
+    [
+      "item.count",
+      { version: 1, on: [["item.kept", "x"]] },
+      'projection item.count: handler: `on` of "item.kept" is not a function',
+    ],
+    [
+      "item.count",
+      { version: 1, on: ["item.kept"] },
+      'projection item.count: handler: `on` of "item.kept" is not a function',
+    ],
+    [
+      "item.count",
+      { version: 1, on: [{ kind: "event", name: "item.kept" }] },
+      'projection item.count: handler: `on` of "item.kept" is not a function',
+    ],
+    [
+      "item.count",
+      { version: 1, on: [[{ kind: "event", name: "item.lost" }, run]] },
+      'item.count:item.lost: event-not-kept: it projects "item.lost", which is not kept, so it could not be made anew',
+    ],
+    [
+      "item.count",
+      { version: 1, on: [[{ kind: "event", name: "item.gone" }, run]] },
+      'item.count:item.gone: event-undeclared: it consumes "item.gone", which no feature of this server declares',
+    ],
+    [
+      "item.count",
+      { version: 1, on: [[null, run]] },
+      'item.count:null: event-undeclared: it consumes "null", which no feature of this server declares',
+    ],
     [
       "count",
       { version: 1, on: { "item.kept": run } },

@@ -2,6 +2,7 @@ import type { Report } from "../../base/errors/option-table.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { ambientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
+import { type AnyEvent, nameOf } from "../../base/types/handles.ts";
 import type { Events } from "../../base/types/names.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type {
@@ -21,28 +22,37 @@ import {
   requireValue,
   twoWords,
 } from "../handlers/requirements.ts";
-import type { TenantOf } from "../handlers/tenant-table.ts";
+import type { TenantOf } from "../handlers/table.ts";
+
+/** Handler of a projection's event, which returns items to write. */
+export type Apply<Event extends AnyEvent> = (
+  ctx: ProjectionContext,
+  event: EventOf<Event>,
+  projection: ProjectionRun,
+) => Awaitable<readonly CommitItem[]>;
 
 /** Options of a projection. */
-export interface ProjectionOptions {
+export interface ProjectionOptions<Given extends readonly AnyEvent[] = readonly AnyEvent[]> {
   /**
    * Whole number from 1. `keelson projection rebuild` builds a new version while readers keep using
    * the active version.
    */
   readonly version: number;
   /**
-   * Handlers by event type, which return items to write. keelson writes these items in the
-   * transaction that marks the event as counted, so each event counts once. Events arrive in any
-   * order. While another version is active, the handler is also called for that version.
+   * Pairs of an event and its handler, or handlers by event type. Handlers return items to write.
+   * keelson writes these items in the transaction that marks the event as counted, so each event
+   * counts once. Events arrive in any order. While another version is active, the handler is also
+   * called for that version.
    */
-  readonly on: {
-    readonly [Type in keyof Events]?: (
-      ctx: ProjectionContext,
-      event: EventOf<Type>,
-      projection: ProjectionRun,
-    ) => Awaitable<readonly CommitItem[]>;
-  };
+  readonly on:
+    | { readonly [Index in keyof Given]: readonly [Given[Index], Apply<Given[Index]>] }
+    | HandlersByType;
 }
+
+/** Handlers by event type. Without entries in `Events` it would accept any value. */
+type HandlersByType = [keyof Events] extends [never]
+  ? never
+  : { readonly [Type in keyof Events]?: Apply<Type> };
 
 /** A declared projection, as handlers use it. */
 export interface Projection {
@@ -79,10 +89,16 @@ export function projection(
   requireValue("name", name, twoWords("projection-name", "name", "files.usage"), problem);
   requireOptions(given, versionRequirement, problem);
   const { version, on } = given;
-  const functions = Object.entries(typeof on === "object" && on !== null ? on : {});
+  const functions = pairsOf(on);
   if (functions.length === 0) {
-    const fix = 'pass on: { "file.created": async (ctx, event) => [...] }';
+    const fix = "pass on: [[fileCreated, async (ctx, event) => [...]]]";
     problem("projection-events", "`on` names no event", fix);
+  }
+  const types = functions.map(([type]) => type);
+  const twice = types.find((type, at) => types.indexOf(type) < at);
+  if (twice !== undefined) {
+    const message = `\`on\` names ${quoted(twice)} twice`;
+    problem("projection-events", message, "handle each event in one function");
   }
   const isFunction = required(aFunction("pass async (ctx, event) => [...]"));
   for (const [type, run] of functions)
@@ -94,6 +110,15 @@ export function projection(
     // Safe cast: wrong types are reported, and a server with problems is never built.
     on: new Map(functions) as ProjectionDeclaration["on"],
   };
+}
+
+/** Pairs of `on`, with the names of the events. In plain JavaScript, `on` may be anything. */
+function pairsOf(on: unknown): [type: string, run: unknown][] {
+  if (!Array.isArray(on)) return Object.entries(typeof on === "object" && on !== null ? on : {});
+  return on.map((pair: unknown) => {
+    const [event, run] = Array.isArray(pair) ? pair : [pair];
+    return [nameOf(event), run];
+  });
 }
 
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {

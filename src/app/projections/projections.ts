@@ -96,6 +96,7 @@ async function project(
     ...own,
     trace: ctx.trace,
     events: ctx.events,
+    metrics: ctx.metrics,
     acrossTenants: ctx.acrossTenants,
   });
   scope.projecting = { name: projection.name, version };

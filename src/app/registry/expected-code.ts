@@ -1,5 +1,5 @@
 import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
-import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
+import { type OnceRule, onceRule } from "../../parts/once/claim.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
@@ -23,7 +23,7 @@ export function isExpected(
     case "idempotency_key_reused":
       return once !== false;
     case "idempotency_key_required":
-      return typeof once === "object";
+      return once !== false && once.key === "required";
     case "unknown_outcome":
       return handler.kind === "write";
     case "response_mismatch":
@@ -39,6 +39,6 @@ export function isExpected(
 export function onceOf(
   { kind, once }: Asked,
   options: DeclaredServer["options"],
-): OnceBy | RequiredKey {
-  return kind === "query" ? false : (once ?? options.once?.key ?? "either");
+): OnceRule | false {
+  return kind === "query" ? false : onceRule(once, options.once);
 }

@@ -22,7 +22,7 @@ import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
 import { corsProblems } from "../../parts/http/cors.ts";
 import { limitChecks, limitProblems } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
-import { isOnceBy } from "../../parts/once/once-by.ts";
+import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { ServerOptions } from "./options.ts";
 import { serverProblem } from "./registry.ts";
 
@@ -47,15 +47,23 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
 const callTable: OptionTable = {
   features: unchecked, // the registry checks features
   config: kind(isRecord, "an object of values by key identifier"),
-  ...allUnchecked("ssm", "keyRing", "auth", "cache", "dynamodb", "log", "cors", "limits", "once"),
+  ...allUnchecked("ssm", "keyRing", "auth", "cache", "dynamodb", "log", "cors", "limits"),
   ...allUnchecked("delivery", "isolation", "messages", "output", "openapi", "metrics", "trace"),
   shutdown: unchecked,
+  once: kind(
+    (value) => isOnce(value, ["waitMs"]) && isWait((value as { waitMs?: unknown }).waitMs),
+    `${onceForms}, with a waitMs from 0`,
+  ),
   basePath: text(/^$|^(\/[A-Za-z0-9._~-]+)+$/, "a path such as /api, without a slash at its end"),
   environment: oneOf(
     ["development", "test", "production"] satisfies readonly Environment[],
     "development, test or production",
   ),
 };
+
+function isWait(waitMs: unknown): boolean {
+  return waitMs === undefined || (Number.isSafeInteger(waitMs) && Number(waitMs) >= 0);
+}
 
 /** Options with a table of their own, or with another check. */
 function allUnchecked(...names: readonly (keyof ServerOptions)[]): OptionTable {
@@ -82,10 +90,6 @@ function tablesOf({ cache }: ServerOptions): Readonly<Record<string, OptionTable
     cache: cacheChecks(cache),
     log: logChecks,
     limits: limitChecks,
-    once: {
-      waitMs: whole(0, Number.MAX_SAFE_INTEGER, "a whole number of milliseconds"),
-      key: kind(isOnceBy, "either, idempotency-key or false"),
-    },
     shutdown: { lingerMs: time, drainMs: time, totalMs: time },
     delivery: { webhook: unchecked },
     "delivery.webhook": {

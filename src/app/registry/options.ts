@@ -10,7 +10,7 @@ import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
 import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
-import type { OnceBy } from "../../parts/once/once-by.ts";
+import type { OnceOptions } from "../../parts/once/claim.ts";
 import type { Feature } from "../features/feature.ts";
 
 /** Options of `buildServer`. */
@@ -61,16 +61,19 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly limits?: Limits;
   /** Prefix of every path: `/api`. Default: none. */
   readonly basePath?: string;
-  /** Deduplication of retried writes (specification 6.6). */
-  readonly once?: {
-    /**
-     * Time that a concurrent duplicate waits for the first request before a 409, in milliseconds.
-     * Default 10,000.
-     */
-    readonly waitMs?: number;
-    /** Header that deduplicates retries, unless the write sets `once`. Default `either`. */
-    readonly key?: OnceBy;
-  };
+  /**
+   * Deduplication of retried writes (specification 6.6); `false` turns it off, except for writes with
+   * a `once` of their own.
+   */
+  readonly once?:
+    | (OnceOptions & {
+        /**
+         * Time that a concurrent duplicate waits for the first request before a 409, in
+         * milliseconds. Default 10,000.
+         */
+        readonly waitMs?: number;
+      })
+    | false;
   /** A container's shutdown phases (specification 3.1). */
   readonly shutdown?: {
     /** Time during which requests are still accepted, in milliseconds. Default 3,000. */

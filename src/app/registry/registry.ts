@@ -1,4 +1,5 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import type { BootRule } from "../../base/errors/boot-rule.ts";
 import type { OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
@@ -105,7 +106,7 @@ function declaredFeatures(
 
 function collected(
   features: readonly FeatureDeclarations[],
-  [what, name]: readonly [what: string, name: string],
+  [what, name]: readonly [what: "feature" | (typeof kinds)[keyof typeof kinds][0], name: string],
   itemsOf: (feature: FeatureDeclarations) => readonly object[],
   problems: BootProblem[],
 ): ReadonlyMap<string, object> {
@@ -135,27 +136,33 @@ export function messageProblems(registry: Registry): BootProblem[] {
     ({ name }) => runningKinds.filter((kind) => registry[kind].has(name)).length > 1,
   );
   return [
-    ...undeclared.map(({ feature, name: key, type }) => ({
-      feature,
-      key,
-      rule: "event-undeclared",
-      message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
-      fix: "declare it with r.event, or add the feature that does",
-    })),
-    ...forgotten.map(({ feature, name: key, type }) => ({
-      feature,
-      key,
-      rule: "event-not-kept",
-      message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
-      fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
-    })),
-    ...taken.map(({ feature, name: key }) => ({
-      feature,
-      key,
-      rule: "duplicate-name",
-      message: "a handler, consumer, job or schedule of this name is declared as well",
-      fix: "rename one of them",
-    })),
+    ...undeclared.map(
+      ({ feature, name: key, type }): BootProblem => ({
+        feature,
+        key,
+        rule: "event-undeclared",
+        message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
+        fix: "declare it with r.event, or add the feature that does",
+      }),
+    ),
+    ...forgotten.map(
+      ({ feature, name: key, type }): BootProblem => ({
+        feature,
+        key,
+        rule: "event-not-kept",
+        message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
+        fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
+      }),
+    ),
+    ...taken.map(
+      ({ feature, name: key }): BootProblem => ({
+        feature,
+        key,
+        rule: "duplicate-name",
+        message: "a handler, consumer, job or schedule of this name is declared as well",
+        fix: "rename one of them",
+      }),
+    ),
   ];
 }
 
@@ -177,7 +184,7 @@ export function allTables(registry: Registry): [TableDeclaration, ...TableDeclar
 
 export function serverProblem(
   key: string,
-  rule: string,
+  rule: BootRule,
   message: string,
   fix: string,
 ): BootProblem {

@@ -53,17 +53,15 @@ export function clientLogHandler(clock: Clock): HandlerDeclaration {
 
 /** Returns the records of a request. @throws ValidationError with the invalid fields. */
 function recordsOf(input: unknown): readonly ClientRecord[] {
-  // Safe cast: the body of a route arrives as an object, and a JSON array as its `body`.
-  const given = input as Readonly<Record<string, unknown>>;
-  const { body } = given;
-  const batch = Array.isArray(body) && Object.keys(given).length === 1 ? body : undefined;
+  const { body } = input as { readonly body?: unknown }; // safe cast: the input of a route is an object
+  const batch = Array.isArray(body) ? body : undefined;
   const fields: FieldError[] = [];
   if (batch !== undefined && batch.length > maxRecords) {
     const error = `has ${batch.length} records, more than ${maxRecords}`;
     throw new ValidationError([{ field: "body", error }]);
   }
   const records = batch?.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields)) ?? [
-    recordOf(given, "", fields),
+    recordOf(body, "", fields),
   ];
   if (fields.length > 0) throw new ValidationError(fields);
   return records;

@@ -13,6 +13,7 @@ export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   ...ownRoute("log.write", "POST /log", access.authenticated),
   // A duplicate only writes a second line, and a claim for each request would cost more.
   once: false,
+  body: "value",
 };
 
 export function openApiRoute(rule: AccessRule): Omit<HandlerDeclaration, "run"> {

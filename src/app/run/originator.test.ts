@@ -58,9 +58,12 @@ const chains = defineFeature("chains", (r) => {
   const table = r.table("rows", { partitionKey: "pk", tenant: true });
   r.event("chain.begun", about, { keep: true });
   r.event("chain.continued", about);
-  r.on("chain.begun", "follow", async (ctx, { payload: { by } }) => {
-    await attempt(ctx, "event", by);
-    await ctx.enqueue("chains.chain.work", { by });
+  r.on("chain.begun", {
+    name: "follow",
+    handler: async (ctx, { payload: { by } }) => {
+      await attempt(ctx, "event", by);
+      await ctx.enqueue("chains.chain.work", { by });
+    },
   });
   r.job("chain.work", {
     input: about,
@@ -70,15 +73,18 @@ const chains = defineFeature("chains", (r) => {
       await ctx.delivery.send("chain-wall", { by });
     },
   });
-  r.on("chain.continued", "pass-on", async (ctx, { payload: { by } }) => {
-    await attempt(ctx, "second event", by);
-    const handed = ctx.enqueue("chains.chain.hand-over", { by }, { tenantId: "acme" });
-    seen.push(
-      `${by}: for a tenant ${await handed.then(
-        () => "allowed",
-        (error: Error) => error.name,
-      )}`,
-    );
+  r.on("chain.continued", {
+    name: "pass-on",
+    handler: async (ctx, { payload: { by } }) => {
+      await attempt(ctx, "second event", by);
+      const handed = ctx.enqueue("chains.chain.hand-over", { by }, { tenantId: "acme" });
+      seen.push(
+        `${by}: for a tenant ${await handed.then(
+          () => "allowed",
+          (error: Error) => error.name,
+        )}`,
+      );
+    },
   });
   r.job("chain.hand-over", {
     input: about,

@@ -52,8 +52,8 @@ function start(does: (handler: string) => void = () => undefined) {
     for (const type of ["ended", "other", "unheard"] as const) r.event(`consumed.${type}`, input);
     r.event("consumed.kept", input, { keepDays: 30 });
     for (const name of ["one", "two"])
-      r.on("consumed.ended", name, (ctx, given) => handle(name, given, ctx));
-    r.on("consumed.other", "other", (ctx, given) => handle("other", given, ctx));
+      r.on("consumed.ended", { name, handler: (ctx, given) => handle(name, given, ctx) });
+    r.on("consumed.other", { name: "other", handler: (ctx, given) => handle("other", given, ctx) });
     r.job("one.work", { input, handler: (ctx, given) => handle("job", given, ctx) });
     r.channel("consumed-wall", {
       input,

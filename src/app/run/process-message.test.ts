@@ -48,7 +48,10 @@ type Does = (ctx: PipelineContext, n: number) => unknown;
 function start(does: Does = () => undefined): LoneRuntime {
   const processed = defineFeature("processed", (r) => {
     r.event("processed.ended", input);
-    r.on("processed.ended", "hear", (ctx, { payload }) => void does(ctx, payload.n));
+    r.on("processed.ended", {
+      name: "hear",
+      handler: (ctx, { payload }) => void does(ctx, payload.n),
+    });
     r.job("one.work", { input, handler: (ctx, { n }) => void does(ctx, n) });
     r.channel("processed-wall", { input, send: (ctx, { n }) => void does(ctx, n) });
   });

@@ -18,7 +18,7 @@ declare module "../../base/types/names.ts" {
   }
 }
 
-const tasked = defineFeature("tasked", (r) => r.event("tasked.seen", seen));
+const tasked = defineFeature("tasked", (r) => void r.event("tasked.seen", seen));
 
 function start(fate?: (call: string) => Fate | Promise<Fate>): LoneRuntime {
   return loneRuntime(buildServer({ features: [tasked], environment: "test" }), fate);

@@ -38,9 +38,12 @@ const followed = defineFeature("followed", (r) => {
   r.query("one.admin", { route: "GET /admin", access: access.admin, handler });
   r.query("one.open", { route: "GET /open", access: access.everyone, handler });
   r.event("followed.ended", z.object({ n: z.number() }));
-  r.on("followed.ended", "fail", () => {
-    failing -= 1;
-    if (failing >= 0) throw new Error("not yet");
+  r.on("followed.ended", {
+    name: "fail",
+    handler: () => {
+      failing -= 1;
+      if (failing >= 0) throw new Error("not yet");
+    },
   });
   r.job("one.work", {
     input: z.object({ n: z.number() }),

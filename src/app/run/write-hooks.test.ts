@@ -52,10 +52,13 @@ const hookedBy = (r: FeatureBuilder, hooks: () => Hooks) =>
   });
 const first = defineFeature("first", (r) => hookedBy(r, () => one));
 const hooked = defineFeature("hooked", (r) => {
-  const notes = r.table("notes", { partitionKey: "pk" });
+  const notes = r.table("notes", { partitionKey: "pk", tenant: false });
   const walled = r.table("walled", { partitionKey: "pk", tenant: true });
   r.event("hook.ran", added);
-  r.on("hook.ran", "hear", async (_ctx, { payload }) => void seen.push(["heard", payload.note]));
+  r.on("hook.ran", {
+    name: "hear",
+    handler: async (_ctx, { payload }) => void seen.push(["heard", payload.note]),
+  });
   r.job("hook.work", {
     input: added,
     handler: async (_ctx, payload) => void seen.push(["worked", payload.note]),
@@ -218,10 +221,11 @@ describe.each([
       before: (ctx) => ctx.publish("hook.ran", { note: "before" }),
       commit: async (ctx) => {
         await ctx.publish("hook.ran", { note: "commit" });
+        await ctx.enqueue("hooked.hook.work", { note: `commit ${by}` });
         return [];
       },
       after: async (ctx) => {
-        await ctx.enqueue("hooked.hook.work", { note: by });
+        await ctx.enqueue("hooked.hook.work", { note: `after ${by}` }, { afterCommit: false });
         await (ctx as PipelineContext).publish("hook.ran", { note: "after" });
       },
     };
@@ -238,8 +242,19 @@ describe.each([
     expect(seen.slice(1).sort()).toEqual([
       ["heard", "before"],
       ["heard", "commit"],
-      ["worked", by],
+      ["worked", `after ${by}`],
+      ["worked", `commit ${by}`],
     ]);
+  });
+
+  test("enqueue after it only what does not wait for a commit", async () => {
+    two = { after: (ctx) => ctx.enqueue("hooked.hook.work", { note: `late ${by}` }, {} as never) };
+    expect((await post({ text: `late ${by}` })).status).toBe(201);
+    expect(lineOf("hook.after_failed")?.["message"]).toContain(
+      "ctx.enqueue: the run has committed; enqueue before ctx.commit, and in a hook before `after`",
+    );
+    await app.settled();
+    expect(seen).toEqual([["handler", `late ${by}`]]);
   });
 
   test("run once and add their items once for concurrent duplicates", async () => {

@@ -1,52 +1,33 @@
 import { expect, test } from "vitest";
-import { isOnceBy, isWriteOnce, type OnceBy, type RequiredKey } from "../../parts/once/once-by.ts";
+import type { OnceRule } from "../../parts/once/claim.ts";
 import { writeIdOf } from "./write.ts";
 
 const idOf = (
   headers: Record<string, string>,
-  { once = "either" as OnceBy | RequiredKey, isSignedIn = true, requestId = "r1" } = {},
-) => writeIdOf(headers, requestId, once, isSignedIn);
+  { key = "either" as OnceRule["key"], isSignedIn = true, requestId = "r1" } = {},
+) => writeIdOf(headers, requestId, { key }, isSignedIn);
 
 test("Idempotency-Key takes precedence over X-Request-ID, each only where allowed", () => {
   const both = { "idempotency-key": "k1", "x-request-id": "r1" };
   expect(idOf(both)).toEqual({ by: "idempotency-key", id: "k1" });
   expect(idOf({ "x-request-id": "r1" })).toEqual({ by: "x-request-id", id: "r1" });
   expect(idOf({})).toBeUndefined();
-  expect(idOf(both, { once: false })).toBeUndefined();
-  expect(idOf({ "x-request-id": "r1" }, { once: "idempotency-key" })).toBeUndefined();
+  expect(idOf(both, { key: "idempotency-key" })).toEqual({ by: "idempotency-key", id: "k1" });
+  expect(idOf({ "x-request-id": "r1" }, { key: "idempotency-key" })).toBeUndefined();
   expect(idOf({ "x-request-id": "r1" }, { isSignedIn: false })).toBeUndefined();
   expect(idOf(both, { isSignedIn: false })).toEqual({ by: "idempotency-key", id: "k1" });
 });
 
 test("a write that requires a key accepts no request ID instead", () => {
-  const once = { required: true } as const;
+  const key = "required";
   const missing = expect.objectContaining({ status: 400, code: "idempotency_key_required" });
 
-  expect(idOf({ "idempotency-key": "k1", "x-request-id": "r1" }, { once })).toEqual({
+  expect(idOf({ "idempotency-key": "k1", "x-request-id": "r1" }, { key })).toEqual({
     by: "idempotency-key",
     id: "k1",
   });
-  expect(() => idOf({ "x-request-id": "r1" }, { once })).toThrow(missing);
-  expect(() => idOf({}, { once, isSignedIn: false })).toThrow(missing);
-});
-
-test.each([
-  [{ required: true }, true],
-  [{ required: true, keepSeconds: 300 }, true],
-  [{ required: true, keepSeconds: 604_800 }, true],
-  [{ required: true, keepSeconds: 299 }, false],
-  [{ required: true, keepSeconds: 604_801 }, false],
-  [{ required: true, keepSeconds: 300.5 }, false],
-  [{ required: true, keepSeconds: "86400" }, false],
-  [{ required: true, keepDays: 1 }, false],
-  [{ required: false, keepSeconds: 86_400 }, false],
-  [{ keepSeconds: 86_400 }, false],
-  [{}, false],
-  [null, false],
-  ["either", true],
-  ["required", false],
-])("accepts or refuses %j as `once` of a write: %s", (once, isSound) => {
-  expect(isWriteOnce(once)).toBe(isSound);
+  expect(() => idOf({ "x-request-id": "r1" }, { key })).toThrow(missing);
+  expect(() => idOf({}, { key, isSignedIn: false })).toThrow(missing);
 });
 
 test("a replaced request ID is used by its hash", () => {
@@ -86,15 +67,4 @@ test.each([
   expect(() => idOf({ "idempotency-key": header })).toThrow(
     expect.objectContaining({ status: 400, code: "malformed_request" }),
   );
-});
-
-test("only three values of `once` choose how a write is claimed", () => {
-  expect(["either", "idempotency-key", false, true, "x", undefined].map(isOnceBy)).toEqual([
-    true,
-    true,
-    true,
-    false,
-    false,
-    false,
-  ]);
 });

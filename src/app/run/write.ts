@@ -7,11 +7,10 @@ import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { isWebResponse, toResponse } from "../../parts/http/response.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { answerCipher, saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
-import { claimKey } from "../../parts/once/claim.ts";
+import { claimKey, type OnceRule, onceRule } from "../../parts/once/claim.ts";
 import type { RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { OnceClaim } from "../../parts/once/claims.ts";
 import { fingerprintOf } from "../../parts/once/fingerprint.ts";
-import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
 import { reader, receiveResult } from "../ctx/check-output.ts";
 import { run } from "../ctx/run.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
@@ -130,11 +129,12 @@ export async function writeClaim(
   const { declaration, headers, input, rawInput, assertFits, anonymousAs = "" } = wanted;
   const { runtime, requestId, user, deadlineMs } = scope;
   const isKnown = user.id !== undefined;
-  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
+  const once = onceRule(declaration.once, runtime.server.options.once);
+  if (once === false) return undefined;
   const given = writeIdOf(headers, requestId, once, isKnown);
   if (given === undefined) return undefined;
   const { by, id } = given;
-  const retentionMs = keptMs(once);
+  const retentionMs = once.keepSeconds && once.keepSeconds * 1000;
   const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown
@@ -180,27 +180,20 @@ export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 export function writeIdOf(
   headers: Readonly<Record<string, string>>,
   requestId: string,
-  once: OnceBy | RequiredKey,
+  once: Pick<OnceRule, "key">,
   isSignedIn: boolean,
 ): WriteId | undefined {
-  if (once === false) return undefined;
   const key = headers["idempotency-key"];
   if (key !== undefined) return { by: "idempotency-key", id: parseKey(key) };
-  if (typeof once === "object") {
+  if (once.key === "required") {
     const message =
       "This request needs an Idempotency-Key; send a new UUID with it, and the same one with each retry";
     throw new FrameworkError("idempotency_key_required", message);
   }
   const given = headers["x-request-id"];
-  if (given === undefined || once === "idempotency-key" || !isSignedIn) return undefined;
+  if (given === undefined || once.key === "idempotency-key" || !isSignedIn) return undefined;
   const id = given === requestId ? given : `sha256:${hash("sha256", given, "base64url")}`;
   return { by: "x-request-id", id };
-}
-
-function keptMs(once: OnceBy | RequiredKey): number | undefined {
-  return typeof once === "object" && once.keepSeconds !== undefined
-    ? once.keepSeconds * 1000
-    : undefined;
 }
 
 function parseKey(header: string): string {

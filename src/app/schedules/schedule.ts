@@ -8,6 +8,7 @@ import {
   knownOptions,
   named,
   problemsOf,
+  type Requirements,
   required,
   requireOptions,
   requireValue,
@@ -54,7 +55,7 @@ export interface ScheduleDeclaration {
 
 const timeZoneFix = 'use an IANA name, for example "Europe/Berlin"';
 
-const requirements = {
+const requirements: Requirements = {
   cron: required({
     accepts: (cron) => cronProblem(cron) === undefined,
     rule: "schedule-cron",

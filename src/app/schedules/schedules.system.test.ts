@@ -40,7 +40,7 @@ function serverOf({
   missed?: "once" | "skip";
 } = {}) {
   const feature = defineFeature("reports", (r) => {
-    r.table("made", { partitionKey: "pk" });
+    r.table("made", { partitionKey: "pk", tenant: false });
     r.event("report.made", z.object({ at: z.string() }));
     r.job("report.send", {
       input: z.object({ at: z.string() }),

@@ -1,4 +1,5 @@
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import type { BootRule } from "../../base/errors/boot-rule.ts";
 import { developmentKeyRing, type KeyRing, parseKeyRing } from "../../base/secrets/key-ring.ts";
 import { parameterOverrides } from "../../parts/config/declare/parameter-overrides.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
@@ -40,7 +41,7 @@ export async function readKeyRing(
   developmentSecret?: string,
 ): Promise<{ readonly keyRing: KeyRing } | { readonly problem: BootProblem }> {
   const parameter = await reader.get(name);
-  const refused = (rule: string, message: string, fix: string) => ({
+  const refused = (rule: BootRule, message: string, fix: string) => ({
     problem: { feature: "", key: name, rule, message, fix },
   });
   if (parameter === undefined) {

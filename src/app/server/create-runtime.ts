@@ -248,7 +248,7 @@ function lazyRuns(
       clock,
       metrics,
       tracing,
-      waitMs: server.options.once?.waitMs ?? 10_000,
+      waitMs: (server.options.once || undefined)?.waitMs ?? 10_000,
       draining: lifecycle.draining,
       ...defined({ schedule }),
     });

@@ -31,12 +31,11 @@ const runs = defineFeature("runs", (r) => {
   const config = r.config({ keys: { size: createTenantConfig("number", { default: 3 }) } });
   const table = r.table("rows", { partitionKey: "pk", tenant: true });
   r.event("run.seen", seenSchema);
-  r.on(
-    "run.seen",
-    "hear",
-    async ({ user }, { payload, causedBy }) =>
+  r.on("run.seen", {
+    name: "hear",
+    handler: async ({ user }, { payload, causedBy }) =>
       void heard.push(["event", user.tenantId, payload.by, causedBy]),
-  );
+  });
   r.job("run.report", {
     input: seenSchema,
     handler: async (ctx, { by }) => {

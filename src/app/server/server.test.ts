@@ -1,6 +1,7 @@
 import { Logger as PowertoolsLogger } from "@aws-lambda-powertools/logger";
-import { expect, test } from "vitest";
-import { BootError } from "../../base/errors/boot.ts";
+import { expect, test, vi } from "vitest";
+import { unplaced } from "../../../test/support/unplaced.ts";
+import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import { access } from "../../base/identity/access.ts";
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
@@ -58,12 +59,12 @@ test("reports every problem of features, options and overrides at once", () => {
       access: access.everyone,
       handler: () => 1,
     });
-    r.table("Bad Name", {});
+    r.table("Bad Name", { tenant: false });
     r.table("nothing");
-    r.table("config", { partitionKey: "pk" });
-    r.table("unkeyed", { partitionKey: "" });
-    r.table("unsorted", { partitionKey: "pk", sortKey: "" });
-    r.table("sorted", { partitionKey: "pk", sortKey: 7 });
+    r.table("config", { partitionKey: "pk", tenant: false });
+    r.table("unkeyed", { partitionKey: "", tenant: false });
+    r.table("unsorted", { partitionKey: "pk", sortKey: "", tenant: false });
+    r.table("sorted", { partitionKey: "pk", sortKey: 7, tenant: false });
     r.query("item.nothing");
     r.query("item.schema", { input: "text", output: () => 1, handler: () => 1 });
     r.query(7, { handler: () => 1 });
@@ -203,8 +204,7 @@ test("reports every problem of features, options and overrides at once", () => {
     "isolation.tag unknown-option",
     "messages.proof option-type",
     "messages.sign unknown-option",
-    "once.waitMs option-type",
-    "once.key option-type",
+    "once option-type",
     "repeats.item.status status",
     "repeats.item.statuses status",
     "repeats.item.stateless status",
@@ -222,6 +222,40 @@ test("reports every problem of features, options and overrides at once", () => {
   expect(rules.some((rule) => rule.startsWith("cors"))).toBe(true);
 });
 
+test.each<[unknown]>([
+  [true],
+  ["either"],
+  [null],
+  [[]],
+  [{ key: false }],
+  [{ key: "sometimes" }],
+  [{ key: "either", required: true }],
+  [{ required: 1 }],
+  [{ keepSeconds: 299 }],
+  [{ waitMs: -1 }],
+  [{ waitMs: 1.5 }],
+  [{ waitMs: "10" }],
+  [{ wait: 10 }],
+])("refuses %j as the option once", (once) => {
+  expect(problemsOf({ features: [], once })).toEqual([
+    expect.objectContaining({
+      key: "once",
+      rule: "option-type",
+      fix: expect.stringMatching(/^use .*"idempotency-key".*with a waitMs from 0$/),
+    }),
+  ]);
+});
+
+test.each<[ServerOptions["once"]]>([
+  [false],
+  [{}],
+  [{ waitMs: 0 }],
+  [{ key: "either", waitMs: 5_000 }],
+  [{ required: true, keepSeconds: 604_800 }],
+])("accepts %j as the option once", (once) => {
+  expect(problemsOf({ features: [], ...(once !== undefined && { once }) })).toEqual([]);
+});
+
 test("accepts valid options", () => {
   const options: ServerOptions = {
     features: [hello],
@@ -232,7 +266,7 @@ test("accepts valid options", () => {
     keyRing: { parameter: "/app/key-ring" },
     log: { level: "warn", redact: ["user.email", "*.card"], powertools: new PowertoolsLogger() },
     limits: { bodyBytes: 0, bufferedBytes: 0 },
-    once: { waitMs: 0, key: false },
+    once: { waitMs: 0, key: "idempotency-key", required: true, keepSeconds: 300 },
     auth: { secret: "s".repeat(32) },
     cors: { origins: "*" },
   };
@@ -314,15 +348,59 @@ test("createRegistry collects without validating", () => {
   expect(registry.problems.length).toBeGreaterThan(0);
 });
 
-test("a boot error's message names every key, its problem and its fix", () => {
+test("a boot error's message names every key, its problem, its fix, its place and its page", () => {
+  const problem = { feature: "a", key: "a:config:b", message: "m", fix: "f" };
   const error = new BootError([
-    { feature: "a", key: "a:config:b", rule: "r", message: "m", fix: "f" },
+    { ...problem, at: "src/notes.ts:12", rule: "formerly" },
+    { ...problem, rule: "key-name" },
   ]);
 
-  expect(error.message).toBe("1 problem at boot\n  a:config:b: m; f");
-  expect(new BootError([error.problems[0], error.problems[0]] as never).message).toMatch(
-    /^2 problems at boot/,
+  expect(error.message).toBe(
+    `2 problems at boot
+  a:config:b: m; f (src/notes.ts:12, docs/boot-problems.md#formerly)
+  a:config:b: m; f (docs/boot-problems.md#key-name)`,
   );
+  expect(new BootError(error.problems.slice(1)).message).toMatch(/^1 problem at boot\n/);
+});
+
+test("a problem's place is its declaration, or else the call of buildServer", () => {
+  const lines: number[] = [];
+  const next = () => {
+    const [, , caller = ""] = String(new Error().stack).split("\n");
+    lines.push(Number(/:(\d+):\d+\)?$/.exec(caller)?.[1]) + 1);
+  };
+  const wrong = defineFeature("wrong", (r) => {
+    next();
+    r.query("list", { handler: async () => 1 });
+    next();
+    r.table("notes", { partitionKey: "", tenant: true });
+    r.on("nothing.made" as never, { name: "forget", handler: async () => {} });
+  });
+  let problems: readonly BootProblem[] = [];
+  try {
+    next();
+    buildServer({ features: [wrong], basePath: "api" });
+  } catch (error) {
+    ({ problems } = error as BootError);
+  }
+
+  const [query, table, server] = lines.map((line) => `src/app/server/server.test.ts:${line}`);
+  expect(problems.map(({ rule, at }) => [rule, at])).toEqual([
+    ["option-type", server],
+    ["handler-name", query],
+    ["table-keys", table],
+    ["event-undeclared", server],
+  ]);
+});
+
+test("without a problem, no stack is captured", () => {
+  const captured = vi.spyOn(process, "cwd");
+  defineFeature("sound", (r) => void r.query("file.list", { handler: async () => 1 }));
+  buildServer({ features: [hello] });
+  expect(captured).not.toHaveBeenCalled();
+  defineFeature("wrong", (r) => void r.query("list", { handler: async () => 1 }));
+  expect(captured).toHaveBeenCalledTimes(1);
+  captured.mockRestore();
 });
 
 test("closers and checks need a unique name, and are registered only until a host starts", () => {
@@ -384,14 +462,14 @@ function plainFeature(
     r: Record<"config" | "table" | "query" | "write", (...parameters: unknown[]) => void>,
   ) => void,
 ) {
-  return defineFeature(name, (r) => declare(r as never));
+  return defineFeature(name, (r) => void declare(r as never));
 }
 
 function problemsOf(options: unknown) {
   try {
     buildServer(options as ServerOptions);
   } catch (error) {
-    if (error instanceof BootError) return error.problems;
+    if (error instanceof BootError) return unplaced(error.problems);
     throw error;
   }
   return [];
@@ -435,7 +513,7 @@ test("refuses a production key set without issuer and audience, as tokens for ot
       buildServer({ features: [], auth, environment });
       return [];
     } catch (error) {
-      return (error as BootError).problems;
+      return unplaced((error as BootError).problems);
     }
   };
 

@@ -1,4 +1,5 @@
-import { BootError } from "../../base/errors/boot.ts";
+import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import { placed } from "../../base/errors/call-site.ts";
 import { environmentOf } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
@@ -136,7 +137,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     const message = "a feature is called keelson";
     problems.push(serverProblem("keelson", "feature-reserved", message, "choose another name"));
   }
-  if (problems.length > 0) throw new BootError(problems);
+  if (problems.length > 0) throw new BootError(placed(problems));
 
   const closers = new Map<string, Closer>();
   const checks = new Map<string, ReadyCheck>();
@@ -217,7 +218,7 @@ export function serverInternals(server: Server): ServerInternals {
   return state;
 }
 
-function secretProblems({ configKeys }: Registry, options: ServerOptions) {
+function secretProblems({ configKeys }: Registry, options: ServerOptions): BootProblem[] {
   const id = options?.delivery?.webhook?.secret?.id;
   if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
   const message = `${JSON.stringify(id)} is not a text key of this server`;
@@ -235,7 +236,7 @@ function frozen<Options extends object>(options: Options): Options {
   return Object.freeze(Object.fromEntries(members)) as Options;
 }
 
-function routeConflicts(routes: readonly RoutedHandler[]) {
+function routeConflicts(routes: readonly RoutedHandler[]): BootProblem[] {
   return conflicts(routes).map(({ first, second }) => ({
     feature: second.target.feature,
     key: second.target.name,

@@ -28,7 +28,7 @@ const shelves = defineFeature("shelves", (r) => {
   });
   r.table("boxes", { partitionKey: "pk", sortKey: "sk", tenant: true });
   r.table("labels", { partitionKey: "id", tenant: true });
-  r.table("prices", { partitionKey: "id" });
+  r.table("prices", { partitionKey: "id", tenant: false });
 });
 const loud = defineFeature("loud", (r) => {
   r.event(

@@ -11,7 +11,7 @@ import type { Database } from "../../base/types/database.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { undoConfig } from "../../parts/config/operate/change.ts";
+import { resetConfig, setConfig, undoConfig } from "../../parts/config/operate/change.ts";
 import { configHistory } from "../../parts/config/operate/config-history.ts";
 import { explainConfig } from "../../parts/config/operate/explain-config.ts";
 import {
@@ -21,7 +21,6 @@ import {
   operatorSession,
 } from "../../parts/config/operate/operator-session.ts";
 import { rotateRows } from "../../parts/config/operate/rotation.ts";
-import { resetConfig, setConfig } from "../../parts/config/operate/set-config.ts";
 import { createComputedValues } from "../../parts/config/read/computed-values.ts";
 import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import type { RowAddress, RowOwner } from "../../parts/config/read/rows.ts";

@@ -1,5 +1,5 @@
 import type { BootProblem } from "./boot.ts";
-import { quoted } from "./quoted.ts";
+import { nearest, quoted } from "./quoted.ts";
 
 /** Returns `undefined` if the value is accepted, otherwise what is accepted instead. */
 export type OptionCheck = (value: unknown) => string | undefined;
@@ -20,13 +20,12 @@ export function tableProblems(
     const message = "it is not an object";
     return [{ key: call, rule: "option-type", message, fix: "pass an object" }];
   }
-  return Object.entries(options).flatMap(([name, given]) => {
+  return Object.entries(options).flatMap(([name, given]): OptionProblem[] => {
     const key = path === "" ? name : `${path}.${name}`;
     const check = Object.hasOwn(table, name) ? table[name] : undefined;
     if (check === undefined) {
-      const fix = `known are ${Object.keys(table).join(", ")}`;
       const message = `unknown option ${JSON.stringify(name)}`;
-      return [{ key, rule: "unknown-option", message, fix }];
+      return [{ key, rule: "unknown-option", message, fix: knownOnes(name, Object.keys(table)) }];
     }
     const wanted = given === undefined ? undefined : check(given);
     if (wanted === undefined) return [];
@@ -81,9 +80,13 @@ export function assertKnownOptions(call: string, options: unknown, known: readon
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown !== undefined)
-    throw new TypeError(
-      `${call}: unknown option ${quoted(unknown)}; known are ${known.join(", ")}`,
-    );
+    throw new TypeError(`${call}: unknown option ${quoted(unknown)}; ${knownOnes(unknown, known)}`);
+}
+
+function knownOnes(name: string, known: readonly string[]): string {
+  const meant = nearest(name, known);
+  const all = `known are ${known.join(", ")}`;
+  return meant === undefined ? all : `did you mean ${meant}? ${all}`;
 }
 
 /** Not validated: plain JavaScript can pass anything. */
@@ -103,7 +106,7 @@ export function unknownOptions(
         key,
         rule: "unknown-option",
         message: `unknown option ${JSON.stringify(name)}`,
-        fix: `known are ${known.join(", ")}`,
+        fix: knownOnes(name, known),
       });
     }
   }

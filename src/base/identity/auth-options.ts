@@ -1,3 +1,4 @@
+import type { BootRule } from "../errors/boot-rule.ts";
 import { isRecord, type OptionProblem } from "../errors/option-table.ts";
 
 /** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
@@ -64,7 +65,7 @@ const optional: Readonly<Record<string, Check>> = {
   ),
 };
 
-function check(accepts: (value: unknown) => boolean, rule: string, fix: string): Check {
+function check(accepts: (value: unknown) => boolean, rule: BootRule, fix: string): Check {
   return (key, value) =>
     value === undefined || accepts(value) ? [] : wrong(key, rule, value, fix);
 }
@@ -138,11 +139,11 @@ function unknownMembers(
   });
 }
 
-function wrong(key: string, rule: string, value: unknown, fix: string): OptionProblem[] {
+function wrong(key: string, rule: BootRule, value: unknown, fix: string): OptionProblem[] {
   return problem(key, rule, `is ${shown(value)}`, fix);
 }
 
-function problem(key: string, rule: string, message: string, fix: string): OptionProblem[] {
+function problem(key: string, rule: BootRule, message: string, fix: string): OptionProblem[] {
   return [{ key, rule, message: `${key} ${message}`, fix }];
 }
 

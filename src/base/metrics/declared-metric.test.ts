@@ -5,10 +5,10 @@ import { buildServer } from "../../app/server/server.ts";
 import { BootError } from "../../base/errors/boot.ts";
 import type { MetricOptions } from "./declared-metric.ts";
 
-const build = (declare: (r: FeatureBuilder) => void, name = "shop") =>
-  buildServer({ features: [defineFeature(name, declare)] });
+const build = (declare: (r: FeatureBuilder) => unknown, name = "shop") =>
+  buildServer({ features: [defineFeature(name, (r) => void declare(r))] });
 /** What is wrong, by keys and what cannot be taken. */
-const problems = (declare: (r: FeatureBuilder) => void, name?: string) => {
+const problems = (declare: (r: FeatureBuilder) => unknown, name?: string) => {
   try {
     build(declare, name);
     return [];

@@ -1,7 +1,7 @@
 import { eventType, type RawOptions, type Report, unknownOptions } from "../errors/option-table.ts";
 import type { MetricDeclaration } from "./metric-list.ts";
 
-export interface MetricOptions {
+export interface MetricOptions<Labels = Readonly<Record<string, readonly string[]>>> {
   /** A `counter` sums values, a `histogram` counts them per bucket. Default `counter`. */
   readonly kind?: "counter" | "histogram";
   /** UCUM unit: `s`, `ms`, `By`, `%` or a counted thing, such as `{order}`. Default `1`. */
@@ -10,7 +10,7 @@ export interface MetricOptions {
    * Up to four labels of letters, digits and `_`, each with up to 50 allowed ASCII values. Any
    * other value becomes `other`. Default: none.
    */
-  readonly labels?: Readonly<Record<string, readonly string[]>>;
+  readonly labels?: Labels;
   /** Upper bounds of buckets. Default: from 5 ms to 10 s. */
   readonly buckets?: readonly number[];
   /** Description of the metric in one sentence. Default: none. */

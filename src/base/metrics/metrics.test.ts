@@ -1,10 +1,25 @@
 import { expect, test } from "vitest";
 import type { Logger } from "../../base/log/logger.ts";
 import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
-import { ownMetrics } from "./metrics.ts";
+import type { MetricHandle } from "../types/handles.ts";
+import { type Metrics, ownMetrics } from "./metrics.ts";
 
 test("without metrics, adding does nothing", () => {
   expect(ownMetrics(undefined, {} as Logger).add("a.b", 1)).toBeUndefined(); // safe: nothing is used
+});
+
+test("a metric is added by its handle or by its full name", () => {
+  const added: unknown[][] = [];
+  // Safe casts: nothing else is used.
+  const metrics = { add: (...given: unknown[]) => void added.push(given) } as unknown as Metrics;
+  const { add } = ownMetrics(metrics, {} as Logger);
+  const placed: MetricHandle<{ readonly plan?: "pro" }> = { kind: "metric", name: "shop.a.b" };
+  add(placed, 1, { plan: "pro" });
+  add("shop.a.b", 2, { plan: "free" });
+  expect(added).toEqual([
+    ["shop.a.b", 1, { plan: "pro" }],
+    ["shop.a.b", 2, { plan: "free" }],
+  ]);
 });
 
 test("plain JavaScript that adds to an invalid metric gets a warning and goes on", () => {
@@ -37,9 +52,10 @@ test("plain JavaScript that adds to an invalid metric gets a warning and goes on
   expect(warned).toEqual([
     "a.b",
     "x".repeat(200),
-    "(object)",
-    "(symbol)",
-    "(undefined)",
+    "an object",
+    "a symbol",
+    "null",
+    "undefined",
     "__proto__",
   ]);
 });

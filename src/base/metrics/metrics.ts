@@ -1,6 +1,7 @@
 import { kind } from "../errors/option-table.ts";
 import { type AccessRule, isAccessRule } from "../identity/access.ts";
 import type { Logger } from "../log/logger.ts";
+import { type Handle, type LabelsOf, nameOf } from "../types/handles.ts";
 import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
 
 /** Values by label; `undefined` omits a label. */
@@ -54,24 +55,25 @@ export interface MetricsAccessor {
    * Adds to a counter declared with `r.metric`, or samples a histogram. The metric is exported with
    * keelson's metrics. Never throws: a wrong call logs `metrics.ignored`, once per name.
    *
-   * @param name - the full name, `<feature>.<entity>.<name>`.
+   * @param metric - the metric's handle, or its full name, `<feature>.<entity>.<name>`.
    * @param value - from 0 to 2^360.
    * @param labels - an undeclared value becomes `other`; an undeclared label is dropped.
    */
-  readonly add: (
-    name: string,
+  readonly add: <Metric extends Handle<"metric"> | string>(
+    metric: Metric,
     value: number,
-    labels?: Readonly<Record<string, string | undefined>>,
+    labels?: LabelsOf<Metric>,
   ) => void;
 }
 
 export function ownMetrics(metrics: Metrics | undefined, log: Logger): MetricsAccessor {
   return {
-    add: (name, value, labels) => {
-      const problem = metrics?.add(name, value, labels);
+    add: (metric, value, labels) => {
+      const name = nameOf(metric);
+      // Safe cast: every metric's labels are strings, and others are dropped.
+      const problem = metrics?.add(name, value, labels as MetricLabels | undefined);
       if (problem === undefined) return;
-      const metric = typeof name === "string" ? name.slice(0, 200) : `(${typeof name})`; // plain JavaScript may pass any value
-      log.warn("metrics.ignored", { metric, reason: problem });
+      log.warn("metrics.ignored", { metric: name.slice(0, 200), reason: problem });
     },
   };
 }

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { createSecrets } from "../secrets/secrets.ts";
 import { type AmbientStore, ambientStore, currentContext, runWithStore } from "./ambient.ts";
 import { createRandomDigits, RunTrace } from "./trace.ts";
 
@@ -14,6 +15,7 @@ const storeOf = (requestId: string): AmbientStore => ({
   },
   runtime: {
     tableName: (name) => name,
+    secrets: createSecrets({ clock: { now: () => 0 } }),
     projections: { open: async () => ({ version: async () => 1 }) },
   },
 });

@@ -20,12 +20,29 @@ export interface AmbientContext {
   readonly trace: Trace;
 }
 
+interface Encrypted {
+  readonly key: string;
+  readonly data: Uint8Array;
+}
+
+/** Encrypts cursors with the key ring. */
+export interface CursorSecrets {
+  mayHaveRing(): boolean;
+  seal(text: string, place: readonly string[]): Promise<Encrypted>;
+  prepare(key: string): Promise<void> | undefined;
+  open(
+    sealed: Encrypted & { readonly sealed: number },
+    place: readonly string[],
+  ): { readonly text: string } | { readonly locked: string };
+}
+
 /** Applications see only `context`. */
 export interface AmbientStore {
   /** Frozen object, replaced when the caller is identified. */
   readonly context: AmbientContext;
   readonly runtime: {
     readonly tableName: (name: string) => string;
+    readonly secrets: CursorSecrets;
     /** Active versions of projections, loaded when a projection first needs them. */
     readonly projections: { open(): Promise<ActiveVersions> };
   };

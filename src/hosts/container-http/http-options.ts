@@ -2,6 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import type { BootRule } from "../../base/errors/boot-rule.ts";
+import { placed } from "../../base/errors/call-site.ts";
 import type { Connections } from "./connections.ts";
 import type { ByteBudget } from "./receive-body.ts";
 import type { UnreadBudget } from "./unread-bytes.ts";
@@ -104,7 +106,7 @@ export function httpSettings({
 /** @throws BootError that lists every problem. */
 export function checkHttpOptions(options: HttpServerOptions): void {
   const problems: BootProblem[] = [];
-  const add = (key: string, rule: string, message: string, fix: string) =>
+  const add = (key: string, rule: BootRule, message: string, fix: string) =>
     problems.push({ feature: "", key: `runContainer: ${key}`, rule, message, fix });
   const check = (prefix: string, given: object, known: Readonly<Record<string, Wanted>>) => {
     for (const [name, value] of Object.entries(given)) {
@@ -131,7 +133,7 @@ export function checkHttpOptions(options: HttpServerOptions): void {
     const message = `${headersTimeoutMs} is over requestTimeoutMs, ${requestTimeoutMs}`;
     add("headersTimeoutMs", "timeout-order", message, "lower it, or raise requestTimeoutMs");
   }
-  if (problems.length > 0) throw new BootError(problems);
+  if (problems.length > 0) throw new BootError(placed(problems));
 }
 
 interface Wanted {

@@ -135,7 +135,7 @@ test("processes that start at once on one emulator all find the resources they n
   try {
     const feature = defineFeature("files", (r) => {
       r.event("file.created", z.object({ id: z.string(), sizeMb: z.number() }));
-      r.table("files", { partitionKey: "pk" });
+      r.table("files", { partitionKey: "pk", tenant: false });
     });
     const opened = await Promise.all(
       [1, 2, 3, 4].map(async () => {

@@ -26,9 +26,12 @@ let aheadMs = 0;
 const broken = new Set<string>();
 const loads = defineFeature("loads", (r) => {
   r.event("load.sent", z.object({ name: z.string() }));
-  r.on("load.sent", "note", async (_ctx, { payload }) => {
-    runs.push(`event ${payload.name}`);
-    if (broken.delete(payload.name)) throw new Error("broken once");
+  r.on("load.sent", {
+    name: "note",
+    handler: async (_ctx, { payload }) => {
+      runs.push(`event ${payload.name}`);
+      if (broken.delete(payload.name)) throw new Error("broken once");
+    },
   });
   r.job("load.carry", {
     input: z.object({ name: z.string(), lane: z.string() }),

@@ -9,7 +9,7 @@ import type { HttpApiEvent, HttpApiResult } from "./api-gateway.ts";
 import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
 const parts = defineFeature("parts", (r) => {
-  r.query("part.show", {
+  const show = r.query("part.show", {
     route: "GET /parts/:id",
     access: access.everyone,
     handler: async (ctx, input) => ({
@@ -55,6 +55,7 @@ const parts = defineFeature("parts", (r) => {
       reply(input, { status: 201, cookies: { seen: { value: "1" } } }),
   });
   r.write("part.internal", { handler: async () => 1 });
+  return { show };
 });
 
 const build = (options: Partial<Parameters<typeof buildServer>[0]> = {}): Server =>
@@ -101,19 +102,29 @@ test("a typed error becomes the uniform response", async () => {
   });
 });
 
-test("a function of one handler answers its own route and no other", async () => {
-  const show = lambdaHandler(build(), "parts.part.show");
+test.each([
+  ["its handle", () => parts.show],
+  ["its name", () => "parts.part.show"],
+])(
+  "a function of one handler, given by %s, answers its own route and no other",
+  async (_, given) => {
+    const show = lambdaHandler(build(), given());
 
-  expect((await invoke(show, event("GET", "/parts/1"))).statusCode).toBe(200);
-  expect((await invoke(show, event("GET", "/missing"))).statusCode).toBe(404);
-  expect((await invoke(show, event("DELETE", "/parts/1"))).statusCode).toBe(405);
-});
+    expect((await invoke(show, event("GET", "/parts/1"))).statusCode).toBe(200);
+    expect((await invoke(show, event("GET", "/missing"))).statusCode).toBe(404);
+    expect((await invoke(show, event("DELETE", "/parts/1"))).statusCode).toBe(405);
+  },
+);
 
 test("refuses to create a function for a handler that does not exist or has no route", () => {
   expect(() => lambdaHandler(build(), "parts.part.none")).toThrow(
     /no handler with a route; the server has parts\.part\.show/,
   );
   expect(() => lambdaHandler(build(), "parts.part.internal")).toThrow(/no handler with a route/);
+  const strange = { kind: "query", name: "other.thing.show" } as const;
+  expect(() => lambdaHandler(build(), strange)).toThrow(
+    "lambdaHandler: other.thing.show is no handler with a route",
+  );
   expect(() => lambdaHandler(buildServer({ features: [] }), "x.y.z")).toThrow(
     /the server has none/,
   );

@@ -1,5 +1,6 @@
 import middy from "@middy/core";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { type Handle, nameOf } from "../../base/types/handles.ts";
 import type { HttpApiEvent } from "./api-gateway.ts";
 import { marked, prepareLambda } from "./bind.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-events.ts";
@@ -33,14 +34,16 @@ export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
  * Creates a Lambda function that answers the route of one handler, for the same events as
  * {@link lambdaHttp}.
  *
- * @throws Error if the server has no handler of that name, or the handler has no route.
+ * @param handler - its handle, or its full name.
+ * @throws Error if the server has no such handler, or the handler has no route.
  * @example
- * export const downloadUrl = lambdaHandler(server, "files.file.download-url");
+ * export const downloadUrl = lambdaHandler(server, files.downloadUrl);
  */
 export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
   server: Server,
-  name: string,
+  handler: Handle<"query" | "write"> | string,
 ): LambdaHttpHandler<Event> {
+  const name = nameOf(handler);
   const { handlers } = serverInternals(server).registry;
   if (handlers.get(name)?.route === undefined) {
     const names = [...handlers.values()].flatMap((handler) =>

@@ -74,7 +74,7 @@ const notes = defineFeature("notes", (r) => {
   const { limit } = r.config({
     keys: { limit: createSystemConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) },
   });
-  r.table("notes", { partitionKey: "pk" });
+  r.table("notes", { partitionKey: "pk", tenant: false });
   r.query("note.limit", {
     route: "GET /notes",
     access: access.everyone,

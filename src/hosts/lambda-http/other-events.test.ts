@@ -150,7 +150,10 @@ test("requestScope passes an authorizer's event to its handler, and returns its 
   vi.stubEnv("AWS_REGION", "eu-west-1");
   const policy = { principalId: "ann", policyDocument: { Version: "2012-10-17", Statement: [] } };
   const handler = middy({
-    executionMode: requestScope(server(), { handler: "legacy.token.check" }),
+    executionMode: requestScope(server(), {
+      handler: "legacy.token.check",
+      access: access.everyone,
+    }),
   }).handler(async () => policy);
   const [, , event] = others[0] as (typeof others)[0]; // it is there
   const given = await handler(event, {} as never);

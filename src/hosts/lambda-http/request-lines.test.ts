@@ -125,7 +125,10 @@ test("logs nothing when request lines are turned off", async () => {
 
 const adopted = (existing: () => unknown, requests: RequestLines = true) => {
   const handler = middy({
-    executionMode: requestScope(serverOf(requests), { handler: "legacy.order.show" }),
+    executionMode: requestScope(serverOf(requests), {
+      handler: "legacy.order.show",
+      access: access.everyone,
+    }),
   }).handler(existing);
   return (event: object) => handler(event as never, {} as never);
 };

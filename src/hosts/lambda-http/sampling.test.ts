@@ -45,9 +45,12 @@ const kinds: readonly (readonly [
   [
     "requestScope",
     (server) =>
-      middy({ executionMode: requestScope(server, { handler: "legacy.word.say" }) }).handler(
-        (async () => ({})) as never,
-      ),
+      middy({
+        executionMode: requestScope(server, {
+          handler: "legacy.word.say",
+          access: access.everyone,
+        }),
+      }).handler((async () => ({})) as never),
     event,
   ],
 ];

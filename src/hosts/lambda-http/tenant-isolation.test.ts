@@ -106,7 +106,10 @@ test("a function of one handler and an adopted handler refuse another tenant's t
   const one = lambdaHandler(serverOf(), "rooms.room.own");
   const existing = vi.fn(async () => ({ statusCode: 200, body: "{}" }));
   const adopted = middy({
-    executionMode: requestScope(serverOf(), { handler: "legacy.room.show" }),
+    executionMode: requestScope(serverOf(), {
+      handler: "legacy.room.show",
+      access: access.everyone,
+    }),
   }).handler(existing as never);
 
   expect((await ask("/own", { token: "globex", isolatedTo: "acme" }, one)).statusCode).toBe(403);
@@ -118,7 +121,10 @@ test("a function of one handler and an adopted handler refuse another tenant's t
 
 test("an event that is not HTTP runs as the tenant that Lambda names, and may not cross tenants", async () => {
   const handler = middy({
-    executionMode: requestScope(serverOf(), { handler: "legacy.room.import" }),
+    executionMode: requestScope(serverOf(), {
+      handler: "legacy.room.import",
+      access: access.everyone,
+    }),
   }).handler((async (_event: unknown, { keelson }: AdoptedContext) => {
     const { user } = keelson;
     keelson.acrossTenants("import");

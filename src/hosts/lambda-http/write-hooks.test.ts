@@ -14,7 +14,7 @@ declare module "../../base/types/names.ts" {
 test("a function answers before its time is over, even when a hook after its write takes longer", async () => {
   const [begun, ending] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
   const frozen = defineFeature("frozen", (r) => {
-    r.table("parts", { partitionKey: "pk" });
+    r.table("parts", { partitionKey: "pk", tenant: false });
     r.write("part.create", {
       route: "POST /parts",
       access: access.everyone,

@@ -20,7 +20,10 @@ declare module "../../base/types/names.ts" {
 let heard: string[] = [];
 const drops = defineFeature("drops", (r) => {
   r.event("drop.fell", z.object({ name: z.string() }));
-  r.on("drop.fell", "hear", async (_ctx, { payload }) => void heard.push(payload.name));
+  r.on("drop.fell", {
+    name: "hear",
+    handler: async (_ctx, { payload }) => void heard.push(payload.name),
+  });
   r.write("drop.fall", {
     input: z.object({ names: z.array(z.string()) }),
     handler: async (ctx, { names }) => {

@@ -30,7 +30,7 @@ const run = (name: string) => {
 };
 const batches = defineFeature("batches", (r) => {
   r.event("batch.sent", z.object({ name: z.string() }));
-  r.on("batch.sent", "note", async (_ctx, { payload }) => run(payload.name));
+  r.on("batch.sent", { name: "note", handler: async (_ctx, { payload }) => run(payload.name) });
   r.job("batch.work", {
     input: z.object({ name: z.string(), group: z.string() }),
     order: ({ group }) => group,

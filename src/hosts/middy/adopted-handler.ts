@@ -32,14 +32,14 @@ export interface RequestScopeOptions {
   /** Full name of the handler, `<feature>.<entity>.<operation>`, for log lines and claims. */
   readonly handler: string;
   /**
-   * Rule for the callers of the handler. Default: everyone; a valid token still identifies the
+   * Rule for the callers of the handler. With `access.everyone`, a valid token still identifies the
    * caller. A rule that needs an identity refuses every event that is not HTTP, because such an
    * event does not identify its sender.
    */
-  readonly access?: AccessRule;
+  readonly access: AccessRule;
 }
 
-export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOptions>): Mode {
+export function adoptedMode(runtime: Runtime, options: RequestScopeOptions): Mode {
   return scopeMode<unknown>(runtime, (invocation) => {
     const http = httpEventOf(invocation.event);
     return http === undefined
@@ -48,13 +48,11 @@ export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOpti
   });
 }
 
-type Options = Required<RequestScopeOptions>;
-
 class AdoptedExchange extends HttpExchange {
   readonly #invocation: Invocation;
-  readonly #options: Options;
+  readonly #options: RequestScopeOptions;
 
-  constructor(http: HttpExchange["http"], invocation: Invocation, options: Options) {
+  constructor(http: HttpExchange["http"], invocation: Invocation, options: RequestScopeOptions) {
     super(http, true);
     this.#invocation = invocation;
     this.#options = options;
@@ -130,7 +128,10 @@ class AdoptedExchange extends HttpExchange {
 }
 
 /** Event that is not HTTP. Lambda receives its result and its errors unchanged. */
-function otherExchange(invocation: Invocation, { handler, access }: Options): Exchange<unknown> {
+function otherExchange(
+  invocation: Invocation,
+  { handler, access }: RequestScopeOptions,
+): Exchange<unknown> {
   const { event, isolatedTo } = invocation;
   return {
     headers: {},

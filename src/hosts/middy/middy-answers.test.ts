@@ -3,12 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vi
 import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
+import { access } from "../../base/identity/access.ts";
 import type { EmbeddedStack } from "../../embedded/stack/index.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
 import { type AdoptedContext, requestScope, writeOnce } from "./middy.ts";
 
 const feature = defineFeature("legacy", (r) => {
-  const table = r.table("answers", { partitionKey: "pk" });
+  const table = r.table("answers", { partitionKey: "pk", tenant: false });
   r.event("order.created", z.object({ n: z.number() }));
   return { table };
 });
@@ -55,6 +56,7 @@ function adopted(
 ) {
   const mode = requestScope(buildServer({ features: [feature] }), {
     handler: "legacy.order.create",
+    access: access.everyone,
   });
   const handler = middy({ executionMode: mode })
     .use(use)

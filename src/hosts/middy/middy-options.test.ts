@@ -4,6 +4,7 @@ import { timeIsOver } from "../../../test/support/time-is-over.ts";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
+import { access } from "../../base/identity/access.ts";
 import { type AdoptedContext, requestScope } from "./middy.ts";
 
 let logs: Record<string, unknown>[];
@@ -42,7 +43,10 @@ async function call(
   event: object = record,
   context: object = {},
 ) {
-  const executionMode = requestScope(buildServer({ features: [] }), { handler: "legacy.thing.do" });
+  const executionMode = requestScope(buildServer({ features: [] }), {
+    handler: "legacy.thing.do",
+    access: access.everyone,
+  });
   const handler = middy({ ...options, executionMode } as never).handler(existing as never);
   // Safe: what comes back is looked at by the tests.
   return (await handler(event as never, context as never)) as unknown as {

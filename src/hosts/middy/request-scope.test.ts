@@ -13,12 +13,12 @@ import { currentContext } from "../../base/request/ambient.ts";
 import type { EmbeddedStack } from "../../embedded/stack/index.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
-import { type AdoptedContext, requestScope, writeOnce } from "./middy.ts";
+import { type AdoptedContext, requestScope, type WriteOnceOptions, writeOnce } from "./middy.ts";
 
 const secret = "a secret that is long enough for these tests";
 const feature = defineFeature("legacy", (r) => {
   const config = r.config({ keys: { limit: createTenantConfig("number", { default: 7 }) } });
-  const table = r.table("orders", { partitionKey: "pk" });
+  const table = r.table("orders", { partitionKey: "pk", tenant: false });
   r.query("order.show", { handler: async () => 1 });
   return { config, table };
 });
@@ -73,7 +73,11 @@ function adopted(
     ...options
   }: { use?: middy.MiddlewareObj[]; access?: typeof access.admin } = {},
 ) {
-  const mode = requestScope(serverOf(), { handler: "legacy.order.create", ...options });
+  const mode = requestScope(serverOf(), {
+    handler: "legacy.order.create",
+    access: access.everyone,
+    ...options,
+  });
   const chain = middy({ executionMode: mode }).use([
     httpHeaderNormalizer(),
     httpJsonBodyParser(),
@@ -92,7 +96,7 @@ test("an event of another source is no request, so it may cross tenants; an anon
     return { statusCode: 204 };
   };
   // Without the middlewares that take nothing but HTTP.
-  const mode = requestScope(serverOf(), { handler: "legacy.file.import" });
+  const mode = requestScope(serverOf(), { handler: "legacy.file.import", access: access.everyone });
   const other = middy({ executionMode: mode }).handler(crossing as never);
   expect(await other({ Records: [{ eventSource: "aws:s3" }] } as never, {} as never)).toEqual({
     statusCode: 204,
@@ -120,7 +124,7 @@ test("joins the invocation's trace for a signed-in caller and for other events, 
   expect((await adopted(show as Handler, { access: access.admin })(signedIn)).body).toBe(root);
   const stranger = await adopted(show as Handler)(event());
   expect(stranger.body).not.toBe(root);
-  const mode = requestScope(serverOf(), { handler: "legacy.file.import" });
+  const mode = requestScope(serverOf(), { handler: "legacy.file.import", access: access.everyone });
   const other = middy({ executionMode: mode }).handler(show as never);
   expect(await other({ Records: [{ eventSource: "aws:s3" }] } as never, {} as never)).toMatchObject(
     { body: root },
@@ -307,7 +311,10 @@ describe("an error that a middleware turns into a response", () => {
   });
 
   test("is logged for an event that is not HTTP", async () => {
-    const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
+    const mode = requestScope(serverOf(), {
+      handler: "legacy.queue.drain",
+      access: access.everyone,
+    });
     const handler = middy({ executionMode: mode })
       .onError(() => ({ batchItemFailures: [] }) as never)
       .handler((async () => Promise.reject(new ConflictError("poison"))) as never);
@@ -320,7 +327,10 @@ describe("an error that a middleware turns into a response", () => {
 
   test("is logged once, with the uniform response, when no middleware returns one", async () => {
     const names: unknown[] = [];
-    const mode = requestScope(serverOf(), { handler: "legacy.order.create" });
+    const mode = requestScope(serverOf(), {
+      handler: "legacy.order.create",
+      access: access.everyone,
+    });
     const chain = middy({
       executionMode: mode,
       beforeMiddleware: (name: string) => void names.push(name),
@@ -422,7 +432,7 @@ const requests: [string, unknown][] = [
 function bare(existing: (event: unknown, context: AdoptedContext) => unknown, rule?: AccessRule) {
   const mode = requestScope(serverOf(), {
     handler: "legacy.order.create",
-    ...(rule && { access: rule }),
+    access: rule ?? access.everyone,
   });
   const handler = middy({ executionMode: mode }).handler(existing as never);
   return async (given: unknown): Promise<unknown> => handler(given as never, {} as never);
@@ -485,7 +495,7 @@ describe("an event without a known sender", () => {
 });
 
 test("an event that is not HTTP gets a ctx too, and its error is logged and rethrown", async () => {
-  const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
+  const mode = requestScope(serverOf(), { handler: "legacy.queue.drain", access: access.everyone });
   const handler = middy({ executionMode: mode }).handler((async (
     given: { fails: boolean },
     { keelson }: AdoptedContext,
@@ -627,14 +637,25 @@ test("writeOnce without requestScope fails the first request before the handler 
     (handler as unknown as (event: object, context: object) => Promise<unknown>)({}, {}),
   ).rejects.toThrow("requestScope");
   expect(ran).toBe(false);
-  expect(() => writeOnce({ once: "sometimes" as never })).toThrow("writeOnce");
+  for (const once of [
+    "sometimes",
+    "either",
+    true,
+    { key: "either", required: true },
+    { waitMs: 5 },
+  ])
+    expect(() => writeOnce({ once: once as never })).toThrow("writeOnce: `once` is false or { key");
+  for (const once of [false, {}, { key: "idempotency-key" }, { required: true, keepSeconds: 600 }])
+    expect(() => writeOnce({ once } as WriteOnceOptions)).not.toThrow();
 });
 
 test("refuses a handler name that is invalid or taken", () => {
-  expect(() => requestScope(serverOf(), { handler: "order" })).toThrow(
+  expect(() => requestScope(serverOf(), { handler: "order", access: access.everyone })).toThrow(
     "<feature>.<entity>.<operation>",
   );
-  expect(() => requestScope(serverOf(), { handler: "legacy.order.show" })).toThrow("lambdaHandler");
+  expect(() =>
+    requestScope(serverOf(), { handler: "legacy.order.show", access: access.everyone }),
+  ).toThrow("lambdaHandler");
 });
 
 test("refuses two credentials before an existing handler sees them, under the request's own ID", async () => {

@@ -1,15 +1,15 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
-import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
+import type { OnceOptions } from "../../parts/once/claim.ts";
+import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { Middleware, MiddyHook } from "../lambda-http/lazy-mode.ts";
 
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
   /**
-   * Client header that identifies retries, or the rule that clients must send a key, and the time
-   * for which a retry receives the first response. Default: the server's `once.key`, for five
-   * minutes.
+   * Options that replace those of the server's `once`; `false` turns deduplication off. Default: the
+   * server's `once`.
    */
-  readonly once?: OnceBy | RequiredKey;
+  readonly once?: OnceOptions | false;
   /**
    * `encrypted` encrypts the stored response with the key ring. Default: it is stored unencrypted.
    */
@@ -36,7 +36,7 @@ const described = Symbol.for("keelson.writeOnce");
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */
 export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): Middleware {
-  if (once !== undefined && !isWriteOnce(once))
+  if (once !== undefined && !isOnce(once))
     throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {

@@ -1,3 +1,5 @@
+import type { BootRule } from "../../base/errors/boot-rule.ts";
+
 /** Options for cross-origin requests from browsers. */
 export interface CorsOptions {
   /** Allowed origins such as `https://app.example.com`, or `"*"` for all. */
@@ -21,7 +23,7 @@ export interface CorsOptions {
 }
 
 export interface CorsProblem {
-  readonly rule: string;
+  readonly rule: BootRule;
   readonly message: string;
   readonly fix: string;
 }
@@ -38,7 +40,7 @@ export function corsProblems(options: unknown): CorsProblem[] {
   const { origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds, ...unknown } =
     options as Record<string, unknown>;
   const problems: CorsProblem[] = [];
-  const note = (rule: string, message: string, fix: string) =>
+  const note = (rule: BootRule, message: string, fix: string) =>
     problems.push({ rule, message, fix });
   for (const name of Object.keys(unknown))
     note("unknown-option", `unknown option ${JSON.stringify(name)}`, `known are ${known}`);

@@ -15,8 +15,9 @@ export interface ReceivedBody {
 
 /**
  * Adds the members of query and body to `input`, an object without a prototype. Ignores the body of
- * GET and HEAD. Text, bytes, and JSON that is not an object become the member `body`.
- * @throws ValidationError for a member of two sources; FrameworkError for what cannot be parsed.
+ * GET and HEAD. A text, bytes and a JSON value become the member `body`.
+ * @throws ValidationError for a member of two sources, and for JSON that is not an object, unless
+ * the route takes a value; FrameworkError for what cannot be parsed.
  */
 export function readInput(
   { query, method, headers }: Pick<HttpRequest, "query" | "method" | "headers">,
@@ -43,8 +44,6 @@ export function readInput(
       : { fields: form };
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
-  if (schema !== undefined && kind === "json" && body !== undefined && "body" in body)
-    noticeReading(input, body.body);
   return input;
 }
 
@@ -56,51 +55,19 @@ function refuseEncoded(header = "", bytes: Uint8Array): void {
   throw new FrameworkError("unsupported_media_type", message);
 }
 
-/** For each input whose JSON is not an object: the JSON, and whether the schema has read it. */
-const wholeBodies = new WeakMap<object, { readonly body: unknown; isRead: boolean }>();
-
 /**
- * Notes whether the schema reads `body`: it may ignore members of an object on purpose, but a list
- * that it never reads would be lost silently.
- */
-function noticeReading(input: Record<string, unknown>, body: unknown): void {
-  const whole = { body, isRead: false };
-  const get = () => {
-    whole.isRead = true;
-    return body;
-  };
-  Object.defineProperty(input, "body", { get, enumerable: true, configurable: true });
-  wholeBodies.set(input, whole);
-}
-
-function refuseUnread(input: object, value: unknown): void {
-  const whole = wholeBodies.get(input);
-  if (whole === undefined) return;
-  // A schema that accepts anything returns its input unread, which loses nothing.
-  if (!whole.isRead && value !== input)
-    throw new ValidationError([{ field: "body", error: "must be an object" }]);
-  Object.defineProperty(input, "body", { value: whole.body, writable: true });
-}
-
-/**
- * @throws ValidationError with a dotted path for each issue, `input` for an issue of the whole, or
- * `body` if the schema does not read JSON that is not an object.
+ * @throws ValidationError with a dotted path for each issue, or `input` for an issue of the whole.
  */
 export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
   if (schema === undefined) return input;
   const outcome = schema["~standard"].validate(input);
-  return outcome instanceof Promise
-    ? outcome.then((result) => accepted(result, input))
-    : accepted(outcome, input);
+  return outcome instanceof Promise ? outcome.then(accepted) : accepted(outcome);
 }
 
 const maxFields = 100;
 
-function accepted(outcome: StandardSchemaV1.Result<unknown>, input: unknown): unknown {
-  if (outcome.issues === undefined) {
-    refuseUnread(input as object, outcome.value); // safe: a lookup in a WeakMap accepts any value
-    return outcome.value;
-  }
+function accepted(outcome: StandardSchemaV1.Result<unknown>): unknown {
+  if (outcome.issues === undefined) return outcome.value;
   throw new ValidationError(
     outcome.issues.slice(0, maxFields).map(({ path = [], message }) => {
       const dotted = path.map((part) => String(typeof part === "object" ? part.key : part));
@@ -125,7 +92,8 @@ const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
  *
  * @param isChecked - whether a schema will validate the value. It creates new objects, so the
  * parsed ones may keep their prototypes, whose removal takes as long as parsing.
- * @throws FrameworkError `unsupported_media_type`, or `malformed_request` also beyond `bounds`.
+ * @throws FrameworkError `unsupported_media_type`, or `malformed_request` also beyond `bounds`;
+ * ValidationError for JSON that is not an object, unless `kind` is `value`.
  */
 export function parseBody(
   kind: BodyKind,
@@ -143,13 +111,16 @@ export function parseBody(
   if (kind === "text") return { body: text };
   if (kind === "form") return { fields: parseForm(text, "body") };
   const value = json(text, isChecked);
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? { fields: value as Record<string, unknown> } // safe: a JSON object
-    : { body: value };
+  if (kind === "value") return { body: value };
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return { fields: value as Record<string, unknown> }; // safe: a JSON object
+  throw new ValidationError([{ field: "body", error: "must be an object" }]);
 }
 
+const jsonTypes = /^application\/(?:json|[^;]+\+json)$/;
 const types = {
-  json: ["application/json", /^application\/(?:json|[^;]+\+json)$/],
+  json: ["application/json", jsonTypes],
+  value: ["application/json", jsonTypes],
   form: ["application/x-www-form-urlencoded", /^application\/x-www-form-urlencoded$/],
   text: ["text/*", /^text\//],
 } as const;

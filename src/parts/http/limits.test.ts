@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { unplaced } from "../../../test/support/unplaced.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { BootError } from "../../base/errors/boot.ts";
 import { bodyLimit, bufferLimit, type Limits } from "./limits.ts";
@@ -8,7 +9,7 @@ function problemsOf(limits: Limits) {
     buildServer({ features: [], limits });
     return [];
   } catch (error) {
-    if (error instanceof BootError) return error.problems;
+    if (error instanceof BootError) return unplaced(error.problems);
     throw error;
   }
 }

@@ -64,8 +64,11 @@ export interface HttpResponse {
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
-/** Kind of request body that a route accepts. */
-export type BodyKind = "json" | "form" | "text" | "bytes";
+/**
+ * Kind of request body that a route accepts. The members of `json`, an object, and of `form` become
+ * members of the input; `value`, any JSON, and `text` and `bytes` become its member `body`.
+ */
+export type BodyKind = "json" | "value" | "form" | "text" | "bytes";
 
 /** Headers that results and errors cannot set, because only keelson sets them. */
 export const ownHeaders: readonly string[] = Object.freeze([

@@ -69,9 +69,14 @@ export function dueRow(job: WaitingJob): OutboxRow {
   return rowAt(duePlace(job.jobId) as DuePlace, job); // safe: `dueId` created the ID
 }
 
-/** Row of a job that is due now, regardless of its ID. */
-export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
-  return rowAt({ shard: dueShardOf(job.jobId), sort: `${timeText(nowMs)}#${job.jobId}` }, job);
+/**
+ * Row of a job that is due now, regardless of its ID. Jobs of one group are in one shard, in the
+ * order of their times and ordinals, which is the order in which they are sent.
+ */
+export function queuedRow(nowMs: number, ordinal: number, job: WaitingJob): OutboxRow {
+  const shard = dueShardOf(derivedId("group", job.group));
+  const place = `${timeText(nowMs)}#${String(ordinal).padStart(4, "0")}#${job.jobId}`;
+  return rowAt({ shard, sort: place }, job);
 }
 
 /** The text can be split again, because neither hash contains a blank. */
@@ -154,6 +159,7 @@ export async function sendCommitted(
   await sendAll(sending, rows);
 }
 
+/** Sends the jobs of a group one after another, in the order of their rows, and groups at once. */
 async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Promise<WorkedPage> {
   let swept = nothing;
   let hasAnswers = false;
@@ -172,10 +178,20 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
       return { ...nothing, left: 1 };
     }
   };
-  for (let start = 0; start < rows.length; start += atOnce) {
-    for (const one of await Promise.all(rows.slice(start, start + atOnce).map(attempt)))
+  const attemptGroup = async (group: readonly OutboxRow[]): Promise<void> => {
+    for (const [at, row] of group.entries()) {
+      const one = await attempt(row);
       swept = sum(swept, one);
-  }
+      // A job that stays must not be overtaken by a later one of its group.
+      if (one.left > 0) {
+        swept = sum(swept, { ...nothing, left: group.length - at - 1 });
+        return;
+      }
+    }
+  };
+  const groups = [...Map.groupBy(rows, (row) => waitingJob(row)?.group ?? row.eventId).values()];
+  for (let start = 0; start < groups.length; start += atOnce)
+    await Promise.all(groups.slice(start, start + atOnce).map(attemptGroup));
   if (failed.length > 0)
     options.log.warn("job.dispatch_failed", { jobs: failed, reason: firstReason });
   return { swept, hasAnswers };

@@ -152,3 +152,44 @@ export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number 
 export function expiry(endMs: number, retentionMs: number = defaultRetentionMs): number {
   return Math.ceil((endMs + retentionMs) / 1000);
 }
+
+/** Deduplication of retried writes. */
+export interface OnceOptions {
+  /**
+   * Headers that deduplicate retries: `either` accepts `Idempotency-Key` or `X-Request-ID`. Default:
+   * the server's `once.key`, which defaults to `either`, and `idempotency-key` with `required`.
+   */
+  readonly key?: "either" | "idempotency-key";
+  /**
+   * Whether a request without an `Idempotency-Key` fails with 400 `idempotency_key_required`. An
+   * `X-Request-ID` is not sufficient. Default: the server's `once.required`, otherwise `false`.
+   */
+  readonly required?: boolean;
+  /**
+   * Time during which a retry gets the first answer, in seconds, from 300 to 604,800 (a week).
+   * Default: the server's `once.keepSeconds`, otherwise 300.
+   */
+  readonly keepSeconds?: number;
+}
+
+/** How retries of a write are deduplicated. */
+export interface OnceRule {
+  readonly key: "either" | "idempotency-key" | "required";
+  /** Default 300. */
+  readonly keepSeconds: number | undefined;
+}
+
+export const leastKeptSeconds = defaultRetentionMs / 1_000;
+
+/** Options of a write and of its server, merged. Returns `false` if nothing is deduplicated. */
+export function onceRule(
+  own: OnceOptions | false | undefined,
+  server: OnceOptions | false | undefined,
+): OnceRule | false {
+  if (own === false || (own === undefined && server === false)) return false;
+  const general = server === false ? undefined : server;
+  return {
+    key: (own?.required ?? general?.required) ? "required" : (own?.key ?? general?.key ?? "either"),
+    keepSeconds: own?.keepSeconds ?? general?.keepSeconds,
+  };
+}

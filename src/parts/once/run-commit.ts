@@ -78,7 +78,8 @@ export class RunCommit {
       throw new Error("ctx.commit: a run commits once; put all items into one call");
     if (toStored !== undefined) assertRepeatable(answer);
     assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
-    this.#pending = this.#write([...items, ...own], answer, toStored?.(answer), clock.now());
+    const sent = [...items.map(withoutNote), ...own];
+    this.#pending = this.#write(sent, answer, toStored?.(answer), clock.now());
     try {
       await this.#pending;
     } finally {
@@ -203,6 +204,11 @@ function assertRepeatable(answer: WriteAnswer): void {
     );
 }
 
+/** DynamoDB-Toolbox adds `ToolboxItem` to its items, for itself. */
+function withoutNote({ ToolboxItem: _note, ...item }: TransactionItem): TransactionItem {
+  return item;
+}
+
 const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
 /** DynamoDB's limits for a transaction (items, bytes) and for an item (bytes). */
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
@@ -220,7 +226,9 @@ export function assertCommittable(
   if (!Array.isArray(items))
     throw new TypeError("ctx.commit: the items are not a list; pass [] to commit a result alone");
   for (const [index, item] of items.entries()) {
-    const [action, ...others] = Object.keys(item ?? {}).filter((name) => item[name] !== undefined);
+    const [action, ...others] = Object.keys(withoutNote(item ?? {})).filter(
+      (name) => item[name] !== undefined,
+    );
     if (others.length > 0 || !actionNames.includes(String(action)))
       throw new TypeError(
         `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,

@@ -19,6 +19,7 @@ const reach = {
   parse: createExpressions(),
 };
 const foreign = (attribute: string) => `${attribute} does not begin with the tenant`;
+const late = (attribute: string) => `${attribute} is a promise, which is not awaited`;
 
 test.each<[string, unknown, string | undefined]>([
   ["accepts the tenant's key", { pk: "acme/1", sk: "x" }, undefined],
@@ -32,7 +33,18 @@ test.each<[string, unknown, string | undefined]>([
   ["refuses a number", { pk: 1 }, foreign("pk")],
   ["refuses null", { pk: null }, foreign("pk")],
   ["refuses a list", { pk: ["acme/1"] }, foreign("pk")],
-  ["refuses a command without the partition key", { sk: "acme/1" }, foreign("pk")],
+  ["refuses a command without the partition key", { sk: "acme/1" }, "it has no pk"],
+  [
+    "refuses a command whose partition key is undefined",
+    { pk: undefined, sk: "acme/1" },
+    "it has no pk",
+  ],
+  ["refuses a partition key that nobody awaited", { pk: Promise.resolve("acme/1") }, late("pk")],
+  [
+    "refuses a key that nobody awaited",
+    Promise.resolve({ pk: "acme/1" }),
+    "its Key is a promise, which is not awaited",
+  ],
   ["cannot read a key that is absent", undefined, unreadable],
   ["cannot read a list of keys", [{ pk: "acme/1" }], unreadable],
   ["cannot read a text", "acme/1", unreadable],
@@ -43,7 +55,18 @@ test.each<[string, unknown, string | undefined]>([
 test.each<[string, unknown, string | undefined]>([
   ["accepts the tenant's row", { pk: "acme/1", owner: "acme/ann" }, undefined],
   ["accepts a row that an index does not have", { pk: "acme/1" }, undefined],
-  ["refuses a row without its key", { owner: "acme/ann" }, foreign("pk")],
+  ["refuses a row without its key", { owner: "acme/ann" }, "it has no pk"],
+  ["refuses a key that nobody awaited", { pk: Promise.resolve("acme/1") }, late("pk")],
+  [
+    "refuses a value of an index that nobody awaited",
+    { pk: "acme/1", owner: Promise.resolve("acme/ann") },
+    late("owner"),
+  ],
+  [
+    "refuses a row that nobody awaited",
+    Promise.resolve({ pk: "acme/1" }),
+    "its Key or Item is a promise, which is not awaited",
+  ],
   ["refuses another tenant's row", { pk: "globex/1" }, foreign("pk")],
   ["refuses a row in another tenant's index", { pk: "acme/1", owner: "ann" }, foreign("owner")],
   ["refuses null in an index", { pk: "acme/1", owner: null }, foreign("owner")],
@@ -86,6 +109,7 @@ describe("the check of an update", () => {
       foreign("owner"),
     );
     expect(update("SET owner = :x", values("acme/ann"))).toBe(foreign("owner"));
+    expect(update("SET owner = :o", values(Promise.resolve("acme/ann")))).toBe(late("owner"));
   });
 
   test.each([
@@ -139,6 +163,11 @@ describe("the check of a query", () => {
     expect(query({ ...byOwner, ExpressionAttributeValues: { ":o": "globex/ann" } })).toBe(
       foreign("owner"),
     );
+  });
+
+  test("refuses a key that nobody awaited", () => {
+    const values = { ":pk": Promise.resolve("acme/1"), ":sk": "x" };
+    expect(query({ ExpressionAttributeValues: values })).toBe(late("pk"));
   });
 
   test.each(["pk > :pk", "begins_with(pk, :pk)", "pk BETWEEN :pk AND :pk", "pk = :none"])(

@@ -236,11 +236,7 @@ test.each<[string, object, string]>([
     "owner does not begin with the tenant",
   ],
   ["PutItem", { TableName, Item: { ...Key, owner: null } }, "owner does not begin with the tenant"],
-  [
-    "PutItem",
-    { TableName, Item: { sk: "1", owner: "acme/ann" } },
-    "pk does not begin with the tenant",
-  ],
+  ["PutItem", { TableName, Item: { sk: "1", owner: "acme/ann" } }, "it has no pk"],
   [
     "PutItem",
     { TableName, Item: { ...Key, state: ["acme/"] } },

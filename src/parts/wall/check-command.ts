@@ -149,7 +149,8 @@ function onlyMember<Check>(
   if (!isRecord(item)) return undefined;
   let only: string | undefined;
   for (const name in item) {
-    if (item[name] === undefined) continue;
+    // DynamoDB-Toolbox adds `ToolboxItem` for itself, and the SDK does not send it.
+    if (item[name] === undefined || name === "ToolboxItem") continue;
     if (only !== undefined) return undefined;
     only = name;
   }
@@ -195,18 +196,20 @@ interface Reach {
 
 export function keyProblem(key: unknown, { table, prefix }: Reach): string | undefined {
   const { partitionKey } = table;
+  if (key instanceof Promise) return "its Key is a promise, which is not awaited";
   if (!isRecord(key)) return unreadable;
-  return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
+  return begins(key[partitionKey], prefix) ? undefined : unfit(partitionKey, key);
 }
 
 /** A row with the key attribute of an index appears in the index, so the attribute is checked. */
 export function itemProblem(item: unknown, { table, prefix }: Reach): string | undefined {
   const { partitionKey, led } = table;
+  if (item instanceof Promise) return "its Key or Item is a promise, which is not awaited";
   if (!isRecord(item)) return unreadable;
   const wrong = led.find((name) =>
     item[name] === undefined ? name === partitionKey : !begins(item[name], prefix),
   );
-  return wrong === undefined ? undefined : foreign(wrong);
+  return wrong === undefined ? undefined : unfit(wrong, item);
 }
 
 export function updateProblem(input: Fields, { table, prefix, parse }: Reach): string | undefined {
@@ -220,7 +223,8 @@ export function updateProblem(input: Fields, { table, prefix, parse }: Reach): s
     if (!table.led.includes(attribute) || (kind === "remove" && !isNested)) continue;
     if (kind !== "set" || isNested || value === undefined)
       return `${attribute} may only be set to a value or removed`;
-    if (!begins(placed(value, input), prefix)) return foreign(attribute);
+    const set = placed(value, input);
+    if (!begins(set, prefix)) return foreign(attribute, set);
   }
   return undefined;
 }
@@ -234,8 +238,9 @@ export function queryProblem(input: Fields, { table, prefix, parse }: Reach): st
   let isLed = false;
   for (const { name, value } of conditions) {
     if (nameOf(name, input["ExpressionAttributeNames"]) !== attribute) continue;
-    isLed = value !== undefined && begins(placed(value, input), prefix);
-    if (!isLed) return foreign(attribute);
+    const compared = value === undefined ? undefined : placed(value, input);
+    isLed = begins(compared, prefix);
+    if (!isLed) return foreign(attribute, compared);
   }
   if (!isLed) return `it has no condition on ${attribute}`;
   const keys = [table.partitionKey, attribute];
@@ -244,8 +249,14 @@ export function queryProblem(input: Fields, { table, prefix, parse }: Reach): st
   return isOwn ? undefined : "its ExclusiveStartKey is not one of this tenant";
 }
 
-function foreign(attribute: string): string {
-  return `${attribute} does not begin with the tenant`;
+function unfit(attribute: string, { [attribute]: value }: Fields): string {
+  return value === undefined ? `it has no ${attribute}` : foreign(attribute, value);
+}
+
+function foreign(attribute: string, value: unknown): string {
+  return value instanceof Promise
+    ? `${attribute} is a promise, which is not awaited`
+    : `${attribute} does not begin with the tenant`;
 }
 
 /** Accepts `"acme/1"`, from document clients, and `{ S: "acme/1" }`, the wire form. */

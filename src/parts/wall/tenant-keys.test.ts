@@ -55,6 +55,9 @@ test("refuses anything but text", () => {
   expect(() => tenantValue(files, "acme", undefined)).toThrow(
     new TypeError('table "files": value: undefined is not a text'),
   );
+  expect(() => tenantValue(files, "acme", Promise.resolve("ann"))).toThrow(
+    new TypeError('table "files": value: it is a promise; await it'),
+  );
 });
 
 test("takes as many bytes as DynamoDB, which counts the tenant", () => {

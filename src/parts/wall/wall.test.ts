@@ -194,6 +194,21 @@ test("refuses a commit of another tenant's items, and of items that it cannot re
   }
 });
 
+test.each<[string, object, string]>([
+  ["a key", { Delete: { Key: Promise.resolve({ pk: "acme/1" }) } }, "its Key"],
+  ["an item", { Put: { Item: Promise.resolve({ pk: "acme/1" }) } }, "its Key or Item"],
+  ["an attribute", { Put: { Item: { pk: Promise.resolve("acme/1") } } }, "pk"],
+])("refuses a commit with %s that nobody awaited", (_, item, what) => {
+  const { wall, caller } = setup();
+  const [[action, input] = []] = Object.entries(item);
+  const given = { [String(action)]: { TableName: "t-files", ...input } };
+  expect(failureOf(() => wall.checkItems([given], caller("acme")))).toMatchObject({
+    cause: {
+      message: `ctx.commit on the table files: ${what} is a promise, which is not awaited`,
+    },
+  });
+});
+
 test("leaves anything but a list to the commit", () => {
   const { wall, caller } = setup();
   const given: unknown = { length: 1 };

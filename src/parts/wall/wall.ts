@@ -113,7 +113,7 @@ function refused(
 
 /** At depth 3, copies what the check reads of an item: its action, and the maps of the action. */
 function copyOf(value: unknown, depth: number): unknown {
-  if (depth === 0 || !isRecord(value)) return value;
+  if (depth === 0 || !isRecord(value) || value instanceof Promise) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [name, copyOf(member, depth - 1)]),
   );

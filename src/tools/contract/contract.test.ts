@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import type { ServerOptions } from "../../app/registry/options.ts";
 import { serverInternals } from "../../app/server/server.ts";
+import type { OnceOptions } from "../../parts/once/claim.ts";
 import { contractOf } from "./contract.ts";
 import { contractChanges } from "./contract-changes.ts";
 
@@ -60,6 +61,32 @@ test("a write lists the header of its idempotency key, with its own setting befo
   ]);
 });
 
+test("a write lists how long its key is kept, unless by default", async () => {
+  const keysOf = async (own: OnceOptions | undefined, server: ServerOptions["once"]) => {
+    const internals = internalsOf(
+      (r) => {
+        r.write("mug.a", {
+          route: "POST /a",
+          access: access.tenant,
+          ...(own && { once: own }),
+          handler,
+        });
+      },
+      { ...(server !== undefined && { once: server }) },
+    );
+    const { contract } = await contractOf(internals, import.meta.dirname);
+    return contract.routes.map(({ key, keptSeconds }) => [key, keptSeconds]);
+  };
+  expect(await keysOf(undefined, undefined)).toEqual([["either", undefined]]);
+  expect(await keysOf(undefined, false)).toEqual([["none", undefined]]);
+  expect(await keysOf({}, false)).toEqual([["either", undefined]]);
+  expect(await keysOf({ keepSeconds: 600 }, undefined)).toEqual([["either", 600]]);
+  expect(await keysOf(undefined, { required: true, keepSeconds: 600 })).toEqual([
+    ["required", 600],
+  ]);
+  expect(await keysOf({ required: false }, { required: true })).toEqual([["either", undefined]]);
+});
+
 test("events list how long they are kept", async () => {
   const { contract } = await contractOf(
     internalsOf((r) => {
@@ -99,15 +126,15 @@ test("a route with an optional output lists both of its statuses", async () => {
 });
 
 test("a route lists its statuses and its own errors", async () => {
-  const server = internalsOf((r) =>
+  const server = internalsOf((r) => {
     r.query("mug.a", {
       route: "GET /a",
       access: access.tenant,
       status: [304, 200],
       errors: { sold: 410 },
       handler,
-    }),
-  );
+    });
+  });
   const { contract } = await contractOf(server, import.meta.dirname);
   expect(contract.routes).toMatchObject([{ statuses: [200, 304], errors: { sold: 410 } }]);
 });
@@ -115,14 +142,14 @@ test("a route lists its statuses and its own errors", async () => {
 test("breaks clients when a parameter no longer accepts its text", async () => {
   const locked = (limit: z.ZodType) =>
     contractOf(
-      internalsOf((r) =>
+      internalsOf((r) => {
         r.query("mug.list", {
           route: "GET /a",
           access: access.tenant,
           input: z.object({ limit }),
           handler,
-        }),
-      ),
+        });
+      }),
       import.meta.dirname,
     );
   const [before, after] = [await locked(z.coerce.number()), await locked(z.number())];

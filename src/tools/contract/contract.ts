@@ -1,5 +1,4 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isNothing, takesNothing } from "../../app/openapi/answers.ts";
 import { sortedBy } from "../../app/openapi/canonical.ts";
 import {
@@ -10,8 +9,10 @@ import {
 import { sentAsText } from "../../app/openapi/request-parts.ts";
 import { defined, isObject } from "../../app/openapi/schema.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import type { ServerOptions } from "../../app/registry/options.ts";
 import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
+import { leastKeptSeconds, type OnceRule, onceRule } from "../../parts/once/claim.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
@@ -75,7 +76,7 @@ async function lockedContract(
     format: contractFormat,
     routes: await locked(
       routed(registry.handlers.values()),
-      (route) => lockedRoute(route, basePath, once?.key, reader),
+      (route) => lockedRoute(route, basePath, once, reader),
       ({ path, method }) => `${path} ${method}`,
     ),
     events: await locked(
@@ -131,7 +132,7 @@ export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">
 async function lockedRoute(
   { route, target }: RoutedHandler,
   basePath: string,
-  serverKey: HandlerDeclaration["once"],
+  serverOnce: ServerOptions["once"],
   reader: SchemaReader,
 ): Promise<LockedRoute> {
   const { input, output, access, kind, body, name, errors = {}, status } = target;
@@ -144,7 +145,7 @@ async function lockedRoute(
     handler: name,
     // Safe cast: a server with a route without a rule cannot be built.
     access: lockedAccess(access as NonNullable<typeof access>),
-    ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
+    ...(kind === "write" ? { body, ...keyOf(onceRule(target.once, serverOnce)) } : {}),
     input:
       input && (await reader.read(input, "input", `${where} input`, sentAsText(route, target))),
     output: said,
@@ -153,10 +154,12 @@ async function lockedRoute(
   });
 }
 
-function keyOf(once: NonNullable<HandlerDeclaration["once"]>) {
-  if (typeof once === "object")
-    return { key: "required" as const, keptSeconds: once.keepSeconds ?? 300 };
-  return { key: once === false ? ("none" as const) : once };
+function keyOf(once: OnceRule | false) {
+  if (once === false) return { key: "none" as const };
+  const { key, keepSeconds = leastKeptSeconds } = once;
+  return key === "required" || keepSeconds !== leastKeptSeconds
+    ? { key, keptSeconds: keepSeconds }
+    : { key };
 }
 
 export function nameOf({ name }: { readonly name: string }) {

@@ -134,10 +134,14 @@ function featureOf(has: ReadonlySet<string>): Feature {
     "garden",
     (r) => {
       if (has.has("table"))
-        r.table("beds", { partitionKey: "pk", indexes: { byRow: { partitionKey: "row" } } });
+        r.table("beds", {
+          partitionKey: "pk",
+          indexes: { byRow: { partitionKey: "row" } },
+          tenant: false,
+        });
       if (has.has("tenant")) r.table("plots", { partitionKey: "pk", sortKey: "sk", tenant: true });
       if (has.has("event") || has.has("consumer")) r.event("spade.dug", z.object({}));
-      if (has.has("consumer")) r.on("spade.dug", "rest", async () => undefined);
+      if (has.has("consumer")) r.on("spade.dug", { name: "rest", handler: async () => undefined });
       if (has.has("job"))
         r.job("bed.water", { input: z.object({}), handler: async () => undefined });
       if (has.has("channel"))

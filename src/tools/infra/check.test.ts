@@ -22,9 +22,9 @@ const indexes = {
   byColour: { partitionKey: "colour", project: ["size"] },
 };
 const kites = defineFeature("kites", (r) => {
-  r.table("kites", { partitionKey: "pk", sortKey: "sk", indexes });
+  r.table("kites", { partitionKey: "pk", sortKey: "sk", indexes, tenant: false });
   r.event("kite.torn", z.object({}));
-  r.on("kite.torn", "mend", async () => undefined);
+  r.on("kite.torn", { name: "mend", handler: async () => undefined });
   const options = { access: access.everyone, handler: async () => undefined };
   r.query("kite.show", { ...options, route: "GET /kites/:id" });
   r.write("kite.cut-loose", { ...options, route: "DELETE /kites/:id" });

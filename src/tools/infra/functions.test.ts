@@ -18,19 +18,22 @@ declare module "../../base/types/names.ts" {
 
 const everyone = { access: access.everyone, handler: async () => 1 };
 const forks = defineFeature("forks", (r) => {
-  r.table("forks", { partitionKey: "pk" });
+  r.table("forks", { partitionKey: "pk", tenant: false });
   r.query("fork.show", { route: "GET /forks/:forkId", ...everyone });
   r.query("fork.inner", { handler: async () => 1 });
 });
 const writer = defineFeature(
   "writer",
   (r) => {
-    r.table("ledger", { partitionKey: "pk" });
+    r.table("ledger", { partitionKey: "pk", tenant: false });
     r.write("fork.count-all", { route: "POST /forks", ...everyone });
   },
   { uses: { forks: "read", drawers: "write" } },
 );
-const drawers = defineFeature("drawers", (r) => void r.table("drawers", { partitionKey: "pk" }));
+const drawers = defineFeature(
+  "drawers",
+  (r) => void r.table("drawers", { partitionKey: "pk", tenant: false }),
+);
 const root = defineFeature(
   "root",
   (r) => void r.query("root.show", { route: "GET /", ...everyone }),
@@ -60,7 +63,7 @@ describe("the functions of a server", () => {
       ["claim", "steps", "later", "enqueue", "consume"],
       ["claim", "send-due"],
     ]);
-    const events = defineFeature("events", (r) => r.event("fork.lost", z.object({})));
+    const events = defineFeature("events", (r) => void r.event("fork.lost", z.object({})));
     expect(names([events])).toEqual(["http", "queue", "stream", "sweep"]);
     const schedules = defineFeature("nights", (r) =>
       r.schedule("fork.count", { cron: "0 3 * * *", handler: async () => 1 }),
@@ -114,7 +117,7 @@ describe("the functions of a server", () => {
 
   test("of a write reach the tables of the features that hook into it", () => {
     const auditor = defineFeature("auditor", (r) => {
-      r.table("audits", { partitionKey: "pk" });
+      r.table("audits", { partitionKey: "pk", tenant: false });
       r.hook("writer.fork.count-all", { after: async () => undefined });
     });
     const [, counting, http] = functions([forks, writer, drawers, auditor], "each");
@@ -128,16 +131,16 @@ describe("the functions of a server", () => {
 
   test("for queues and schedules write only the tables of the features that they run", () => {
     const consumer = defineFeature("consumer", (r) => {
-      r.table("seen", { partitionKey: "pk" });
+      r.table("seen", { partitionKey: "pk", tenant: false });
       r.event("fork.lost", z.object({}));
-      r.on("fork.lost", "note", async () => undefined);
+      r.on("fork.lost", { name: "note", handler: async () => undefined });
     });
     const sender = defineFeature("sender", (r) => {
-      r.table("sent", { partitionKey: "pk" });
+      r.table("sent", { partitionKey: "pk", tenant: false });
       r.channel("pigeon", { input: z.object({}), send: async () => undefined });
     });
     const nights = defineFeature("nights", (r) => {
-      r.table("nights", { partitionKey: "pk" });
+      r.table("nights", { partitionKey: "pk", tenant: false });
       r.schedule("night.count", { cron: "0 3 * * *", handler: async () => undefined });
     });
     const tables = new Map(
@@ -149,7 +152,7 @@ describe("the functions of a server", () => {
   });
 
   test("may claim, publish and enqueue if they can write, but not if they only read", () => {
-    const events = defineFeature("events", (r) => r.event("fork.lost", z.object({})));
+    const events = defineFeature("events", (r) => void r.event("fork.lost", z.object({})));
     const keys = defineFeature("keys", (r) => {
       r.config({ keys: { most: createTenantConfig("number", {}) } });
     });

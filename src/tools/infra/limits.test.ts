@@ -69,7 +69,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
   const tablesOf = (count: number) =>
     defineFeature("shelf", (r) => {
       for (let index = 0; index < count; index += 1)
-        r.table(`a-long-name-of-table-${index}`, { partitionKey: "pk" });
+        r.table(`a-long-name-of-table-${index}`, { partitionKey: "pk", tenant: false });
     });
 
   test.each(["all", "functions"] as const)(

@@ -11,10 +11,10 @@ declare module "../../base/types/names.ts" {
 }
 
 const spoons = defineFeature("spoons", (r) => {
-  r.table("spoons", { partitionKey: "id" });
+  r.table("spoons", { partitionKey: "id", tenant: false });
   r.event("spoon.bent", z.object({}));
-  r.on("spoon.bent", "straighten", async () => undefined);
-  r.on("spoon.bent", "replace", async () => undefined);
+  r.on("spoon.bent", { name: "straighten", handler: async () => undefined });
+  r.on("spoon.bent", { name: "replace", handler: async () => undefined });
 });
 const server = serverInternals(buildServer({ features: [spoons], dynamodb: { prefix: "my.app" } }));
 

@@ -257,9 +257,9 @@ describe("alarms", () => {
       "StepsUnknownInQueueMetric",
       "StepsUnknownInScheduleMetric",
     ]);
-    const jobs = defineFeature("jobs", (r) =>
-      r.job("job.work", { input: z.object({}), handler: async () => 1 }),
-    );
+    const jobs = defineFeature("jobs", (r) => {
+      r.job("job.work", { input: z.object({}), handler: async () => 1 });
+    });
     expect(idsOf(templateOf([jobs]), "AWS::Logs::MetricFilter")).toContain(
       "JobsSetAsideInSweepMetric",
     );

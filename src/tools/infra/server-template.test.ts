@@ -14,7 +14,7 @@ declare module "../../base/types/names.ts" {
 
 const plain = defineFeature("plain", () => undefined);
 const plates = defineFeature("plates", (r) => {
-  r.table("plates", { partitionKey: "id" });
+  r.table("plates", { partitionKey: "id", tenant: false });
   r.table("plate-parts", {
     partitionKey: "pk",
     sortKey: "sk",
@@ -23,11 +23,12 @@ const plates = defineFeature("plates", (r) => {
       byColour: { partitionKey: "colour", sortKey: "owner", project: ["size"] },
       bySize: { partitionKey: "size", project: [] },
     },
+    tenant: false,
   });
   r.event("plate.broken", z.object({}));
 });
 const mourners = defineFeature("mourners", (r) => {
-  r.on("plate.broken", "mourn", async () => undefined);
+  r.on("plate.broken", { name: "mourn", handler: async () => undefined });
 });
 
 function templateOf(
@@ -132,8 +133,8 @@ describe("the template of a server's data", () => {
 
   test("refuses two tables with the same logical ID", () => {
     const twins = defineFeature("twins", (r) => {
-      r.table("a-1", { partitionKey: "pk" });
-      r.table("a1", { partitionKey: "pk" });
+      r.table("a-1", { partitionKey: "pk", tenant: false });
+      r.table("a1", { partitionKey: "pk", tenant: false });
     });
     expect(() => templateOf([twins])).toThrow(
       "two names come to the logical ID A1Table; rename one of the two",

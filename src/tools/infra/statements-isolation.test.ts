@@ -24,14 +24,14 @@ const rakes = defineFeature(
       tenant: true,
       indexes: { byOwner: { partitionKey: "owner" } },
     });
-    r.table("counts", { partitionKey: "pk" });
+    r.table("counts", { partitionKey: "pk", tenant: false });
     r.query("rake.list", { route: "GET /rakes", ...everyone });
     r.write("rake.lend", { route: "POST /rakes", ...everyone });
   },
   { uses: { hoses: "read" } },
 );
 const hoses = defineFeature("hoses", (r) => {
-  r.table("hoses", { partitionKey: "pk" });
+  r.table("hoses", { partitionKey: "pk", tenant: false });
   r.write("hose.roll", { route: "POST /hoses", ...everyone });
 });
 const isolated = templateOf([rakes, hoses], { shape: "each" }, { isolation: {} });

@@ -113,12 +113,14 @@ function commitsAlone(scope: RequestScope, adapters: Adapters): ContextParts["co
   };
   const effects: Effects = {
     // Safe casts: the type of the test's `ctx` checks names; here, a name is any string.
-    publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
+    publish: (type, payload, options) =>
+      runAlone((ctx) => ctx.publish(type as never, payload as never, options)),
     enqueue: (name, payload, options) =>
       runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
-    unschedule: (jobId) => runAlone((ctx) => ctx.unschedule(jobId)),
+    cancelJob: (jobId) => runAlone((ctx) => ctx.cancelJob(jobId)),
     step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
-    deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
+    deliver: (channel, message, options) =>
+      runAlone((ctx) => ctx.delivery.send(channel as never, message as never, options)),
   };
   return {
     start: (_caller, work) => work(effects),

@@ -13,7 +13,7 @@ let answers: unknown[] = [];
 let started = 0;
 
 const counters = defineFeature("counters", (r) => {
-  const table = r.table("counters", { partitionKey: "pk" });
+  const table = r.table("counters", { partitionKey: "pk", tenant: false });
   const Key = { pk: "a" };
   const add = { UpdateExpression: "ADD amount :one", ExpressionAttributeValues: { ":one": 1 } };
   r.write("counter.add", {

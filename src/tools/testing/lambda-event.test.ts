@@ -25,7 +25,7 @@ declare module "../../base/types/names.ts" {
 
 let heard: string[] = [];
 const echoes = defineFeature("echoes", (r) => {
-  const table = r.table("echoes", { partitionKey: "pk" });
+  const table = r.table("echoes", { partitionKey: "pk", tenant: false });
   r.query("echo.show", {
     route: "GET /echo/:id",
     access: access.everyone,
@@ -46,7 +46,10 @@ const echoes = defineFeature("echoes", (r) => {
     }),
   });
   r.event("echo.heard", z.object({ name: z.string() }));
-  r.on("echo.heard", "hear", async (_ctx, { payload }) => void heard.push(`event ${payload.name}`));
+  r.on("echo.heard", {
+    name: "hear",
+    handler: async (_ctx, { payload }) => void heard.push(`event ${payload.name}`),
+  });
   r.job("echo.work", {
     input: z.object({ name: z.string() }),
     handler: async (ctx, { name }) => {

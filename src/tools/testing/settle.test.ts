@@ -19,10 +19,13 @@ let held: PromiseWithResolvers<void> | undefined;
 const broken = new Map<string, number>();
 const tasks = defineFeature("tasks", (r) => {
   r.event("task.done", z.object({ name: z.string() }));
-  r.on("task.done", "note", async (_ctx, { payload }) => {
-    runs.push(`noted ${payload.name}`);
-    if (payload.name === "broken") throw new Error("the consumer is broken");
-    if (payload.name === "held") await held?.promise;
+  r.on("task.done", {
+    name: "note",
+    handler: async (_ctx, { payload }) => {
+      runs.push(`noted ${payload.name}`);
+      if (payload.name === "broken") throw new Error("the consumer is broken");
+      if (payload.name === "held") await held?.promise;
+    },
   });
   r.job("task.do", {
     input: z.object({ name: z.string(), lane: z.string() }),

@@ -44,7 +44,7 @@ const notes = defineFeature("notes", (r) => {
     },
   });
   const stranger = createTenantConfig("number", { default: 1 });
-  const table = r.table("notes", { partitionKey: "pk" });
+  const table = r.table("notes", { partitionKey: "pk", tenant: false });
   r.query("limit.show", {
     handler: async (ctx) => reply({ limit: (ctx.user.tenantId ?? "").length }),
   });

@@ -5,6 +5,7 @@ import { type Server, serverInternals } from "../../app/server/server.ts";
 import { signToken } from "../../base/identity/token.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import { defined } from "../../base/types/defined.ts";
+import { type AnswerOf, type Handle, type InputOf, nameOf } from "../../base/types/handles.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { callHandler, type TestCallOptions, testContext } from "./call-handler.ts";
@@ -44,8 +45,15 @@ export interface TestApp {
   fetch(path: string, options?: TestFetchOptions): Promise<Response>;
   /** Signs a token that this app accepts, using the app's clock. */
   token(caller: Caller, options?: TestTokenOptions): Promise<string>;
-  /** Calls a handler without HTTP. Returns the body or throws the handler's typed error. */
-  call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
+  /**
+   * Calls a handler, given by its handle or its full name, without HTTP. Returns the body or throws
+   * the handler's typed error.
+   */
+  call<Handler extends Handle<"query" | "write"> | string>(
+    handler: Handler,
+    input?: InputOf<Handler>,
+    options?: TestCallOptions,
+  ): Promise<AnswerOf<Handler>>;
   /**
    * Returns the `ctx` of a write handler that never ends: each publish or commit is stored
    * immediately.
@@ -206,8 +214,9 @@ async function startOn(
       });
     },
     token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
-    call: (name, input, options = {}) =>
-      inProcess(({ runtime }) => callHandler(runtime, name, input, options)),
+    // Safe cast: a handle's type has the output that its handler declares.
+    call: (handler, input, options = {}) =>
+      inProcess(({ runtime }) => callHandler(runtime, nameOf(handler), input, options) as never),
     ctx: async (caller, options = {}) => testContext(await running(), caller, options),
     rows,
     logs,

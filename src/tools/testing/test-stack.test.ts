@@ -18,7 +18,7 @@ afterEach(() => {
 test("with a named emulator, each app has its own tables there, and deletes them when it closes", async () => {
   vi.stubEnv("KEELSON_TEST_ENDPOINT", stack.endpoint);
   const orders = defineFeature("orders", (r) => {
-    r.table("order-lines", { partitionKey: "pk" });
+    r.table("order-lines", { partitionKey: "pk", tenant: false });
   });
   const server = buildServer({ features: [orders] });
   const apps = [await startTestApp(server), await startTestApp(server)];

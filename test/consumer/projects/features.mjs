@@ -12,17 +12,17 @@ import { startTestApp } from "keelson/testing";
 import { z } from "zod";
 
 const notes = defineFeature("notes", (r) => {
-  const table = r.table("notes", { partitionKey: "pk", sortKey: "sk" });
+  const table = r.table("notes", { partitionKey: "pk", sortKey: "sk", tenant: false });
   const config = r.config({
     keys: { most: createTenantConfig("number", { default: 3, bounds: { min: 1, max: 9 } }) },
   });
-  r.event("note.taken", z.object({ id: z.string() }));
+  const taken = r.event("note.taken", z.object({ id: z.string() }));
   r.write("note.take", {
     route: "POST /notes",
     access: access.authenticated,
     input: z.object({ id: z.string() }),
     handler: async (ctx, { id }) => {
-      await ctx.publish("note.taken", { id });
+      await ctx.publish(taken, { id });
       const most = await ctx.config(config.most);
       return ctx.commit(
         [{ Put: { TableName: table.name, Item: { pk: ctx.user.tenantId, sk: id } } }],
@@ -30,13 +30,16 @@ const notes = defineFeature("notes", (r) => {
       );
     },
   });
-  r.on("note.taken", "copy", async (ctx, { payload }) => {
-    await ctx.db.send(
-      new PutCommand({
-        TableName: table.name,
-        Item: { pk: ctx.user.tenantId, sk: `copy of ${payload.id}` },
-      }),
-    );
+  r.on(taken, {
+    name: "copy",
+    handler: async (ctx, { payload }) => {
+      await ctx.db.send(
+        new PutCommand({
+          TableName: table.name,
+          Item: { pk: ctx.user.tenantId, sk: `copy of ${payload.id}` },
+        }),
+      );
+    },
   });
   r.query("note.list", {
     route: "GET /notes",

@@ -5,7 +5,7 @@ import httpHeaderNormalizer from "@middy/http-header-normalizer";
 import httpJsonBodyParser from "@middy/http-json-body-parser";
 import httpSecurityHeaders from "@middy/http-security-headers";
 import inputOutputLogger from "@middy/input-output-logger";
-import { buildServer } from "keelson";
+import { access, buildServer } from "keelson";
 import {
   type HttpApiEvent,
   type LambdaHttpResult,
@@ -20,9 +20,10 @@ const server = buildServer({ features: [] });
 export const theirMiddleware: middy.MiddlewareObj = writeOnce();
 export const theirMode: NonNullable<middy.PluginObject["executionMode"]> = requestScope(server, {
   handler: "legacy.note.take",
+  access: access.everyone,
 });
 export const adopted = middy({
-  executionMode: requestScope(server, { handler: "legacy.note.take" }),
+  executionMode: requestScope(server, { handler: "legacy.note.take", access: access.everyone }),
 })
   .use(httpJsonBodyParser())
   .use(writeOnce())

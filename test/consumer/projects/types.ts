@@ -10,8 +10,8 @@ import {
   NotFoundError,
   reply,
 } from "keelson";
+import { type ClientLogger, createClientLogger } from "keelson/browser";
 import { ClaimLayer, type ClaimLayerOptions } from "keelson/claim-layer";
-import { type ClientLogger, createClientLogger } from "keelson/client";
 import { runContainer } from "keelson/container";
 import { type EmbeddedStack, startEmbeddedStack } from "keelson/embedded";
 import { FetchFailedError, type RetryingFetchOptions, retryingFetch } from "keelson/fetch";
@@ -45,7 +45,19 @@ const notes = defineFeature("notes", (r) => {
   const config = r.config({
     keys: { most: createTenantConfig("number", { default: 3, bounds: { min: 1, max: 9 } }) },
   });
-  r.write("note.take", {
+  const taken = r.event("note.taken", z.object({ id: z.string() }));
+  const copy = r.job("note.copy", {
+    input: z.object({ id: z.string() }),
+    handler: async (_ctx, { id }) => holds<Same<typeof id, string>>(),
+  });
+  r.on(taken, {
+    name: "copy",
+    handler: async (ctx, { payload }) => {
+      holds<Same<typeof payload, { id: string }>>();
+      await ctx.enqueue(copy, payload, { delaySeconds: 60 });
+    },
+  });
+  const take = r.write("note.take", {
     route: "POST /notes",
     access: access.authenticated,
     input: z.object({ id: z.string() }),
@@ -56,10 +68,11 @@ const notes = defineFeature("notes", (r) => {
       holds<Same<typeof ctx.log, Logger>>();
       const client: DynamoDBDocumentClient = ctx.db;
       if (most < 1) throw new NotFoundError("note", id);
+      await ctx.publish(taken, { id });
       return reply({ id, client: client !== undefined }, { status: 201 });
     },
   });
-  return { config };
+  return { config, take };
 });
 const server = buildServer({ features: [notes] });
 
@@ -70,7 +83,7 @@ export const http: LambdaHttpHandler = lambdaHttp(server).use({
   },
 });
 export const rest = lambdaHttp<RestApiEvent>(server).before(({ event }) => void event.httpMethod);
-export const one = lambdaHandler(server, "notes.note.take").use([
+export const one = lambdaHandler(server, notes.take).use([
   { after: ({ response }) => void response?.statusCode },
 ]);
 export const [queue, stream, sweep] = [
@@ -82,7 +95,10 @@ export async function answered(event: Parameters<typeof http>[0]): Promise<HttpA
   return http(event, {} as Parameters<typeof http>[1]);
 }
 
-export const mode: ExecutionMode = requestScope(server, { handler: "legacy.note.take" });
+export const mode: ExecutionMode = requestScope(server, {
+  handler: "legacy.note.take",
+  access: access.everyone,
+});
 export const middleware: Middleware = writeOnce({ replay: "encrypted" });
 export const adopted = (_event: unknown, { keelson }: AdoptedContext) => keelson.requestId;
 const options: ClaimLayerOptions = { tableName: "idempotency", waitMs: 0 };
@@ -92,6 +108,11 @@ export const operate = [configHistory, undoConfig];
 export const start: () => Promise<unknown> = () => runContainer(server, { port: 0 });
 export const stack: () => Promise<EmbeddedStack> = () => startEmbeddedStack();
 export const app: () => Promise<TestApp> = () => startTestApp(server);
+export async function called({ call }: TestApp): Promise<string> {
+  const answer = await call(notes.take, { id: "1" });
+  holds<Same<typeof answer.id, string>>();
+  return answer.id;
+}
 const fetchOptions: RetryingFetchOptions = {
   attempts: 3,
   onRetry: ({ requestId }) => logger.warn(requestId),

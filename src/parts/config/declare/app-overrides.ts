@@ -1,4 +1,6 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
+import type { BootRule } from "../../../base/errors/boot-rule.ts";
+import { placed } from "../../../base/errors/call-site.ts";
 import { nearest, quoted } from "../../../base/errors/quoted.ts";
 import { isDefinition } from "./declaration.ts";
 import {
@@ -22,7 +24,7 @@ export type AppOverrides = Readonly<Record<string, unknown>>;
  */
 export function validateAppOverrides(registry: ConfigKeyRegistry, overrides: AppOverrides): void {
   const problems = appOverrideProblems(registry, overrides);
-  if (problems.length > 0) throw new BootError(problems);
+  if (problems.length > 0) throw new BootError(placed(problems));
 }
 
 export function appOverrideProblems(
@@ -55,7 +57,7 @@ export function overrideProblems(
   // The validators report an invalid declaration, so the override is not checked.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
-  const report = (rule: string, message: string, fix: string) =>
+  const report = (rule: BootRule, message: string, fix: string) =>
     problems.push({ feature, key, rule, message, fix });
   if (definition.computed !== undefined) {
     const message = "a computed key cannot be overridden at boot";

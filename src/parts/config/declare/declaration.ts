@@ -108,8 +108,15 @@ export function createSystemConfig<
 >(
   type: Type,
   options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
-): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
-  return Object.freeze({ definition: definitionOf("system", type, options) });
+): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>>;
+/** Declares a key without options. */
+export function createSystemConfig<const Type extends Exclude<ConfigType, "select">>(
+  type: Type,
+): KeyDeclaration<ValueOf<Type, never> | undefined>;
+export function createSystemConfig(type: ConfigType, options?: unknown): KeyDeclaration<never> {
+  return Object.freeze({
+    definition: definitionOf("system", type, options === undefined ? {} : options),
+  });
 }
 
 /**
@@ -128,8 +135,15 @@ export function createTenantConfig<
 >(
   type: Type,
   options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
-): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
-  return Object.freeze({ definition: definitionOf("tenant", type, options) });
+): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>>;
+/** Declares a key without options. */
+export function createTenantConfig<const Type extends Exclude<ConfigType, "select">>(
+  type: Type,
+): KeyDeclaration<ValueOf<Type, never> | undefined>;
+export function createTenantConfig(type: ConfigType, options?: unknown): KeyDeclaration<never> {
+  return Object.freeze({
+    definition: definitionOf("tenant", type, options === undefined ? {} : options),
+  });
 }
 
 /**
@@ -148,8 +162,15 @@ export function createUserConfig<
 >(
   type: Type,
   options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
-): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
-  return Object.freeze({ definition: definitionOf("user", type, options) });
+): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>>;
+/** Declares a key without options. */
+export function createUserConfig<const Type extends Exclude<ConfigType, "select">>(
+  type: Type,
+): KeyDeclaration<ValueOf<Type, never> | undefined>;
+export function createUserConfig(type: ConfigType, options?: unknown): KeyDeclaration<never> {
+  return Object.freeze({
+    definition: definitionOf("user", type, options === undefined ? {} : options),
+  });
 }
 
 const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({

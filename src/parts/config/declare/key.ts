@@ -3,7 +3,7 @@ import type { Logger } from "../../../base/log/logger.ts";
 import type { RequestView } from "../../../base/request/request-view.ts";
 import type { Trace } from "../../../base/request/trace.ts";
 import type { Database } from "../../../base/types/database.ts";
-import type { Queries } from "../../../base/types/names.ts";
+import type { AnyQuery, QueryOf } from "../../../base/types/handles.ts";
 
 /** Type of a key's values (specification 2.1). */
 export type ConfigType = "number" | "boolean" | "select" | "text";
@@ -79,10 +79,10 @@ export interface ComputedContext extends ConfigReader {
   readonly log: Logger;
   readonly requestId: string;
   readonly trace: Trace;
-  readonly query: <Name extends keyof Queries>(
-    name: Name,
-    input: Queries[Name]["input"],
-  ) => Promise<Queries[Name]["output"]>;
+  readonly query: <Query extends AnyQuery>(
+    query: Query,
+    input: QueryOf<Query>["input"],
+  ) => Promise<QueryOf<Query>["output"]>;
   readonly signal?: AbortSignal;
   readonly request?: RequestView;
 }

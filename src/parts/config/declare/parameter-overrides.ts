@@ -49,8 +49,8 @@ export function parameterOverrides(
     const other = origins.get(id);
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
-      const [rule, fix] = ["parameter-twice", "delete one of the two"];
-      problems.push({ feature, key: shown, rule, message, fix });
+      const fix = "delete one of the two";
+      problems.push({ feature, key: shown, rule: "parameter-twice", message, fix });
       continue;
     }
     origins.set(id, name);

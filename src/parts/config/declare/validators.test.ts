@@ -103,7 +103,7 @@ describe("configKeyProblems", () => {
       declare("integer", { default: {}, bounds: 1, options: 1 }),
       ["key-type"],
     ],
-    ["no options", declare("number"), ["key-options"]],
+    ["options that are none", declare("number", null), ["key-options"]],
     ["options that are a list", declare("number", [1]), ["key-options"]],
     ["an unknown option", declare("number", { bound: { min: 0, max: 1 } }), ["unknown-option"]],
     [

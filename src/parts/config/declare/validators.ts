@@ -1,4 +1,6 @@
 import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
+import type { BootRule } from "../../../base/errors/boot-rule.ts";
+import { placed } from "../../../base/errors/call-site.ts";
 import { isRecord } from "../../../base/errors/option-table.ts";
 import { quoted } from "../../../base/errors/quoted.ts";
 import { isAccessRule } from "../../../base/identity/access.ts";
@@ -42,7 +44,7 @@ export function validateConfigKeyAllowPerRequest(registry: ConfigKeyRegistry): v
 function validate(registry: ConfigKeyRegistry, rule: Rule): void {
   const keys = [...registry.configKeys.values()];
   const problems = keys.flatMap((key) => configKeyProblems(key, keys, [rule]));
-  if (problems.length > 0) throw new BootError(problems);
+  if (problems.length > 0) throw new BootError(placed(problems));
 }
 
 export function configKeyProblems(
@@ -51,7 +53,7 @@ export function configKeyProblems(
   rules = everyRule,
 ): BootProblem[] {
   const problems: BootProblem[] = [];
-  const report = (rule: string, message: string, fix: string) =>
+  const report = (rule: BootRule, message: string, fix: string) =>
     problems.push({ feature: key.feature, key: key.id, rule, message, fix });
   if (isDefinition(key.definition)) {
     const { options } = key.definition.declared;
@@ -71,7 +73,7 @@ interface Subject extends RegisteredConfigKey {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-type Report = (rule: string, message: string, fix: string) => void;
+type Report = (rule: BootRule, message: string, fix: string) => void;
 
 const everyRule: readonly Rule[] = [
   nameProblems,

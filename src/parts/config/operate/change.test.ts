@@ -13,7 +13,7 @@ import type { KeyDeclaration } from "../declare/key.ts";
 import { createComputedValues } from "../read/computed-values.ts";
 import { createRowCipher } from "../read/row-cipher.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, tenantPartition } from "../read/rows.ts";
-import { undoConfig } from "./change.ts";
+import { resetConfig, setConfig, undoConfig } from "./change.ts";
 import { configHistory } from "./config-history.ts";
 import { explainConfig } from "./explain-config.ts";
 import {
@@ -24,7 +24,6 @@ import {
   type RowCache,
   type RowWrite,
 } from "./operator-session.ts";
-import { resetConfig, setConfig } from "./set-config.ts";
 
 const nowMs = 1_700_000_000_000;
 const admin: User = { id: "ann", tenantId: "acme", roles: ["admin"] };

@@ -118,7 +118,8 @@ test.each([
   ["2030-01-01T00:00:00"],
   ["2030-13-01T00:00:00Z"],
   [1_900_000_000],
-  [new Date()],
+  [new Date(0)],
+  [new Date(Number.NaN)],
   [""],
 ])("refuses %s as an expiry", (expiresAt) => {
   expect(() =>

@@ -31,7 +31,7 @@ export function rowToSet(
     value,
     expiresAt,
     ...options
-  }: ChangeOptions & { readonly value: unknown; readonly expiresAt?: string | undefined },
+  }: ChangeOptions & { readonly value: unknown; readonly expiresAt?: Date | string | undefined },
   current: ConfigRow | undefined,
   writer: Writer,
 ): ConfigRow {
@@ -169,8 +169,9 @@ function textProblem(text: string): string | undefined {
 /** Returns seconds since the epoch, or why the time is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
+  const isText = typeof expiresAt === "string" && isoTime.test(expiresAt);
   const time =
-    typeof expiresAt === "string" && isoTime.test(expiresAt) ? Date.parse(expiresAt) : Number.NaN;
+    isText || expiresAt instanceof Date ? new Date(expiresAt as Date | string).getTime() : NaN; // safe: one of the two
   if (Number.isNaN(time))
     return "must be a time of ISO 8601 with its zone, such as 2030-01-31T12:00:00Z";
   return time > nowMs ? Math.ceil(time / 1000) : "is not in the future";

@@ -22,6 +22,12 @@ export interface ParameterOptions {
   readonly onClamp?: (data: ClampData) => void;
 }
 
+/** Options of `ctx.config`. */
+export interface ConfigOptions extends ParameterOptions {
+  /** The request's parameter for the key, as of `resolveConfigOrParam`. */
+  readonly param: unknown;
+}
+
 /**
  * Returns the request's parameter, or else the configured value of the key (specification 2.4). A
  * number is parsed and clamped to the bounds; `"true"` and `"1"` are true, any other string is

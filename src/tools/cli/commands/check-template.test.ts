@@ -11,7 +11,7 @@ const [keelson, lambda] = ["../../../index.ts", "../../../hosts/lambda/index.ts"
 const moduleOf = (declarations: string) =>
   `import { access, buildServer, defineFeature } from ${keelson};
 export const server = buildServer({ features: [defineFeature("jugs", (r) => { ${declarations} })] });`;
-const jugs = `r.table("jugs", { partitionKey: "pk" });
+const jugs = `r.table("jugs", { partitionKey: "pk", tenant: false });
 r.query("jug.show", { route: "GET /jugs/:id", access: access.everyone, handler: async () => undefined });`;
 const Environment = {
   Variables: { KEELSON_TABLE_CONFIG: "c", KEELSON_TABLE_ONCE: "o", KEELSON_TABLE_JUGS: "j" },
@@ -22,7 +22,7 @@ const functionOf = (Handler: string) => ({
 });
 const files = {
   "server.mjs": moduleOf(jugs),
-  "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk" });`),
+  "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk", tenant: false });`),
   "lambda.mjs": `import { lambdaHandler, lambdaHttp } from ${lambda};
 import { server } from "./server.mjs";
 export const http = lambdaHttp(server);

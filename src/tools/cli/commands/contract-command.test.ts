@@ -19,7 +19,7 @@ const show = (output: string, more = "") =>
 const mug = "z.object({ id: z.string(), size: z.number() })";
 const messages = (payload: string, cron: string) => `
   r.event("mug.made", ${payload}, { keepDays: 30 });
-  r.on("mug.made", "count", async () => {});
+  r.on("mug.made", { name: "count", handler: async () => {} });
   r.job("mug.wash", { input: ${payload}, handler: async () => {} });
   r.channel("mail", { input: ${payload}, send: async () => {} });
   r.schedule("mug.daily", { cron: "${cron}", handler: async () => {} });`;

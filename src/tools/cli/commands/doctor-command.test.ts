@@ -10,7 +10,7 @@ import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { usage } from "./doctor-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
-const made = `buildServer({ features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))] })`;
+const made = `buildServer({ features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk", tenant: false }))] })`;
 const modules = {
   "server.mjs": `export const other = 1; export const server = ${made};`,
   "default.mjs": `export default ${made};`,
@@ -33,7 +33,9 @@ beforeAll(async () => {
   }
   app = await startTestApp(
     buildServer({
-      features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))],
+      features: [
+        defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk", tenant: false })),
+      ],
     }),
   );
 });

@@ -9,20 +9,20 @@ const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href
 const moduleOf = (declarations: string, options = "") =>
   `import { access, buildServer, defineFeature } from ${source};
 export const server = buildServer({ features: [defineFeature("mugs", (r) => { ${declarations} })]${options} });`;
-const mugs = `r.table("mugs", { partitionKey: "pk" });`;
+const mugs = `r.table("mugs", { partitionKey: "pk", tenant: false });`;
 const files = {
   "server.mjs": moduleOf(mugs),
-  "more.mjs": moduleOf(`${mugs} r.table("cups", { partitionKey: "pk" });`),
+  "more.mjs": moduleOf(`${mugs} r.table("cups", { partitionKey: "pk", tenant: false });`),
   "asking.mjs": moduleOf(
     `${mugs} r.query("mug.ask", { route: "GET /mugs", access: access.everyone, handler: async () => 1 });`,
   ),
   "less.mjs": moduleOf(""),
   "long.mjs": moduleOf("", `, dynamodb: { prefix: "${"p".repeat(90)}" }`),
   "many.mjs": moduleOf(
-    `for (let i = 0; i < 70; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`,
+    `for (let i = 0; i < 70; i += 1) r.table("t" + i + "x", { partitionKey: "pk", tenant: false });`,
   ),
   "too-many.mjs": moduleOf(
-    `for (let i = 0; i < 600; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`,
+    `for (let i = 0; i < 600; i += 1) r.table("t" + i + "x", { partitionKey: "pk", tenant: false });`,
   ),
   "list.json": "[]",
   "empty.json": "{}",

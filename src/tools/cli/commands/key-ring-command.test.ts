@@ -6,7 +6,7 @@ import { buildServer } from "../../../app/server/server.ts";
 import { openKeyRingParameter } from "../../../aws/clients/key-ring-parameter.ts";
 import { access } from "../../../base/identity/access.ts";
 import { createTenantConfig } from "../../../parts/config/declare/declaration.ts";
-import { setConfig } from "../../../parts/config/operate/set-config.ts";
+import { setConfig } from "../../../parts/config/operate/change.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { keyRingActions } from "./key-ring-actions.ts";
 

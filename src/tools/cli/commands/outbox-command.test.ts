@@ -16,7 +16,10 @@ declare module "../../../base/types/names.ts" {
 let heard: string[] = [];
 const acorns = defineFeature("acorns", (r) => {
   r.event("acorn.fell", z.object({ name: z.string() }));
-  r.on("acorn.fell", "hear", async (_ctx, { payload }) => void heard.push(payload.name));
+  r.on("acorn.fell", {
+    name: "hear",
+    handler: async (_ctx, { payload }) => void heard.push(payload.name),
+  });
 });
 
 let app: TestApp;

@@ -10,7 +10,7 @@ import {
   createUserConfig,
 } from "../../../parts/config/declare/declaration.ts";
 import type { ConfigKeyHandle } from "../../../parts/config/declare/key.ts";
-import { setConfig } from "../../../parts/config/operate/set-config.ts";
+import { setConfig } from "../../../parts/config/operate/change.ts";
 import { lockedKey } from "../../contract/locked-keys.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { storedRows } from "./stored-rows.ts";

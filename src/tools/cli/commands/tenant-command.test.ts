@@ -16,14 +16,16 @@ import type { CommandContext } from "../setup/define-command.ts";
 import { usage } from "./tenant-command.ts";
 
 const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
+const operators = JSON.stringify(new URL("../../../app/operators/index.ts", import.meta.url).href);
 const schema = "{ '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } }";
-const server = `import { buildServer, createTenantConfig, defineFeature, setConfig } from ${source};
+const server = `import { buildServer, createTenantConfig, defineFeature } from ${source};
+import { setConfig } from ${operators};
 const notes = defineFeature("notes", (r) => {
   const config = r.config({ keys: { limit: createTenantConfig("number", { default: 1 }) } });
   const table = r.table("notes", { partitionKey: "pk", sortKey: "sk", tenant: true });
-  r.table("drafts", { partitionKey: "pk" });
+  r.table("drafts", { partitionKey: "pk", tenant: false });
   r.event("note.written", ${schema});
-  r.on("note.written", "count", async () => undefined);
+  r.on("note.written", { name: "count", handler: async () => undefined });
   r.write("note.write", {
     input: ${schema},
     handler: async (ctx, { name }) => {

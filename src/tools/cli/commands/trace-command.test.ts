@@ -13,8 +13,8 @@ const moduleText = (environment: string) => `import { buildServer, defineFeature
 const anything = { "~standard": { version: 1, vendor: "test", validate: (value) => ({ value }) } };
 const shop = defineFeature("shop", (r) => {
   r.event("order.placed", anything);
-  r.on("order.placed", "charge", () => undefined);
-  r.on("order.placed", "count", () => undefined);
+  r.on("order.placed", { name: "charge", handler: () => undefined });
+  r.on("order.placed", { name: "count", handler: () => undefined });
 });
 export const server = buildServer({ features: [shop], environment: ${JSON.stringify(environment)} });`;
 

@@ -23,7 +23,7 @@ declare module "../../../base/types/names.ts" {
 }
 
 const cups = defineFeature("cups", (r) => {
-  r.table("cups", { partitionKey: "id" });
+  r.table("cups", { partitionKey: "id", tenant: false });
   r.config({
     keys: {
       most: createTenantConfig("number", { default: 3, bounds: { min: 1, max: 9 } }),
@@ -31,7 +31,7 @@ const cups = defineFeature("cups", (r) => {
     },
   });
   r.event("cup.filled", z.object({}));
-  r.on("cup.filled", "empty", async () => undefined);
+  r.on("cup.filled", { name: "empty", handler: async () => undefined });
 });
 const plain = defineFeature("plain", () => undefined);
 const [path, parameter] = ["/cups-app", "/cups-ring"];

@@ -346,14 +346,14 @@ describe("incomplete lines are shown as far as they go:", () => {
   test.each<[string, readonly LogRecord[], string, readonly string[]]>([
     [
       "a job that is only taken back",
-      [{ ...bare, msg: "job.unscheduled", unscheduledId: "j9", time: at(1) }],
+      [{ ...bare, msg: "job.canceled", canceledId: "j9", time: at(1) }],
       "j9",
       ["job taken-back"],
     ],
     [
       "a line without the ID of what it has made",
       [
-        { ...bare, msg: "job.unscheduled", time: at(1) },
+        { ...bare, msg: "job.canceled", time: at(1) },
         { ...bare, msg: "job.enqueued", job: "a.b.c", time: at(1) },
       ],
       "r1",
@@ -695,7 +695,7 @@ describe("the tables", () => {
     expect(job({ facts: rows(due) })).toMatchObject({ state: "waiting", confirmed: true });
     expect(job({ facts: gone })).toMatchObject({ state: "taken-back", confirmed: true });
     expect(
-      job({}, { ...request, msg: "job.unscheduled", unscheduledId: "j9", time: at(20) }),
+      job({}, { ...request, msg: "job.canceled", canceledId: "j9", time: at(20) }),
     ).toMatchObject({
       state: "taken-back",
     });

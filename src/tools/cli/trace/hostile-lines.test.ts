@@ -346,7 +346,7 @@ describe("for any log lines", () => {
         "event.published",
         "job.enqueued",
         "job.scheduled",
-        "job.unscheduled",
+        "job.canceled",
         "delivery.enqueued",
         "event.completed",
       ],
@@ -379,7 +379,7 @@ describe("for any log lines", () => {
       "enqueuedId",
       "scheduledId",
       "deliveryId",
-      "unscheduledId",
+      "canceledId",
     ];
     const record = fc
       .tuple(

@@ -128,9 +128,9 @@ const productions = new Map(
 );
 
 function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine) {
-  const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;
-  if (msg === "job.unscheduled" && unscheduledId !== undefined) {
-    const subject = subjectOf(unscheduledId);
+  const { msg, ms, tenantId, dueAt = "", canceledId } = line;
+  if (msg === "job.canceled" && canceledId !== undefined) {
+    const subject = subjectOf(canceledId);
     subject.kind ??= "job";
     subject.takenBackMs = ms;
   }

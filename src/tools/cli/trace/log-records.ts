@@ -33,7 +33,7 @@ const textFields = [
   "enqueuedId",
   "scheduledId",
   "dueAt",
-  "unscheduledId",
+  "canceledId",
   "channel",
   "deliveryId",
   "method",

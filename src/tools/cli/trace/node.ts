@@ -14,7 +14,7 @@ export type TraceState =
   | "in-outbox" // an event that waits for the bus
   | "dispatched" // an event that the bus has accepted
   | "taken" // an acquired claim
-  | "taken-back" // a job that was unscheduled before it was due
+  | "taken-back" // a job that was canceled before it was due
   | "unknown" // of a step or commit
   | "unended"
   | "not-seen";

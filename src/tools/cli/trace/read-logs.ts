@@ -107,7 +107,7 @@ function requestsOf({ requestId, origRequestId }: TraceLine) {
 
 const messageFields = [
   ...(["eventId", "jobId", "publishedId", "enqueuedId"] as const),
-  ...(["scheduledId", "unscheduledId", "deliveryId"] as const),
+  ...(["scheduledId", "canceledId", "deliveryId"] as const),
 ];
 
 function messagesOf(line: TraceLine) {

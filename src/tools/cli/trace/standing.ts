@@ -50,7 +50,7 @@ export function jobState(
     return { state: "waiting", until, reason: left?.reason, confirmed };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
-  // No process sends a job early, so one without a row before its due time was unscheduled.
+  // No process sends a job early, so one without a row before its due time was canceled.
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 

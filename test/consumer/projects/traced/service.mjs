@@ -18,12 +18,15 @@ const traced = defineFeature("traced", (r) => {
       return { traceId: ctx.trace.traceId };
     },
   });
-  r.on("traced-file.created", "follow", async (ctx, { payload }) => {
-    if (!failed.has(payload.id)) {
-      failed.add(payload.id);
-      throw new Error("it is broken once");
-    }
-    await ctx.enqueue("traced.file.scan", payload);
+  r.on("traced-file.created", {
+    name: "follow",
+    handler: async (ctx, { payload }) => {
+      if (!failed.has(payload.id)) {
+        failed.add(payload.id);
+        throw new Error("it is broken once");
+      }
+      await ctx.enqueue("traced.file.scan", payload);
+    },
   });
   r.job("file.scan", {
     input: file,
