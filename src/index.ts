@@ -47,6 +47,7 @@ export { createRegistry, type Registry } from "./app/registry/registry.ts";
 export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts";
 export type { Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";
+export type { BootRule } from "./base/errors/boot-rule.ts";
 export {
   AccessDeniedError,
   CommitConditionError,
@@ -87,9 +88,16 @@ export type {
   EventHandle,
   Handle,
   JobHandle,
+  LabelsOf,
+  MessageOf,
   MetricHandle,
+  PayloadOf,
   QueryHandle,
+  QueryOf,
+  ReceivedOf,
+  SentOf,
   WriteHandle,
+  WriteOf,
 } from "./base/types/handles.ts";
 // A star export, because `declare module "keelson"` can only augment names that a star exports.
 export * from "./base/types/names.ts";

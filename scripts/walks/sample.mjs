@@ -44,10 +44,13 @@ export function sampleServer(
       },
     });
     if (withMessages) {
-      r.on("note.added", { name: "count", handler: async (ctx, { payload }) => {
-        await ctx.commit(put(`${payload.id}-counted`), undefined);
-        counted();
-      } });
+      r.on("note.added", {
+        name: "count",
+        handler: async (ctx, { payload }) => {
+          await ctx.commit(put(`${payload.id}-counted`), undefined);
+          counted();
+        },
+      });
     }
   });
   return buildServer({

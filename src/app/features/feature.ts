@@ -81,7 +81,7 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/** The members that `declare` returned. A handle alone is none. */
+/** The members that `declare` returned. A handle alone exports nothing. */
 type Exported<Members> = Members extends Handle ? object : Members;
 
 /** Features without exports share one type, so that an array of one accepts all of them. */

@@ -3,7 +3,7 @@ import type { AccessRule, CallerOf } from "../../base/identity/access.ts";
 import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
-import type { OnceOptions } from "../../parts/once/claim.ts";
+import type { OnceOptions, OnceRule } from "../../parts/once/claim.ts";
 import type { PipelineContext, QueryContext } from "./pipeline-context.ts";
 
 /** A value, or a promise that resolves to one. */
@@ -211,6 +211,8 @@ export interface HandlerDeclaration {
   readonly body: BodyKind;
   /** Options that replace those of the server's `once`. */
   readonly once?: OnceOptions | false | undefined;
+  /** These options merged with the server's, for a handler with a route. */
+  readonly onceRule?: OnceRule | false;
   readonly replay?: "encrypted" | undefined;
   /** Header names in lower case. */
   readonly replayHeaders?: readonly string[];

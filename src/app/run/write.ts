@@ -110,7 +110,10 @@ export function causeOf({
 }
 
 export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits"> {
-  readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
+  readonly declaration: Pick<
+    HandlerDeclaration,
+    "name" | "once" | "onceRule" | "replay" | "replayHeaders"
+  >;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
   /** Distinguishes callers who are not signed in. */
@@ -129,7 +132,7 @@ export async function writeClaim(
   const { declaration, headers, input, rawInput, assertFits, anonymousAs = "" } = wanted;
   const { runtime, requestId, user, deadlineMs } = scope;
   const isKnown = user.id !== undefined;
-  const once = onceRule(declaration.once, runtime.server.options.once);
+  const once = declaration.onceRule ?? onceRule(declaration.once, runtime.server.options.once);
   if (once === false) return undefined;
   const given = writeIdOf(headers, requestId, once, isKnown);
   if (given === undefined) return undefined;

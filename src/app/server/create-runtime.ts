@@ -20,6 +20,7 @@ import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";
 import { bodyLimit } from "../../parts/http/limits.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
+import { onceRule } from "../../parts/once/claim.ts";
 import { builtInChannels, createDeliveryJob } from "../delivery/channels.ts";
 import { configTable } from "../handlers/table.ts";
 import { tableNames } from "../handlers/table-handle.ts";
@@ -256,8 +257,8 @@ function lazyRuns(
 }
 
 function handlersOf(parts: Parts) {
-  const { registry } = parts.server;
-  return [
+  const { registry, options } = parts.server;
+  const all = [
     ...registry.handlers.values(),
     ...healthHandlers(parts),
     ...metricsPage(parts),
@@ -265,4 +266,9 @@ function handlersOf(parts: Parts) {
     ...configHandlers(registry),
     ...openApiHandlers(parts),
   ];
+  return all.map((handler) =>
+    handler.kind === "query"
+      ? handler
+      : { ...handler, onceRule: onceRule(handler.once, options.once) },
+  );
 }

@@ -236,7 +236,7 @@ export function assertCommittable(
   }
   if (items.length + reserved > maxItems)
     throw new RangeError(
-      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit less at once`,
+      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit less at once, or publish, enqueue and send with { afterCommit: false }`,
     );
   let total = reservedBytes;
   for (const [index, item] of items.entries()) {
