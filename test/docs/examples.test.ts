@@ -40,11 +40,13 @@ const refused: Readonly<Record<string, number>> = {
 };
 /** Tables without tenants, and why that is safe. */
 const systemTables: Readonly<Record<string, string>> = {
+  "docs/boot-problems.md currencies": "shows a table whose rows belong to no tenant",
   "docs/background.md reports": "rows of the system's, which no request reads or writes",
 };
 /** Features that show something else than a service. */
 const leftOut: Readonly<Record<string, string>> = {
   "docs/configuration.md broken": "its declaration is wrong on purpose",
+  "docs/boot-problems.md billing": "it uses a feature of another application",
 };
 const written = writeBlocks(
   allBlocks().filter(({ language, code }) => language === "ts" && code.includes("defineFeature(")),

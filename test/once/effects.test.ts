@@ -550,7 +550,7 @@ const rows: readonly Row[] = [
       };
       expect((await send()).status).toBe(200);
       expect(message).toBe(
-        "ctx.publish: the run is committing; publish before ctx.commit, and in a hook before `after`",
+        "ctx.publish: the run is committing; publish before ctx.commit, and in a hook before `after`, or with { afterCommit: false }",
       );
       const after = await happened(since);
       expect([after.events, after.deliveries, await stored()]).toEqual([[], [], true]);
@@ -587,7 +587,7 @@ const rows: readonly Row[] = [
       expect(messages).toEqual(
         calls.map(
           (call, n) =>
-            `ctx.${call}: the run has committed; ${verbs[n]} before ctx.commit, and in a hook before \`after\``,
+            `ctx.${call}: the run has committed; ${verbs[n]} before ctx.commit, and in a hook before \`after\`${call === "step" ? "" : ", or with { afterCommit: false }"}`,
         ),
       );
       expect(await happened(since)).toEqual({
@@ -647,7 +647,7 @@ const rows: readonly Row[] = [
         };
         expect((await send()).status).toBe(500);
         expect(messages.slice(1)).toEqual([
-          "ctx.publish: the run may have committed; publish before ctx.commit, and in a hook before `after`",
+          "ctx.publish: the run may have committed; publish before ctx.commit, and in a hook before `after`, or with { afterCommit: false }",
           "ctx.commit: the run may have committed already; leave it to a retry",
         ]);
         const after = await happened(since);

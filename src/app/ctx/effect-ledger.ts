@@ -66,8 +66,9 @@ export class EffectLedger<Effect> {
       case "joining":
         if (caller === "hook") return this.#attempt;
     }
+    const other = call === "ctx.step" ? "" : ", or with { afterCommit: false }";
     throw new Error(
-      `${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\`, or with { afterCommit: false }`,
+      `${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\`${other}`,
     );
   }
 

@@ -9,6 +9,7 @@ import {
   dueId,
   duePlace,
   dueRow,
+  queuedRow,
   sendCommitted,
   sweepDueJobs,
 } from "./due-jobs.ts";
@@ -91,13 +92,13 @@ function sweepOf(
 }
 
 const hash = "h".repeat(43);
-const jobAt = (dueMs: number, number = 0): OutboxRow => {
+const jobAt = (dueMs: number, number = 0, group = `${hash}${number}`): OutboxRow => {
   const jobId = dueId(dueMs, number);
   return dueRow({
     jobId,
     name: "a.b.c",
     tenantId: "acme",
-    group: hash,
+    group,
     deduplicationId: hash,
     text: `{"n":${number}}`,
   });
@@ -275,4 +276,21 @@ describe("a job that the queue will never accept", () => {
     });
     expect(rows).toHaveLength(149);
   });
+});
+
+test("sends the jobs of a group in the order of their rows, and none after one that stays", async () => {
+  const rows = [1, 2, 3, 4].map((number) => jobAt(number, number, number === 4 ? "b" : "a"));
+  const { options, sent, world } = sweepOf([...rows], { fails: (body) => body.includes('"n":2') });
+  world.nowMs = 10;
+  await sendCommitted(options, rows);
+  expect(sent.toSorted()).toEqual(['{"n":1}', '{"n":4}']);
+});
+
+test("rows of one group are in one shard, in the order of their ordinals", () => {
+  const job = { name: "a.b.c", tenantId: "acme", group: "g", deduplicationId: hash, text: "{}" };
+  const rows = [9, 10, 0].map((ordinal) => queuedRow(5, ordinal, { ...job, jobId: `j${ordinal}` }));
+  expect(new Set(rows.map(({ shard }) => shard)).size).toBe(1);
+  expect(rows.toSorted((a, b) => (a.sort < b.sort ? -1 : 1)).map(({ eventId }) => eventId)).toEqual(
+    ["j0", "j9", "j10"],
+  );
 });

@@ -61,7 +61,7 @@ describe("isOnce", () => {
 
 describe("onceRule", () => {
   type Once = OnceOptions | false | undefined;
-  const rule = (key: OnceRule["key"], keepSeconds = 300): OnceRule => ({ key, keepSeconds });
+  const rule = (key: OnceRule["key"], keepSeconds?: number): OnceRule => ({ key, keepSeconds });
 
   test.each<[Once, Once, OnceRule | false]>([
     [undefined, undefined, rule("either")],
