@@ -144,14 +144,11 @@ describe("r.on", () => {
     r.on("typed-parcel.packed", async () => {});
     // @ts-expect-error the handler is missing
     r.on("typed-parcel.packed", "weigh");
-    r.on(
+    r.on("typed-parcel.lost", {
+      name: "search",
       // @ts-expect-error another event's payload
-      "typed-parcel.lost",
-      {
-        name: "search",
-        handler: async (_given, event: EventOf<"typed-parcel.packed">) => void event,
-      },
-    );
+      handler: async (_given, event: EventOf<"typed-parcel.packed">) => void event,
+    });
   });
 });
 

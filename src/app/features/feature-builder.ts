@@ -6,11 +6,15 @@ import type {
   AnyWrite,
   ChannelHandle,
   EventHandle,
+  EventParameter,
+  EventPayload,
   JobHandle,
   MetricHandle,
   QueryHandle,
   WriteHandle,
 } from "../../base/types/handles.ts";
+import type { Jobs } from "../../base/types/names.ts";
+import type { AnySchema, SchemaInput, SchemaOutput } from "../../base/types/schema.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
 import type {
   Awaitable,
@@ -104,23 +108,39 @@ export interface FeatureBuilder<Name extends string = string> {
    * projections. A kept event is two of the 100 items of the commit that publishes it. Default:
    * events are deleted once dispatched.
    */
-  event<const Type extends string, Schema extends StandardSchemaV1>(
+  event<
+    const Type extends string,
+    Schema extends AnySchema,
+    Sent = SchemaInput<Schema>,
+    Received = SchemaOutput<Schema>,
+  >(
     type: Type,
-    schema: EventSchema<Schema, Type>,
+    schema: EventSchema<Schema, Type, Sent, Received>,
     options?: EventOptions,
-  ): EventHandle<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
+  ): EventHandle<Sent, Received>;
   /**
    * Declares a consumer with the full name `<feature>.<entity>.<name>`. It handles each event once
    * (specification 6.4), although events arrive repeatedly and in any order.
    * @example
    * r.on(files.created, { name: "scan", handler: async (ctx, { payload }) => scan(ctx, payload.id) });
    */
-  on<Event extends AnyEvent>(event: Event, options: ConsumerOptions<Event>): void;
+  on<Event extends AnyEvent, Received = unknown>(
+    // biome-ignore lint/suspicious/noExplicitAny: a consumer takes events, however they are sent
+    event: EventParameter<Event, any, Received>,
+    options: ConsumerOptions<EventPayload<Event, Received>>,
+  ): void;
   /** Declares a job named `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
-  job<const Operation extends string, Input extends StandardSchemaV1>(
+  job<
+    const Operation extends string,
+    Input extends AnySchema,
+    Payload = SchemaInput<Input>,
+    Accepted = SchemaOutput<Input>,
+  >(
     name: Operation,
-    options: JobOptions<Input, `${Name}.${Operation}`>,
-  ): JobHandle<StandardSchemaV1.InferInput<Input>>;
+    options: [keyof Jobs] extends [never] // shorter, so that the compiler has less to instantiate
+      ? JobOptions<Input, string, Payload, Accepted>
+      : JobOptions<Input, `${Name}.${Operation}`, Payload, Accepted>,
+  ): JobHandle<Payload>;
   /**
    * Declares a scheduled handler named `<entity>.<operation>`. Only one process runs it at each
    * time.

@@ -3,7 +3,9 @@ import { callSite } from "../../base/errors/call-site.ts";
 import type { RawOptions, Report } from "../../base/errors/option-table.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import { defined } from "../../base/types/defined.ts";
+import { handleOf } from "../../base/types/handles.ts";
 import { type Handle, handleOf } from "../../base/types/handles.ts";
+import type { Jobs, Queries, Writes } from "../../base/types/names.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
@@ -87,6 +89,11 @@ type Exported<Members> = Members extends Handle ? object : Members;
 /** Features without exports share one type, so that an array of one accepts all of them. */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
+/** Features whose names no entry can contain share one builder type, which takes less to check. */
+type Checked<Name extends string> = [keyof Jobs | keyof Queries | keyof Writes] extends [never]
+  ? string
+  : Name;
+
 /**
  * Defines a feature. `declare` runs immediately, and the properties of its result become properties
  * of the feature. `buildServer` reports all invalid declarations together.
@@ -106,7 +113,7 @@ export function defineFeature<
 >(
   name: Name,
   // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
-  declare: (r: FeatureBuilder<Name>) => Members | void,
+  declare: (r: FeatureBuilder<Checked<Name>>) => Members | void,
   options?: FeatureOptions,
 ): Feature<Exported<Members>, NameOf<Exported<Members>, Name>> {
   // Safe cast: the object has one empty list for each kind.
@@ -138,7 +145,7 @@ export function defineFeature<
       return handle as never;
     };
 
-  const builder: FeatureBuilder<Name> = {
+  const builder: FeatureBuilder<Checked<Name>> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
       add("configKeys", ...registered);

@@ -4,6 +4,7 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { defined } from "../../base/types/defined.ts";
 import { type AnyEvent, nameOf, type ReceivedOf } from "../../base/types/handles.ts";
 import type { Channels, Events, Jobs } from "../../base/types/names.ts";
+import type { AnySchema, SchemaInput, SchemaOutput, TypedSchema } from "../../base/types/schema.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext, ReadContext } from "./pipeline-context.ts";
@@ -24,13 +25,17 @@ import {
 
 /** An event's schema, or an error message if its output is not the payload in {@link Events}. */
 export type EventSchema<
-  Schema extends StandardSchemaV1,
+  Schema extends AnySchema,
   Type extends string,
-> = Type extends keyof Events
-  ? [StandardSchemaV1.InferOutput<Schema>] extends [Events[Type]]
-    ? Schema
-    : `${Type} has another payload in Events`
-  : Schema;
+  Sent = SchemaInput<Schema>,
+  Received = SchemaOutput<Schema>,
+> = [keyof Events] extends [never]
+  ? Schema | TypedSchema<Sent, Received>
+  : Type extends keyof Events
+    ? [Received] extends [Events[Type]]
+      ? Schema | TypedSchema<Sent, Received>
+      : `${Type} has another payload in Events`
+    : Schema | TypedSchema<Sent, Received>;
 
 /** Retention of an event, in days or forever. */
 export type EventOptions =
@@ -41,18 +46,25 @@ export type EventOptions =
 export type EventOf<Event extends AnyEvent> = SharedEvent<ReceivedOf<Event>>;
 
 /** Options of a consumer. */
-export interface ConsumerOptions<Event extends AnyEvent> {
+export interface ConsumerOptions<Payload> {
   /** Name in kebab case, unique among the consumers of the feature's events of this entity. */
   readonly name: string;
-  readonly handler: (ctx: PipelineContext, event: EventOf<Event>) => Awaitable<unknown>;
+  readonly handler: (
+    ctx: PipelineContext,
+    event: NoInfer<SharedEvent<Payload>>,
+  ) => Awaitable<unknown>;
 }
 
 /** A job's `input` schema, or an error message if it rejects the payload in {@link Jobs}. */
-type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
-  ? [Jobs[Name]] extends [StandardSchemaV1.InferInput<Input>]
-    ? Input
-    : `${Name} has another payload in Jobs`
-  : Input;
+type JobInput<Input extends AnySchema, Name extends string, Payload, Accepted> = [
+  keyof Jobs,
+] extends [never]
+  ? Input | TypedSchema<Payload, Accepted>
+  : Name extends keyof Jobs
+    ? [Jobs[Name]] extends [Payload]
+      ? Input | TypedSchema<Payload, Accepted>
+      : `${Name} has another payload in Jobs`
+    : Input | TypedSchema<Payload, Accepted>;
 
 /** Like `JobInput`, for the message in {@link Channels}. */
 type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels
@@ -61,19 +73,24 @@ type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name ex
     : `${Name} has another message in Channels`
   : Input;
 
-/** Options of a job. `Name` is its full name, as in {@link Jobs}. */
-export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
+/**
+ * Options of a job. `Name` is its full name, as in {@link Jobs}. The handler receives `Accepted`, the
+ * output of the `input` schema.
+ */
+export interface JobOptions<
+  Input extends AnySchema,
+  Name extends string = string,
+  Payload = SchemaInput<Input>,
+  Accepted = SchemaOutput<Input>,
+> {
   /** Any Standard Schema, applied on enqueue and on run. The handler receives its output. */
-  readonly input: JobInput<Input, Name>;
-  readonly handler: (
-    ctx: PipelineContext,
-    payload: StandardSchemaV1.InferOutput<Input>,
-  ) => Awaitable<unknown>;
+  readonly input: JobInput<Input, Name, Payload, Accepted>;
+  readonly handler: (ctx: PipelineContext, payload: NoInfer<Accepted>) => Awaitable<unknown>;
   /**
    * Returns the deduplication key. Jobs of a tenant with equal keys are duplicates. Default: the
    * whole payload.
    */
-  readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
+  readonly dedupKey?: (payload: NoInfer<Payload>) => string;
   /**
    * With `tenant`, the default, equal jobs of two users in a tenant are duplicates. With `user`,
    * they are not.
@@ -83,7 +100,7 @@ export interface JobOptions<Input extends StandardSchemaV1, Name extends string 
    * Returns the ordering key. Jobs with equal keys run one after another, in the order they were
    * enqueued. Default: no order.
    */
-  readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
+  readonly order?: (payload: NoInfer<Payload>) => string;
 }
 
 /** Options of a delivery channel. */
@@ -245,7 +262,7 @@ export function job(
     dedupKey,
     dedupScope = "tenant",
     order,
-  } = given as unknown as JobOptions<StandardSchemaV1>;
+  } = given as unknown as JobOptions<StandardSchemaV1> & Pick<JobDeclaration, "input">;
   return { feature, name: fullName, input, run, dedupKey, dedupScope, order };
 }
 

@@ -9,11 +9,13 @@ import type {
   AnyEvent,
   AnyJob,
   AnyQuery,
+  EventParameter,
+  EventPayload,
+  JobParameter,
+  JobPayload,
   MessageOf,
-  PayloadOf,
   QueryOf,
   ReceivedOf,
-  SentOf,
 } from "../../base/types/handles.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { ConfigOptions } from "../../parts/config/read/request-parameter.ts";
@@ -141,9 +143,9 @@ declare abstract class JobMembers {
    * @example
    * const { jobId } = await ctx.enqueue("orders.invoice.remind", { id }, { delaySeconds: 3 * 86_400 });
    */
-  abstract get enqueue(): <Job extends AnyJob>(
-    job: Job,
-    payload: PayloadOf<Job>,
+  abstract get enqueue(): <Job extends AnyJob, Payload = unknown>(
+    job: JobParameter<Job, Payload>,
+    payload: NoInfer<JobPayload<Job, Payload>>,
     options?: EnqueueOptions,
   ) => Promise<{ readonly jobId: string }>;
 }
@@ -174,9 +176,9 @@ declare abstract class EffectMembers {
    * @throws TypeError for a payload that does not match its schema; Error for an undeclared type,
    * after `commit` has started, and in a query; RangeError beyond the limit of the bus.
    */
-  abstract get publish(): <Event extends AnyEvent>(
-    event: Event,
-    payload: SentOf<Event>,
+  abstract get publish(): <Event extends AnyEvent, Sent = unknown>(
+    event: EventParameter<Event, Sent, unknown>,
+    payload: NoInfer<EventPayload<Event, Sent>>,
     options?: EffectOptions,
   ) => Promise<void>;
   /**

@@ -55,25 +55,43 @@ export type AnyWrite = Handle<"write"> | keyof Writes;
 /** A channel: its handle, or a name in {@link Channels}. */
 export type AnyChannel = Handle<"channel"> | keyof Channels;
 
-/** Payload with which an event is published. */
-export type SentOf<Event extends AnyEvent> = Event extends keyof Events
-  ? Events[Event]
-  : Event extends EventHandle<infer Sent, infer _>
-    ? Sent
-    : unknown;
+// The next four types infer the payload while the compiler matches a call's argument. Taking the
+// handle apart afterwards would take more type instantiations. `[keyof Events] extends [never]` is
+// decided once for the whole program, so names cost nothing where none is declared.
+
+/** Parameter for an event, which infers its types from a handle. */
+export type EventParameter<Event, Sent, Received> = [keyof Events] extends [never]
+  ? EventHandle<Sent, Received>
+  : Event extends keyof Events
+    ? Event
+    : EventHandle<Sent, Received>;
+
+/** Parameter for a job, which infers the payload from a handle. */
+export type JobParameter<Job, Payload> = [keyof Jobs] extends [never]
+  ? JobHandle<Payload>
+  : Job extends keyof Jobs
+    ? Job
+    : JobHandle<Payload>;
+
+/** Payload of an event: of its entry, or as inferred from the handle. */
+export type EventPayload<Event, Inferred> = [keyof Events] extends [never]
+  ? Inferred
+  : Event extends keyof Events
+    ? Events[Event]
+    : Inferred;
+
+/** Payload of a job: of its entry, or as inferred from the handle. */
+export type JobPayload<Job, Inferred> = [keyof Jobs] extends [never]
+  ? Inferred
+  : Job extends keyof Jobs
+    ? Jobs[Job]
+    : Inferred;
 
 /** Payload that consumers of an event receive. */
 export type ReceivedOf<Event extends AnyEvent> = Event extends keyof Events
   ? Events[Event]
   : Event extends EventHandle<infer _, infer Received>
     ? Received
-    : unknown;
-
-/** Payload of a job. */
-export type PayloadOf<Job extends AnyJob> = Job extends keyof Jobs
-  ? Jobs[Job]
-  : Job extends JobHandle<infer Payload>
-    ? Payload
     : unknown;
 
 /** Types of a query. */
