@@ -124,9 +124,8 @@ export interface FeatureBuilder<Name extends string = string> {
    * @example
    * r.on(files.created, { name: "scan", handler: async (ctx, { payload }) => scan(ctx, payload.id) });
    */
-  on<Event extends AnyEvent, Received = unknown>(
-    // biome-ignore lint/suspicious/noExplicitAny: a consumer takes events, however they are sent
-    event: EventParameter<Event, any, Received>,
+  on<Event extends AnyEvent, Received = unknown, Sent = unknown>(
+    event: EventParameter<Event, Sent, Received>,
     options: ConsumerOptions<EventPayload<Event, Received>>,
   ): void;
   /** Declares a job named `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
