@@ -28,7 +28,7 @@ interface Check {
 /**
  * How long the compiler takes for a file that makes 30 calls of a server with 300 routes: with types from the OpenAPI document,
  * with types inferred from the server's sources or its declarations, and with Hono's client of either. Also how many
- * instantiations 480 events and jobs of 60 features take as handles, beside names that interfaces type.
+ * instantiations 480 events and jobs of 60 features take as handles, beside the names of before, which interfaces typed.
  */
 export async function typecheckResults(): Promise<Result[]> {
   const folder = mkdtempSync(join(root, "bench/.keelson-")); // where its imports find packages

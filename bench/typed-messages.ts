@@ -1,4 +1,5 @@
-// Writes the same 60 features with 480 events and jobs twice: with handles, and with names that interfaces type.
+// Writes the same 60 features with 480 events and jobs twice: with handles, and with the names of before, typed by interfaces.
+import { readFileSync } from "node:fs";
 
 const features = Array.from({ length: 60 }, (_, index) => index);
 const each = [0, 1, 2, 3];
@@ -47,10 +48,10 @@ ${each
 
 export function interfaceModules(): Readonly<Record<string, string>> {
   return modulesOf((feature) => {
-    const declared = `import { defineFeature } from "keelson";
+    const declared = `import { defineFeature } from "./former.ts";
 import { z } from "zod";
 ${schemasOf(feature)}
-declare module "keelson" {
+declare module "./former.ts" {
   interface Events {
 ${each.map((n) => `    "thing.event${n}-${feature}": z.output<typeof event${n}>;`).join("\n")}
   }
@@ -64,17 +65,15 @@ ${each.map((n) => `  r.job("thing.job${n}", { input: job${n}, handler: async (ct
 });
 `;
     const other = used(feature);
-    const uses = `import { defineFeature } from "keelson";
+    const uses = `import { defineFeature } from "./former.ts";
 export const uses = defineFeature("uses-${nameOf(feature)}", (r) => {
 ${each
   .map(
-    (
-      n,
-    ) => `  r.on("thing.event${n}-${other}", { name: "use-${n}", handler: async (ctx, { payload }) => {
+    (n) => `  r.on("thing.event${n}-${other}", "use-${n}", async (ctx, { payload }) => {
     payload.event${other}x${n}.toFixed();
     await ctx.enqueue("${nameOf(other)}.thing.job${n}", ${payload("job", other, n)});
     await ctx.publish("thing.event${n}-${other}", ${payload("event", other, n)});
-  } });`,
+  });`,
   )
   .join("\n")}
 });
@@ -93,5 +92,6 @@ function modulesOf(
     modules[`uses-${nameOf(feature)}.ts`] = uses;
   }
   const imports = Object.keys(modules).map((file) => `import "./${file}";`);
-  return { ...modules, "client.ts": `${imports.join("\n")}\n` };
+  const former = readFileSync(new URL("former.ts", import.meta.url), "utf8");
+  return { ...modules, "former.ts": former, "client.ts": `${imports.join("\n")}\n` };
 }

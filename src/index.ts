@@ -17,6 +17,7 @@ export type {
   AfterHookContext,
   DeliveryAccessor,
   EffectOptions,
+  EnqueuedJob,
   EnqueueOptions,
   HookContext,
   PipelineContext,
@@ -91,16 +92,15 @@ export type {
   LabelsOf,
   MessageOf,
   MetricHandle,
-  PayloadOf,
   QueryHandle,
   QueryOf,
   ReceivedOf,
-  SentOf,
   WriteHandle,
   WriteOf,
 } from "./base/types/handles.ts";
 // A star export, because `declare module "keelson"` can only augment names that a star exports.
 export * from "./base/types/names.ts";
+export type { AnySchema, TypedSchema } from "./base/types/schema.ts";
 export { buildServer } from "./build-server.ts";
 export type { CacheOptions } from "./parts/config/cache/cache-options.ts";
 export { validateAppOverrides } from "./parts/config/declare/app-overrides.ts";

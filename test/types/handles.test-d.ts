@@ -1,6 +1,5 @@
 import {
   type AfterHookContext,
-  type AnyEvent,
   type Apply,
   access,
   type ChannelHandle,
@@ -511,9 +510,7 @@ async function history<Received>(
   return all;
 }
 
-function logged<Event extends AnyEvent>(
-  handler: ConsumerOptions<Event>["handler"],
-): ConsumerOptions<Event> {
+function logged<Payload>(handler: ConsumerOptions<Payload>["handler"]): ConsumerOptions<Payload> {
   return {
     name: "logged",
     handler: async (given, event) => {
@@ -583,7 +580,9 @@ describe("a helper with exported types", () => {
   test("makes declarations", () => {
     r.on(
       launched,
-      logged<typeof launched>(async (_given, { payload }) => payload.tons.toFixed()),
+      logged<EventOf<typeof launched>["payload"]>(async (_given, { payload }) =>
+        payload.tons.toFixed(),
+      ),
     );
     r.hook(launch, refusing(launch));
     r.projection("boat.helped", projected);

@@ -13,7 +13,7 @@ import type {
   QueryHandle,
   WriteHandle,
 } from "../../base/types/handles.ts";
-import type { Jobs } from "../../base/types/names.ts";
+import type { Events, Jobs } from "../../base/types/names.ts";
 import type { AnySchema, SchemaInput, SchemaOutput } from "../../base/types/schema.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
 import type {
@@ -114,7 +114,7 @@ export interface FeatureBuilder<Name extends string = string> {
     Sent = SchemaInput<Schema>,
     Received = SchemaOutput<Schema>,
   >(
-    type: Type,
+    type: [keyof Events] extends [never] ? string : Type, // cheaper than to infer it
     schema: EventSchema<Schema, Type, Sent, Received>,
     options?: EventOptions,
   ): EventHandle<Sent, Received>;
@@ -135,7 +135,7 @@ export interface FeatureBuilder<Name extends string = string> {
     Payload = SchemaInput<Input>,
     Accepted = SchemaOutput<Input>,
   >(
-    name: Operation,
+    name: [keyof Jobs] extends [never] ? string : Operation,
     options: [keyof Jobs] extends [never] // shorter, so that the compiler has less to instantiate
       ? JobOptions<Input, string, Payload, Accepted>
       : JobOptions<Input, `${Name}.${Operation}`, Payload, Accepted>,

@@ -3,7 +3,6 @@ import { callSite } from "../../base/errors/call-site.ts";
 import type { RawOptions, Report } from "../../base/errors/option-table.ts";
 import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import { defined } from "../../base/types/defined.ts";
-import { handleOf } from "../../base/types/handles.ts";
 import { type Handle, handleOf } from "../../base/types/handles.ts";
 import type { Jobs, Queries, Writes } from "../../base/types/names.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";

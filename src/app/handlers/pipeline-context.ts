@@ -67,6 +67,11 @@ export interface EnqueueOptions extends EffectOptions {
   readonly tenantId?: string;
 }
 
+/** Result of `ctx.enqueue`. */
+export interface EnqueuedJob {
+  readonly jobId: string;
+}
+
 /** Options of `ctx.step`. */
 export interface StepOptions {
   /**
@@ -147,16 +152,16 @@ declare abstract class JobMembers {
     job: JobParameter<Job, Payload>,
     payload: NoInfer<JobPayload<Job, Payload>>,
     options?: EnqueueOptions,
-  ) => Promise<{ readonly jobId: string }>;
+  ) => Promise<EnqueuedJob>;
 }
 
 declare abstract class AfterMembers {
   /** Enqueues a job immediately. */
-  abstract get enqueue(): <Job extends AnyJob>(
-    job: Job,
-    payload: PayloadOf<Job>,
+  abstract get enqueue(): <Job extends AnyJob, Payload = unknown>(
+    job: JobParameter<Job, Payload>,
+    payload: NoInfer<JobPayload<Job, Payload>>,
     options: EnqueueOptions & { readonly afterCommit: false },
-  ) => Promise<{ readonly jobId: string }>;
+  ) => Promise<EnqueuedJob>;
 }
 
 declare abstract class CancelMember {
