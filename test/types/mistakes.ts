@@ -137,12 +137,12 @@ export const mistakes: readonly Mistake[] = [
   {
     name: "a-job-that-is-published",
     code: inWrite(`await ctx.publish(stock.ship, { seats: 1 });`),
-    message: `Argument of type 'JobHandle<{ seats: number; }>' is not assignable to parameter of type 'Handle<"event">'.\n  Types of property 'kind' are incompatible.\n    Type '"job"' is not assignable to type '"event"'.`,
+    message: `Argument of type 'JobHandle<{ seats: number; }>' is not assignable to parameter of type 'EventHandle<{ seats: number; }, unknown>' with 'exactOptionalPropertyTypes: true'. Consider adding 'undefined' to the types of the target's properties.\n  Types of property 'kind' are incompatible.\n    Type '"job"' is not assignable to type '"event"'.`,
   },
   {
     name: "an-event-that-is-enqueued",
     code: inWrite(`await ctx.enqueue(stock.sold, { id: "a", seats: 1 });`),
-    message: `Argument of type 'EventHandle<{ id: string; seats: number; }, { id: string; seats: number; }>' is not assignable to parameter of type 'AnyJob'.\n  Type 'EventHandle<{ id: string; seats: number; }, { id: string; seats: number; }>' is not assignable to type 'Handle<"job">'.\n    Types of property 'kind' are incompatible.\n      Type '"event"' is not assignable to type '"job"'.`,
+    message: `Argument of type 'EventHandle<{ id: string; seats: number; }, { id: string; seats: number; }>' is not assignable to parameter of type '"shop.plan.renew" | JobHandle<{ id: string; seats: number; }>'.\n  Type 'EventHandle<{ id: string; seats: number; }, { id: string; seats: number; }>' is not assignable to type 'JobHandle<{ id: string; seats: number; }>' with 'exactOptionalPropertyTypes: true'. Consider adding 'undefined' to the types of the target's properties.\n    Types of property 'kind' are incompatible.\n      Type '"event"' is not assignable to type '"job"'.`,
   },
   {
     name: "a-write-that-is-queried",
@@ -152,7 +152,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: "a-consumer-of-a-job",
     code: `r.on(stock.ship, { name: "note", handler: async () => {} });`,
-    message: `Argument of type 'JobHandle<{ seats: number; }>' is not assignable to parameter of type 'Handle<"event">'.\n  Types of property 'kind' are incompatible.\n    Type '"job"' is not assignable to type '"event"'.`,
+    message: `Argument of type 'JobHandle<{ seats: number; }>' is not assignable to parameter of type 'EventHandle<{ seats: number; }, void>' with 'exactOptionalPropertyTypes: true'. Consider adding 'undefined' to the types of the target's properties.\n  Types of property 'kind' are incompatible.\n    Type '"job"' is not assignable to type '"event"'.`,
   },
   {
     name: "a-hook-on-a-query",
@@ -167,17 +167,17 @@ export const mistakes: readonly Mistake[] = [
   {
     name: "a-published-name-without-an-entry",
     code: inWrite(`await ctx.publish("item.sold", { id: "a", seats: 1 });`),
-    message: `Argument of type 'string' is not assignable to parameter of type 'Handle<"event">'.`,
+    message: `Argument of type 'string' is not assignable to parameter of type 'EventHandle<unknown, unknown>'.`,
   },
   {
     name: "an-enqueued-name-without-an-entry",
     code: inWrite(`await ctx.enqueue("stock.item.ship", { seats: 1 });`),
-    message: `Argument of type '"stock.item.ship"' is not assignable to parameter of type 'AnyJob'.`,
+    message: `Argument of type '"stock.item.ship"' is not assignable to parameter of type '"shop.plan.renew" | JobHandle<unknown>'.`,
   },
   {
     name: "a-consumer-of-a-name-without-an-entry",
     code: `r.on("item.sold", { name: "note", handler: async () => {} });`,
-    message: `Argument of type 'string' is not assignable to parameter of type 'Handle<"event">'.`,
+    message: `Argument of type 'string' is not assignable to parameter of type 'EventHandle<unknown, unknown>'.`,
   },
   {
     name: "an-effect-of-a-query",
