@@ -93,6 +93,7 @@ async function writeProjects(folder: string): Promise<Result> {
       lib: ["es2022", "dom"],
       module: "esnext",
       moduleResolution: "bundler",
+      paths: { keelson: [join(root, "dist/index.d.ts")] },
     };
     writeFileSync(
       join(directory, "tsconfig.json"),
