@@ -1,13 +1,15 @@
-// `npm run api`: writes the reports of the public types, one file for each entry point, to test/api. With --check, as
-// `npm run check` has it, it compares instead, and fails with what differs.
+// `npm run api`: writes the reports of the public types, one file for each entry point, to test/api, and docs/api.md. With
+// --check, as `npm run check` has it, it compares instead, and fails with what differs.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { installPackage } from "../install.mjs";
+import { namesPage } from "./names.mjs";
 import { entryPoints, reportsOf } from "./reports.mjs";
 
 const [option] = process.argv.slice(2);
 const root = join(import.meta.dirname, "../..");
 const folder = join(root, "test", "api");
+const page = join(root, "docs", "api.md");
 
 try {
   if (process.argv.length > 3 || ![undefined, "--check"].includes(option)) {
@@ -18,8 +20,15 @@ try {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const entries = entryPoints(exports);
   const reports = reportsOf(extract(root, entries), entries);
-  if (option === "--check") await compare(reports);
-  else write(reports);
+  const names = namesPage(root, entries);
+  if (option === "--check") {
+    await compare(reports);
+    if (readFileSync(page, "utf8").replaceAll("\r\n", "\n") !== names)
+      throw new Error("docs/api.md is not that of the sources; run npm run api");
+  } else {
+    write(reports);
+    writeFileSync(page, names);
+  }
 } catch (error) {
   console.error(`api: ${error.message}`);
   process.exitCode = 1;

@@ -5,7 +5,9 @@ import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { TransactWriteCommand } from "@aws-sdk/lib-dynamodb";
 import { access, buildServer, defineFeature, type Feature, type ReadContext } from "keelson";
-import { startTestApp, type TestApp } from "keelson/testing";
+import { rolldownPlugin } from "keelson/bundle";
+import { lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
+import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nameOf } from "../docs/compile.ts";
 import { codeBlocks, root, textOf } from "../docs/markdown.ts";
@@ -77,6 +79,21 @@ describe.each([
       expect((await create(app, id, `note ${id}`)).status).toBe(201);
   });
   afterAll(() => app.close());
+
+  test("works in a Lambda bundle", async () => {
+    const bundled = await bundleOf(file, name);
+    const headers = { authorization: `Bearer ${await app.token(ann)}` };
+    const events = [
+      lambdaEvent("httpApi", { method: "POST", path: "/notes", headers, body: { id: "L", text: "a" } }),
+      lambdaEvent("httpApi", { path: "/notes/L", headers }),
+    ];
+    const { stdout, stderr } = spawnSync(process.execPath, [bundled, JSON.stringify(events)], {
+      encoding: "utf8",
+      env: { ...process.env, ...app.env, NODE_ENV: "test" },
+    });
+    const answers = stdout.split("\n").filter((line) => line.startsWith("["));
+    expect(answers, stderr).toEqual([JSON.stringify([201, 200])]);
+  });
 
   test("creates a note once", async () => {
     const refused = await create(app, "1", "another");
@@ -176,6 +193,38 @@ describe("DynamoDB-Toolbox", () => {
     expect(await response.json()).toEqual([{ pk: "Acme/rows", id: "1", text: "own" }]);
   });
 });
+
+/** Bundles a function with the feature, whose module prints the statuses of the events that it is given. */
+async function bundleOf(file: string, name: string): Promise<string> {
+  const source = (path: string) => join(root, "src", path);
+  const input = join(directory, `lambda-${name}.ts`);
+  writeFileSync(
+    input,
+    `import { buildServer } from "keelson";
+import { lambdaHttp } from "keelson/lambda";
+import { ${name} } from "./${file}";
+export const http = lambdaHttp(buildServer({ features: [${name}] }));
+const statuses = [];
+for (const event of JSON.parse(process.argv[2] ?? "[]"))
+  statuses.push((await http(event, { awsRequestId: "a1", functionName: "notes", getRemainingTimeInMillis: () => 30_000 } as never)).statusCode);
+console.log(JSON.stringify(statuses));
+process.exit();
+`,
+  );
+  const build = await rolldown({
+    input,
+    plugins: [rolldownPlugin()],
+    resolve: {
+      alias: {
+        "keelson/lambda": source("hosts/lambda/index.ts"),
+        keelson: source("index.ts"),
+      },
+    },
+  });
+  const dir = join(directory, `bundle-${name}`);
+  await build.write({ dir, entryFileNames: "lambda.mjs" });
+  return join(dir, "lambda.mjs");
+}
 
 async function refuses(app: TestApp, row: string, expected: number): Promise<void> {
   const { status } = await app.fetch(`/foreign/${row}`, { as: ann });

@@ -183,7 +183,7 @@ test.each<[unknown, string]>([
   [{ afterCommit: "no" }, 'afterCommit is "no"; use true or false'],
   [{ afterCommit: 0 }, "afterCommit is 0; use true or false"],
   [{ afterCommit: null, key: "k" }, "afterCommit is null; use true or false"],
-  [{ aftercommit: true }, 'unknown option "aftercommit"; did you mean afterCommit?'],
+  [{ aftercommit: true }, 'unknown option "aftercommit"; did you mean `afterCommit`?'],
   [{ delaySeconds: 5 }, 'unknown option "delaySeconds"; known are key, afterCommit'],
   ["k", 'the options are "k"; pass an object with key, afterCommit'],
   [null, "the options are null"],

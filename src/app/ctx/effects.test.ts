@@ -529,7 +529,7 @@ describe("a job", () => {
     ],
     [
       { at: new Date(0), delaySecond: 1 },
-      'unknown option "delaySecond"; did you mean delaySeconds? known are',
+      'unknown option "delaySecond"; did you mean `delaySeconds`? known are',
     ],
     [5, "ctx.enqueue: the options are 5; pass an object with delaySeconds, at, tenantId"],
     [null, "the options are null"],

@@ -166,7 +166,7 @@ describe("ctx.enqueue", () => {
       print,
       { n: 1 },
       { aftercommit: false },
-      'unknown option "aftercommit"; did you mean afterCommit?',
+      'unknown option "aftercommit"; did you mean `afterCommit`?',
     ],
     [
       "an undeclared job at once",

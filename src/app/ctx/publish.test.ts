@@ -195,7 +195,7 @@ test.each<[unknown, string]>([
   [{ afterCommit: 1 }, "afterCommit is 1; use true or false"],
   [{ afterCommit: null }, "afterCommit is null; use true or false"],
   [{ key: "k" }, 'unknown option "key"; known are afterCommit'],
-  [{ aftercommit: true }, 'unknown option "aftercommit"; did you mean afterCommit?'],
+  [{ aftercommit: true }, 'unknown option "aftercommit"; did you mean `afterCommit`?'],
   [7, "the options are 7; pass an object with afterCommit"],
 ])("the options %j are refused, and nothing is held", async (options, problem) => {
   const { run, ledger, ids } = publishing();

@@ -32,7 +32,7 @@ test.each<[unknown, string]>([
   [[], "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
   [
     { use: {} },
-    'billing.defineFeature: unknown-option: unknown option "use"; did you mean uses? known are uses',
+    'billing.defineFeature: unknown-option: unknown option "use"; did you mean `uses`? known are uses',
   ],
   [{ about: {} }, 'unknown option "about"; known are uses'],
   [

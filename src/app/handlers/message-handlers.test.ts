@@ -220,7 +220,7 @@ const jobs: readonly Case[] = [
     (r) => r.job("item.typo", { input: schema, handler: run, dedupkey: run }),
     {
       rule: "unknown-option",
-      fix: "did you mean dedupKey? known are input, handler, dedupKey, dedupScope, order",
+      fix: "did you mean `dedupKey`? known are input, handler, dedupKey, dedupScope, order",
       key: "wrong.item.typo",
       message: 'unknown option "dedupkey"',
     },
@@ -561,7 +561,7 @@ test.each<[string, unknown, ...Problem[]]>([
       key: "delivery.webhooks",
       rule: "unknown-option",
       message: 'unknown option "webhooks"',
-      fix: "did you mean webhook? known are webhook",
+      fix: "did you mean `webhook`? known are webhook",
     },
   ],
   ["a webhook that is a flag", { webhook: true }, { key: "delivery.webhook", ...anObject }],
@@ -573,7 +573,7 @@ test.each<[string, unknown, ...Problem[]]>([
       key: "delivery.webhook.allowHTTP",
       rule: "unknown-option",
       message: 'unknown option "allowHTTP"',
-      fix: "did you mean allowHttp? known are secret, allowHttp, allowPrivate, timeoutMs",
+      fix: "did you mean `allowHttp`? known are secret, allowHttp, allowPrivate, timeoutMs",
     },
   ],
   [

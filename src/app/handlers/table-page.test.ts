@@ -425,7 +425,7 @@ test.each<[Record<string, unknown>, ErrorConstructor, string]>([
   [{ limit: "10" }, RangeError, 'the limit is "10"'],
   [{ limit: undefined }, RangeError, "the limit is undefined"],
   [{ limit: null }, RangeError, "the limit is null"],
-  [{ limits: 10 }, TypeError, `${what} unknown option "limits"; did you mean limit? known are`],
+  [{ limits: 10 }, TypeError, `${what} unknown option "limits"; did you mean \`limit\`? known are`],
   [{ partition: undefined }, TypeError, `${what} the partition is undefined, not a string`],
   [{ partition: 7 }, TypeError, "the partition is 7, not a string"],
   [{ partition: Promise.resolve("list") }, TypeError, "the partition is an object, not a string"],

@@ -25,6 +25,7 @@ export const errorCodes = Object.freeze({
   timeout: 504,
 });
 
+/** Code of an error that keelson itself answers with. `docs/errors.md` has each. */
 export type ErrorCode = keyof typeof errorCodes;
 
 /** A problem with an input field. `field` is its dotted path (specification 2.7). */
@@ -33,6 +34,7 @@ export interface FieldError {
   readonly error: string;
 }
 
+/** Details of a typed error. */
 export interface ErrorDetails {
   /** Underlying error. Logged with all its causes, never sent to a client. */
   readonly cause?: unknown;
@@ -40,6 +42,7 @@ export interface ErrorDetails {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Details of a typed error that writes its message itself. */
 export interface MessageDetails extends ErrorDetails {
   /** Message instead of the default message. The code does not change. */
   readonly message?: string;

@@ -5,9 +5,9 @@ import { assertKnownOptions, kind, tableProblems, unknownOptions } from "./optio
 const known = ["access", "handler", "input"];
 
 test.each([
-  ["acces", "did you mean access? known are access, handler, input"],
-  ["handlers", "did you mean handler? known are access, handler, input"],
-  ["Input", "did you mean input? known are access, handler, input"],
+  ["acces", "did you mean `access`? known are access, handler, input"],
+  ["handlers", "did you mean `handler`? known are access, handler, input"],
+  ["Input", "did you mean `input`? known are access, handler, input"],
   ["cache", "known are access, handler, input"],
   ["", "known are access, handler, input"],
 ])("an unknown option %j gets a fix", (name, fix) => {

@@ -86,7 +86,7 @@ export function assertKnownOptions(call: string, options: unknown, known: readon
 function knownOnes(name: string, known: readonly string[]): string {
   const meant = nearest(name, known);
   const all = `known are ${known.join(", ")}`;
-  return meant === undefined ? all : `did you mean ${meant}? ${all}`;
+  return meant === undefined ? all : `did you mean \`${meant}\`? ${all}`;
 }
 
 /** Not validated: plain JavaScript can pass anything. */

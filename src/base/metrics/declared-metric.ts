@@ -1,6 +1,7 @@
 import { eventType, type RawOptions, type Report, unknownOptions } from "../errors/option-table.ts";
 import type { MetricDeclaration } from "./metric-list.ts";
 
+/** Options of `r.metric`. */
 export interface MetricOptions<Labels = Readonly<Record<string, readonly string[]>>> {
   /** A `counter` sums values, a `histogram` counts them per bucket. Default `counter`. */
   readonly kind?: "counter" | "histogram";

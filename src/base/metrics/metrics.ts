@@ -34,6 +34,7 @@ export interface MetricsPage {
   readonly contentType: string;
 }
 
+/** `metrics` option of `buildServer`. */
 export interface MetricsOptions {
   /** Access to `GET /metrics`, which containers serve with `prom-client`. Default: none, a 404. */
   readonly access?: AccessRule;

@@ -21,6 +21,7 @@ export interface RetryingFetchOptions {
   readonly onRetry?: (retry: Retry) => void;
 }
 
+/** A failed attempt that is about to be repeated. */
 export interface Retry {
   /** Number of the failed attempt, from 1. */
   readonly attempt: number;

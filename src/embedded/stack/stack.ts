@@ -20,6 +20,7 @@ export interface EmbeddedStackOptions {
   readonly env?: Variables;
 }
 
+/** A running embedded stack. */
 export interface EmbeddedStack {
   /** URL of the stack: `http://127.0.0.1:PORT`. */
   readonly endpoint: string;

@@ -12,9 +12,6 @@ export interface AdoptedContext {
   readonly keelson: PipelineContext;
 }
 
-/** @deprecated Use {@link AdoptedContext}. */
-export type LegacyContext = AdoptedContext;
-
 /**
  * Creates an execution mode for an existing Middy handler. The handler finds its `ctx` in
  * `context.keelson`, `currentContext()` works, and errors become the uniform response. Every

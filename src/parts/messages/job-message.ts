@@ -13,6 +13,7 @@ import {
   wirePayload,
 } from "./envelope.ts";
 
+/** A job in the form that is sent over the queue. */
 export interface JobMessage<Payload = unknown> extends Cause {
   readonly jobId: string;
   /** Full name: `<feature>.<entity>.<operation>`. */

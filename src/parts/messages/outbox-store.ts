@@ -46,6 +46,7 @@ export function timeText(ms: number): string {
 /** By shard, the row after which a sweep stopped in an outage. The next sweep starts there. */
 export type SweepStops = Map<string, string>;
 
+/** Result of a sweep of the outbox. */
 export interface Swept {
   readonly dispatched: number;
   /** Minimum number of rows that remain. */
