@@ -211,7 +211,7 @@ declare abstract class EffectMembers {
   ) => Promise<StepResult<Result>>;
 }
 
-/** Members of every `ctx`. None of them changes anything. */
+/** Members of every `ctx`, which only read. */
 export interface ReadContext<Caller extends User = User> extends ReadMembers {
   /**
    * DynamoDB document client. In tables with `tenant: true`, it reaches only the rows of the

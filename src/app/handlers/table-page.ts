@@ -24,7 +24,7 @@ export interface PageParts {
 
 const optionNames = ["partition", "beginsWith", "index", "descending", "limit", "cursor"];
 const mostItems = 1_000;
-/** Longer than any cursor: keys have up to 3,072 bytes, those of an index as many more. */
+/** Longer than any cursor: the keys of a table, and of an index, have up to 3,072 bytes each. */
 const longestCursor = 20_000;
 
 /** Implements `TableHandle.page`, which documents the errors. */
@@ -53,7 +53,7 @@ export async function readPage(
         ...(beginsWith !== undefined && { ":s": beginsWith }),
       },
       ScanIndexForward: !descending,
-      // One more item tells whether there is another page.
+      // One more item shows whether there is another page.
       Limit: limit + 1 - items.length,
       ...(start && { ExclusiveStartKey: start }),
       ConsistentRead: index === undefined,
@@ -117,7 +117,7 @@ function queryOf(table: TableDeclaration, ctx: TenantOf, options: PageOptions<st
   };
 }
 
-/** What a cursor is bound to. */
+/** Binds a cursor to its tenant, table and query. */
 function placeOf(table: TableDeclaration, ctx: TenantOf, query: PageQuery): readonly string[] {
   const { partition, beginsWith, index, descending } = query;
   const { tenantId } = ctx.user;

@@ -81,8 +81,8 @@ export interface TableHandle<Index extends string = never> {
    */
   readonly index: (name: Index) => string;
   /**
-   * Reads a page of the items of one partition, in the order of the sort key. Reads of the table are
-   * strongly consistent, those of an index are not.
+   * Reads a page of the items of one partition, in the order of the sort key. Only reads of an index
+   * are not strongly consistent.
    * @throws ValidationError (422) that names `cursor`, for a cursor that this list has not given;
    * TypeError and RangeError for wrong options; Error if no handler is running.
    * @example
@@ -96,7 +96,7 @@ export interface TableHandle<Index extends string = never> {
 
 /** Options of `table.page`. */
 export interface PageOptions<Index extends string = string> {
-  /** Partition, as in `table.key`, or that of an index as in `table.value`. */
+  /** Partition, as in `table.key`, or for an index as in `table.value`. */
   readonly partition: string;
   /** Prefix of the sort key. Default: all items of the partition. */
   readonly beginsWith?: string;

@@ -15,7 +15,7 @@ export function callSite(): string | undefined {
   }
 }
 
-/** Adds the caller's place to the problems that have none. */
+/** Adds the caller's place to the problems without a place. */
 export function placed<Problem extends { readonly at?: string }>(
   problems: readonly Problem[],
 ): readonly Problem[] {
@@ -48,7 +48,7 @@ interface Place {
   readonly line: string;
 }
 
-/** None in `node:internal`, `<anonymous>` and whatever else has no absolute path. */
+/** Returns no place for frames without an absolute path, such as `node:internal` and `<anonymous>`. */
 function placesIn(frame: string): Place[] {
   const [, file = "", line = ""] = /^(.+):(\d+):\d+$/.exec(locationOf(frame)) ?? [];
   const path = pathOf(file);

@@ -57,7 +57,7 @@ export type AnyChannel = Handle<"channel"> | keyof Channels;
 
 // The next four types infer the payload while the compiler matches a call's argument. Taking the
 // handle apart afterwards would take more type instantiations. `[keyof Events] extends [never]` is
-// decided once for the whole program, so names cost nothing where none is declared.
+// decided once for the whole program, so names cost nothing in a program without entries.
 
 /** Parameter for an event, which infers its types from a handle. */
 export type EventParameter<Event, Sent, Received> = [keyof Events] extends [never]
@@ -135,7 +135,7 @@ export type MessageOf<Channel extends AnyChannel> = Channel extends keyof Channe
 export type LabelsOf<Metric> =
   Metric extends MetricHandle<infer Labels> ? Labels : Readonly<Record<string, string | undefined>>;
 
-/** Full name of what a handle or a name refers to. In plain JavaScript, it may be anything. */
+/** Returns the full name of a handle, or the given name. Plain JavaScript may pass any value. */
 export function nameOf(given: unknown): string {
   if (typeof given === "string") return given;
   const name = (given as Partial<Handle> | null | undefined)?.name; // safe: any value but null has members
