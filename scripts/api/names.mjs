@@ -39,7 +39,11 @@ function exportsOf(file) {
       }),
   );
   const stars = [...text.matchAll(/^export (?:type )?\* from "(\.[^"]*)";/gm)];
-  const own = [...text.matchAll(declarations)].map(([, local]) => ({ exported: local, local, file }));
+  const own = [...text.matchAll(declarations)].map(([, local]) => ({
+    exported: local,
+    local,
+    file,
+  }));
   const all = [...listed, ...stars.flatMap(([, path]) => exportsOf(from(path))), ...own];
   return [...new Map(all.map((one) => [one.exported, one])).values()];
 }
@@ -60,11 +64,16 @@ const declarations = new RegExp(`^export ${kinds} (\\w+)`, "gm");
 /** The first paragraph of the comment, on one line that a table can hold. */
 function summaryOf(file, local) {
   const text = readFileSync(file, "utf8");
-  const found = new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*export ${kinds} ${local}\\b`).exec(text);
+  const found = new RegExp(
+    `/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*export ${kinds} ${local}\\b`,
+  ).exec(text);
   const [, comment] = found ?? [];
   if (comment === undefined) return undefined;
   const lines = comment.split("\n").map((line) => line.replace(/^\s*\*? ?/, "").trimEnd());
-  const paragraph = lines.join("\n").trim().split(/\n\s*\n|\n@/)[0];
+  const paragraph = lines
+    .join("\n")
+    .trim()
+    .split(/\n\s*\n|\n@/)[0];
   const line = paragraph
     .replaceAll(/\{@link (?:\w+\.)?(\w+)\}/g, "`$1`")
     .replaceAll(/\s+/g, " ")

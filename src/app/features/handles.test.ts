@@ -256,6 +256,15 @@ describe("a handle that no feature of the server declares is refused by its name
   });
 });
 
+test("a feature of one expression exports nothing", () => {
+  const short = defineFeature("short", (r) =>
+    r.query("order.show", { handler: async () => ({ id: "1" }) }),
+  );
+  expect(Object.keys(short)).toEqual(["name"]);
+  expect(short.name).toBe("short");
+  expect(problemsOf([short])).toEqual([]);
+});
+
 function problemsIn(given: readonly Feature[]) {
   try {
     buildServer({ features: given });

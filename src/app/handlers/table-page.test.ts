@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -451,6 +452,23 @@ test("a page of a table without a sort key begins with nothing", async () => {
 test("a page of a table with tenants needs a tenant", async () => {
   const refused = readPage(parts, { user: { tenantId: undefined }, db: unused }, of);
   await expect(refused).rejects.toThrow('table "files": value: the run has no tenant');
+});
+
+// Without a key ring, a client can compute a cursor's proof.
+test.each([
+  ["is not a text", [7]],
+  ["lies outside the beginning", ["b1"]],
+])("a forged cursor whose position %s is refused", async (_what, position) => {
+  const place = ["keelson.cursor", "files", "", "=acme", "acme/list", "a", "ascending"];
+  const text = JSON.stringify(position);
+  const proof = createHash("sha256")
+    .update(JSON.stringify([place, text]))
+    .digest("base64url");
+  const cursor = Buffer.from(JSON.stringify([proof.slice(0, 22), text])).toString("base64url");
+  const options = { partition: "list", beginsWith: "a", limit: 2, cursor };
+  await expect(readPage(parts, { user: ann, db: unused }, options)).rejects.toMatchObject({
+    fields: [{ field: "cursor" }],
+  });
 });
 
 test("there is no page outside a handler", async () => {

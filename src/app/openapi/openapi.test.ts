@@ -210,6 +210,8 @@ describe("the fields of an input", () => {
     expect((await requestOf("POST /mugs", z.object({ body: z.string() }))).body).toEqual(
       json(object({ body: text })),
     );
+    const unsaid = await requestOf("POST /mugs", z.object({}), { body: "value" });
+    expect(unsaid.body).toMatchObject({ content: { "application/json": { schema: {} } } });
   });
 
   test("are texts in a form, whose lists have two elements or more", async () => {

@@ -53,6 +53,7 @@ describe("a frame", () => {
     ["of native code", "    at native"],
     ["of a promise", "    at async Promise.all (index 0)"],
     ["of eval without a place", "    at eval (eval at a (eval code), <anonymous>:1:5)"],
+    ["of eval of another form", "    at eval (eval at "],
     ["of a named script", "    at notes (evalmachine.<anonymous>:1:1)"],
     ["of no stack", "a text"],
   ])("%s is skipped", (_what, frame) => {
