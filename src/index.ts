@@ -139,5 +139,5 @@ export { type Reply, type ReplyOptions, reply } from "./parts/http/reply.ts";
 export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";
 export type { EventRange, KeptEvent } from "./parts/messages/kept-events.ts";
 export type { MessageProof } from "./parts/messages/proof.ts";
-export type { OnceOptions } from "./parts/once/claim.ts";
+export type { OnceOptions } from "./parts/once/once-by.ts";
 export type { IfUnknown } from "./parts/once/step.ts";

@@ -56,19 +56,6 @@ test.each(entryPoints.filter((name) => name !== "keelson/claim-layer"))(
   },
 );
 
-test("keelson/middy offers ClaimLayer with Powertools Idempotency; without it, the first use says what to install", async () => {
-  const made =
-    'const { ClaimLayer } = await import("keelson/middy"); new ClaimLayer({ tableName: "claims" });';
-  const [has, lacks] = await Promise.all(
-    [whole, project].map((where) => where.run("node", ["--input-type=module", "--eval", made])),
-  );
-
-  expect(has).toMatchObject({ code: 0, stderr: "" });
-  expect(lacks?.stderr).toContain(
-    "keelson/middy: ClaimLayer cannot be loaded; npm i @aws-lambda-powertools/idempotency",
-  );
-});
-
 test("keelson/claim-layer without Powertools Idempotency, and keelson/embedded without dynalite, name what is missing", async () => {
   const layer = await importing(project, "keelson/claim-layer");
   const started =

@@ -133,7 +133,7 @@ test("keelson/middy compiles without Powertools Idempotency, which is optional",
     devDependencies: exact(["@types/node", "typescript"]),
     files: {
       "middy.ts":
-        'import { ClaimLayer, requestScope } from "keelson/middy";\nvoid [ClaimLayer, requestScope];\n',
+        'import { requestScope, writeOnce } from "keelson/middy";\nvoid [requestScope, writeOnce];\n',
     },
   });
   const options = [

@@ -3,7 +3,7 @@ import type { AccessRule, CallerOf } from "../../base/identity/access.ts";
 import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
-import type { OnceOptions, OnceRule } from "../../parts/once/claim.ts";
+import type { OnceOptions, OnceRule } from "../../parts/once/once-by.ts";
 import type { PipelineContext, QueryContext } from "./pipeline-context.ts";
 
 /** A value, or a promise that resolves to one. */

@@ -175,6 +175,8 @@ export interface ProjectionDeclaration {
   readonly feature: string;
   readonly name: string;
   readonly version: number;
+  /** Types in the order of `on`. A type that occurs twice is a duplicate consumer. */
+  readonly types: readonly string[];
   readonly on: ReadonlyMap<
     string,
     (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown

@@ -158,7 +158,7 @@ const tableRequirements: Requirements = {
     accepts: (tenant) => typeof tenant === "boolean",
     rule: "table-tenant",
     wrong: (tenant) => (tenant === undefined ? "is missing" : `is ${quoted(tenant)}`),
-    fix: "use true if each row belongs to a tenant, so that handlers reach only those of the caller's, or false for rows that every handler may reach",
+    fix: "use true if each row belongs to a tenant, false if every handler may reach every row",
   }),
   indexes: {
     accepts: isRecord,

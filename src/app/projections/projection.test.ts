@@ -138,7 +138,7 @@ describe("r.projection", () => {
           [{ kind: "event", name: "item.kept" }, run],
         ],
       },
-      'projection item.count: projection-events: `on` names "item.kept" twice',
+      "item.count:item.kept: duplicate-consumer: this consumer is declared twice",
     ],
     [
       "item.count",

@@ -94,12 +94,6 @@ export function projection(
     const fix = "pass on: [[fileCreated, async (ctx, event) => [...]]]";
     problem("projection-events", "`on` names no event", fix);
   }
-  const types = functions.map(([type]) => type);
-  const twice = types.find((type, at) => types.indexOf(type) < at);
-  if (twice !== undefined) {
-    const message = `\`on\` names ${quoted(twice)} twice`;
-    problem("projection-events", message, "handle each event in one function");
-  }
   const isFunction = required(aFunction("pass async (ctx, event) => [...]"));
   for (const [type, run] of functions)
     requireValue(`\`on\` of ${quoted(type)}`, run, isFunction, problem);
@@ -107,6 +101,7 @@ export function projection(
     feature,
     name: shown,
     version: Number(version),
+    types: functions.map(([type]) => type),
     // Safe cast: wrong types are reported, and a server with problems is never built.
     on: new Map(functions) as ProjectionDeclaration["on"],
   };
@@ -122,8 +117,8 @@ function pairsOf(on: unknown): [type: string, run: unknown][] {
 }
 
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {
-  const { feature, name, on } = declared;
-  return [...on.keys()].map((type) => ({
+  const { feature, name, types } = declared;
+  return types.map((type) => ({
     feature,
     name: `${name}:${type}`,
     type,

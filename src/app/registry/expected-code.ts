@@ -1,5 +1,5 @@
 import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
-import { type OnceRule, onceRule } from "../../parts/once/claim.ts";
+import { type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 

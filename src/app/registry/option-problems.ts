@@ -50,20 +50,16 @@ const callTable: OptionTable = {
   ...allUnchecked("ssm", "keyRing", "auth", "cache", "dynamodb", "log", "cors", "limits"),
   ...allUnchecked("delivery", "isolation", "messages", "output", "openapi", "metrics", "trace"),
   shutdown: unchecked,
-  once: kind(
-    (value) => isOnce(value, ["waitMs"]) && isWait((value as { waitMs?: unknown }).waitMs),
-    `${onceForms}, with a waitMs from 0`,
-  ),
+  once: kind((value) => {
+    const { waitMs = 0 } = Object(value);
+    return isOnce(value, ["waitMs"]) && Number.isSafeInteger(waitMs) && waitMs >= 0;
+  }, `${onceForms}, or waitMs from 0`),
   basePath: text(/^$|^(\/[A-Za-z0-9._~-]+)+$/, "a path such as /api, without a slash at its end"),
   environment: oneOf(
     ["development", "test", "production"] satisfies readonly Environment[],
     "development, test or production",
   ),
 };
-
-function isWait(waitMs: unknown): boolean {
-  return waitMs === undefined || (Number.isSafeInteger(waitMs) && Number(waitMs) >= 0);
-}
 
 /** Options with a table of their own, or with another check. */
 function allUnchecked(...names: readonly (keyof ServerOptions)[]): OptionTable {

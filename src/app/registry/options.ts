@@ -10,7 +10,7 @@ import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
 import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
-import type { OnceOptions } from "../../parts/once/claim.ts";
+import type { OnceOptions } from "../../parts/once/once-by.ts";
 import type { Feature } from "../features/feature.ts";
 
 /** Options of `buildServer`. */

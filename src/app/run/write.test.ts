@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { OnceRule } from "../../parts/once/claim.ts";
+import type { OnceRule } from "../../parts/once/once-by.ts";
 import { writeIdOf } from "./write.ts";
 
 const idOf = (

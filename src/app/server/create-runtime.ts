@@ -20,7 +20,7 @@ import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";
 import { bodyLimit } from "../../parts/http/limits.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
-import { onceRule } from "../../parts/once/claim.ts";
+import { onceRule } from "../../parts/once/once-by.ts";
 import { builtInChannels, createDeliveryJob } from "../delivery/channels.ts";
 import { configTable } from "../handlers/table.ts";
 import { tableNames } from "../handlers/table-handle.ts";

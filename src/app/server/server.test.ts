@@ -241,7 +241,7 @@ test.each<[unknown]>([
     expect.objectContaining({
       key: "once",
       rule: "option-type",
-      fix: expect.stringMatching(/^use .*"idempotency-key".*with a waitMs from 0$/),
+      fix: expect.stringMatching(/^use .*"idempotency-key".*or waitMs from 0$/),
     }),
   ]);
 });

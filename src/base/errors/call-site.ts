@@ -19,10 +19,8 @@ export function callSite(): string | undefined {
 export function placed<Problem extends { readonly at?: string }>(
   problems: readonly Problem[],
 ): readonly Problem[] {
-  const at = problems.some((problem) => problem.at === undefined) ? callSite() : undefined;
-  return at === undefined
-    ? problems
-    : problems.map((problem) => (problem.at === undefined ? { ...problem, at } : problem));
+  const at = callSite();
+  return at === undefined ? problems : problems.map((problem) => ({ at, ...problem }));
 }
 
 /** @param module - URL of this module; in a bundle, it is the bundle's. */
@@ -55,20 +53,18 @@ function placesIn(frame: string): Place[] {
   return /^(?:[A-Z]:)?\//.test(path) ? [{ path, line }] : [];
 }
 
-/** `at async call (file:///app/a.ts:1:2)`, `at /app/a.ts:1:2` or `at eval (eval at call (…), …)`. */
+/** `at async call (file:///app/a.ts:1:2)` or `at /app/a.ts:1:2`. */
 function locationOf(frame: string): string {
   const text = /^\s*at (?:async )?(.*)$/.exec(frame)?.[1] ?? "";
-  if (text.includes("(eval at ")) return /\(([^()]+)\)/.exec(text)?.[1] ?? "";
   return text.endsWith(")") ? text.slice(text.indexOf(" (") + 2, -1) : text;
 }
 
 /** The path of a file URL, a Windows path or a path, with slashes and the drive in upper case. */
 function pathOf(place: string): string {
-  const isUrl = place.startsWith("file:");
-  const path = isUrl
+  const path = place.startsWith("file:")
     ? decodeURIComponent(place.replace(/[?#].*$/, "").replace(/^file:(?:\/\/(?=\/))?/, ""))
     : place;
   return path
     .replaceAll("\\", "/")
-    .replace(/^\/?([a-z]):\//i, (_, drive: string) => `${drive.toUpperCase()}:/`);
+    .replace(/^\/?([a-z]:\/)/i, (_, drive: string) => drive.toUpperCase());
 }

@@ -1,5 +1,5 @@
 import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
-import type { OnceOptions } from "../../parts/once/claim.ts";
+import type { OnceOptions } from "../../parts/once/once-by.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { Middleware, MiddyHook } from "../lambda-http/lazy-mode.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type OnceOptions, type OnceRule, onceRule } from "./claim.ts";
-import { isOnce, onceForms } from "./once-by.ts";
+import { isOnce, type OnceOptions, type OnceRule, onceForms, onceRule } from "./once-by.ts";
 
 describe("isOnce", () => {
   test.each<[unknown, boolean]>([

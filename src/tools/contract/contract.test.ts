@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import type { ServerOptions } from "../../app/registry/options.ts";
 import { serverInternals } from "../../app/server/server.ts";
-import type { OnceOptions } from "../../parts/once/claim.ts";
+import type { OnceOptions } from "../../parts/once/once-by.ts";
 import { contractOf } from "./contract.ts";
 import { contractChanges } from "./contract-changes.ts";
 

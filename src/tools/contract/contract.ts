@@ -12,7 +12,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { ServerOptions } from "../../app/registry/options.ts";
 import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
-import { leastKeptSeconds, type OnceRule, onceRule } from "../../parts/once/claim.ts";
+import { leastKeptSeconds, type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
