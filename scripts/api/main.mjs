@@ -1,7 +1,7 @@
 // `npm run api`: writes the reports of the public types, one file for each entry point, to test/api, and docs/api.md. With
 // --check, as `npm run check` has it, it compares instead, and fails with what differs.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { installPackage } from "../install.mjs";
 import { namesPage } from "./names.mjs";
 import { entryPoints, reportsOf } from "./reports.mjs";
@@ -27,6 +27,7 @@ try {
       throw new Error("docs/api.md is not that of the sources; run npm run api");
   } else {
     write(reports);
+    mkdirSync(dirname(page), { recursive: true });
     writeFileSync(page, names);
   }
 } catch (error) {

@@ -75,6 +75,7 @@ function summaryOf(file, local) {
     .trim()
     .split(/\n\s*\n|\n@/)[0];
   const line = paragraph
+    .replaceAll(/\{@link [^}|]*\| *([^}]*)\}/g, "$1")
     .replaceAll(/\{@link (?:\w+\.)?(\w+)\}/g, "`$1`")
     .replaceAll(/\s+/g, " ")
     .replaceAll("|", "\\|")

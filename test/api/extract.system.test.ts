@@ -50,7 +50,7 @@ beforeAll(() => {
   file("dist/index.d.ts", 'export { type Room, makeRoom } from "./inner/room.ts";\n');
   file(
     "dist/door.d.ts",
-    'import type { Room } from "./inner/room.ts";\nexport declare function open(room: Room): void;\n',
+    'import type { Room } from "./inner/room.ts";\n/** Opens a room. */\nexport declare function open(room: Room): void;\n',
   );
   file("dist/inner/room.d.ts", room("string"));
 });
@@ -72,8 +72,20 @@ test("npm run api writes a report of each entry point, and deletes the reports o
   ]);
 });
 
-test("moved files and changed comments change no report", async () => {
-  file("dist/other/place.d.ts", `/** Says it otherwise. */\n${room("string")}`);
+test("it writes a page of all names, each with the first paragraph of its comment", () => {
+  const page = readFileSync(join(root, "docs/api.md"), "utf8");
+
+  expect(page.split("\n").filter((line) => /^## |^\| `/.test(line))).toEqual([
+    "## keelson",
+    "| `makeRoom` | Makes a room, with a door. |",
+    "| `Room` | A room. Or a hall. |",
+    "## keelson/door",
+    "| `open` | Opens a room. |",
+  ]);
+});
+
+test("moved files and changed comments of members change nothing", async () => {
+  file("dist/other/place.d.ts", room("string").replace("On the door.", "Says it otherwise."));
   rmSync(join(root, "dist/inner"), { recursive: true });
   for (const name of ["dist/index.d.ts", "dist/door.d.ts"]) {
     file(
@@ -107,6 +119,22 @@ test("a type that the declarations use but do not declare is an error, as with s
   expect(stderr).toContain("dist/other/place.d.ts(1,37): error TS2304: Cannot find name 'Room'.");
 });
 
+test("a changed comment of a name asks for a new page, and a name needs a comment", async () => {
+  const place = "dist/other/place.d.ts";
+  const exports = { ".": entry("index"), "./door": entry("door") };
+  file("package.json", JSON.stringify({ name: "keelson", type: "module", exports }));
+  file(place, room("string").replace("/** A room.", "/** A hall."));
+  expect(await api("--check")).toMatchObject({
+    code: 1,
+    stderr: "api: docs/api.md is not that of the sources; run npm run api\n",
+  });
+  file(place, room("string").replace(/^[^\n]*\n/, ""));
+  expect(await api()).toMatchObject({
+    code: 1,
+    stderr: "api: names without a comment:\nkeelson: Room\n",
+  });
+});
+
 test("an unknown option is refused with the usage", async () => {
   expect(await api("--accept")).toMatchObject({
     code: 1,
@@ -115,7 +143,7 @@ test("an unknown option is refused with the usage", async () => {
 });
 
 function room(type: string): string {
-  return `export interface Room {\n    /** On the door. */\n    readonly name: ${type};\n}\nexport declare function makeRoom(): Room;\n`;
+  return `/** A room. Or a {@link Room.name | hall}. */\nexport interface Room {\n    /** On the door. */\n    readonly name: ${type};\n}\n/**\n * Makes a room,\n * with a door.\n *\n * Never a window.\n * @example\n * makeRoom();\n */\nexport declare function makeRoom(): Room;\n`;
 }
 
 function entry(name: string): Readonly<Record<string, string>> {
