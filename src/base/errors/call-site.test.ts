@@ -106,6 +106,8 @@ test("it never throws", () => {
     throw new Error("the directory is gone");
   });
   expect(callSite()).toBeUndefined();
+  const problems = [{ rule: "one" }];
+  expect(placed(problems)).toBe(problems);
 });
 
 test("problems keep their places, and the others get the caller's", () => {
