@@ -230,7 +230,8 @@ describe.each([
       },
     };
     expect((await post({ text: "events" })).status).toBe(201);
-    expect(lineOf("hook.after_failed")).toMatchObject({
+    // The answer waits for the hook for 2 s only.
+    await expect.poll(() => lineOf("hook.after_failed")).toMatchObject({
       level: "error",
       hook: "second",
       handler: "hooked.note.create",
@@ -250,7 +251,7 @@ describe.each([
   test("enqueue after it only what does not wait for a commit", async () => {
     two = { after: (ctx) => ctx.enqueue("hooked.hook.work", { note: `late ${by}` }, {} as never) };
     expect((await post({ text: `late ${by}` })).status).toBe(201);
-    expect(lineOf("hook.after_failed")?.["message"]).toContain(
+    await expect.poll(() => lineOf("hook.after_failed")?.["message"]).toContain(
       "ctx.enqueue: the run has committed; enqueue before ctx.commit, and in a hook before `after`",
     );
     await app.settled();

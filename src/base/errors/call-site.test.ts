@@ -106,7 +106,7 @@ test("it never throws", () => {
     throw new Error("the directory is gone");
   });
   expect(callSite()).toBeUndefined();
-  const problems = [{ rule: "one" }];
+  const problems: { readonly at?: string; readonly rule: string }[] = [{ rule: "one" }];
   expect(placed(problems)).toBe(problems);
 });
 
