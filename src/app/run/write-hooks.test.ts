@@ -231,11 +231,13 @@ describe.each([
     };
     expect((await post({ text: "events" })).status).toBe(201);
     // The answer waits for the hook for 2 s only.
-    await expect.poll(() => lineOf("hook.after_failed")).toMatchObject({
-      level: "error",
-      hook: "second",
-      handler: "hooked.note.create",
-    });
+    await expect
+      .poll(() => lineOf("hook.after_failed"))
+      .toMatchObject({
+        level: "error",
+        hook: "second",
+        handler: "hooked.note.create",
+      });
     expect(lineOf("hook.after_failed")?.["message"]).toContain(
       "publish before ctx.commit, and in a hook before `after`",
     );
@@ -251,9 +253,11 @@ describe.each([
   test("enqueue after it only what does not wait for a commit", async () => {
     two = { after: (ctx) => ctx.enqueue("hooked.hook.work", { note: `late ${by}` }, {} as never) };
     expect((await post({ text: `late ${by}` })).status).toBe(201);
-    await expect.poll(() => lineOf("hook.after_failed")?.["message"]).toContain(
-      "ctx.enqueue: the run has committed; enqueue before ctx.commit, and in a hook before `after`",
-    );
+    await expect
+      .poll(() => lineOf("hook.after_failed")?.["message"])
+      .toContain(
+        "ctx.enqueue: the run has committed; enqueue before ctx.commit, and in a hook before `after`",
+      );
     await app.settled();
     expect(seen).toEqual([["handler", `late ${by}`]]);
   });
