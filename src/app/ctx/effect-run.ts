@@ -74,10 +74,11 @@ export function idParts(
 /** Holds the effect for its commit, or stores it immediately, whatever becomes of the run. */
 export async function take({ run, attempt }: EffectCall, effect: HeldEffect): Promise<void> {
   if (attempt !== undefined) return run.ledger.hold(attempt, effect);
-  const { adapters, runs, log } = run;
+  const { adapters, runs, log, scope } = run;
+  const { tenantId } = scope.user;
   const items = itemsOf(adapters, effect);
   const token = crypto.randomUUID();
-  const refused = await adapters.claims.commit({ items, token, completed: undefined });
+  const refused = await adapters.claims.commit({ items, token, completed: undefined, tenantId });
   if (refused !== undefined) {
     const reasons = refused.map(({ code, message }) => `${code} ${message}`.trim()).join(", ");
     throw new Error(`${effect.kind} ${effect.name} could not be stored: ${reasons}`);

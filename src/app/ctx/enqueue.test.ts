@@ -279,7 +279,9 @@ describe("a job with `afterCommit: false`", () => {
 
     expect(await enqueue(run, "handler", print, { n: 1 }, options)).toEqual({ jobId });
     const token = expect.any(String);
-    expect(commit.mock.calls).toEqual([[{ items: [{ Put: jobId }], token, completed: undefined }]]);
+    expect(commit.mock.calls).toEqual([
+      [{ items: [{ Put: jobId }], token, completed: undefined, tenantId: "acme" }],
+    ]);
     const dueAt = new Date(nowMs + 90_000).toISOString();
     expect(did).toEqual([
       ["named", jobId],

@@ -37,8 +37,9 @@ import type { Projection, ProjectionOptions } from "../projections/projection.ts
 import type { ScheduleOptions } from "../schedules/schedule.ts";
 
 /**
- * The `r` of `defineFeature`. Most functions return a handle, for `ctx` and for other features. For a feature with a literal name, the compiler checks the entries of
- * `Queries`, `Writes` and `Jobs` against the schemas declared under their names.
+ * The `r` of `defineFeature`. Most functions return a handle, for `ctx` and for other features. For a
+ * feature with a literal name, the compiler checks the entries of `Queries`, `Writes` and `Jobs`
+ * against the schemas declared under their names.
  */
 export interface FeatureBuilder<Name extends string = string> {
   /**
