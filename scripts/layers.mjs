@@ -1,5 +1,5 @@
 // Checks which way files of src/ import one another: no circles, no two folders that import each other,
-// down the plan only, by names that this check can read, and the ambient store only where the plan allows it.
+// down the plan only, by names that this check can read, and the ambient store and some variables only where the plan allows it.
 // `node scripts/layers.mjs [folder] [plan]` takes src/ and scripts/layers/plan.mjs by default; exits 1 where it finds anything.
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";

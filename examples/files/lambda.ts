@@ -1,9 +1,9 @@
 import {
   lambdaHandler,
   lambdaHttp,
+  lambdaOutbox,
   lambdaQueue,
   lambdaSchedule,
-  lambdaStream,
   lambdaSweep,
 } from "keelson/lambda";
 import { server } from "./server.ts";
@@ -23,7 +23,7 @@ export const filesFileDelete = lambdaHandler(server, "files.file.delete");
 export const queue = lambdaQueue(server);
 
 /** The stream of the outbox: dispatches at once what other functions have left in it. */
-export const stream = lambdaStream(server);
+export const stream = lambdaOutbox(server);
 
 /** For a rule of one minute: dispatches what the stream has given up, and jobs that are due. */
 export const sweep = lambdaSweep(server);

@@ -10,8 +10,8 @@ const mostFiles = 25;
  * @param plan - the folders from the top to the bottom, and the exceptions.
  */
 export function findings(
-  { files, imports, computed },
-  { folders, computedImports = {}, readers = {} },
+  { files, imports, computed, names },
+  { folders, computedImports = {}, readers = {}, variables = {} },
 ) {
   return [
     ...strangers(files, folders),
@@ -21,7 +21,25 @@ export function findings(
     ...upwards(imports, folders),
     ...hidden(computed, computedImports),
     ...unlistedReaders(imports, readers),
+    ...misplacedVariables(names, variables),
   ];
+}
+
+/** Files that name an environment variable which another file reads for all, and files that do not read theirs. */
+function misplacedVariables(names, variables) {
+  return Object.entries(variables).flatMap(([home, owned]) =>
+    owned.flatMap((variable) => {
+      const files = [...names].filter(([, some]) => some.has(variable)).map(([file]) => file);
+      return [
+        ...files
+          .filter((file) => file !== home)
+          .map((file) => ({ title: `${file} reads ${variable}; ask ${home}`, lines: [] })),
+        ...(files.includes(home)
+          ? []
+          : [{ title: `${home} does not read ${variable}; delete it from the plan`, lines: [] }]),
+      ];
+    }),
+  );
 }
 
 /** Files with an `import()` of anything but a string, which no other rule sees, and exceptions that are not needed. */

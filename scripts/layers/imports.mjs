@@ -6,15 +6,18 @@ const isTest = (file) => file.endsWith(".test.ts");
 
 /**
  * Reads what the files of a folder import of one another, tests left out: `{ from, to, names }`, one for each two files. Types
- * count like values, what is exported again and `import()` like the rest.
+ * count like values, what is exported again and `import()` like the rest. `names` has, by file, what may be a variable's name.
  */
 export function importsOf(folder) {
   const files = globSync("**/*.ts", { cwd: folder }).map((file) => file.split(sep).join("/"));
   const kept = files.filter((file) => !isTest(file)).sort();
   const computed = [];
+  const variables = new Map();
   const imports = kept.flatMap((from) => {
     const byFile = new Map();
-    for (const { source, names } of sourcesOf(readFileSync(join(folder, from), "utf8"))) {
+    const { sources, capitals } = read(readFileSync(join(folder, from), "utf8"));
+    variables.set(from, capitals);
+    for (const { source, names } of sources) {
       if (source === undefined) computed.push(from);
       if (!source?.startsWith(".")) continue;
       const to = posix.join(posix.dirname(from), source);
@@ -22,18 +25,24 @@ export function importsOf(folder) {
     }
     return [...byFile].map(([to, names]) => ({ from, to, names: [...new Set(names)] }));
   });
-  return { files: kept, imports, computed };
+  return { files: kept, imports, computed, names: variables };
 }
 
-/** The modules that a text imports, and what it takes of them. `source` is `undefined` where it is computed. */
-function sourcesOf(text) {
-  const found = [];
+/**
+ * The modules that a text imports, and what it takes of them; `source` is `undefined` where it is computed. `capitals` are its
+ * names and strings in capitals.
+ */
+function read(text) {
+  const sources = [];
+  const capitals = new Set();
   visit(parseAst(text, { lang: "ts" }), (node) => {
     const source = node.source?.value;
     if (typeof source === "string" || node.type === "ImportExpression")
-      found.push({ source, names: namesOf(node) });
+      sources.push({ source, names: namesOf(node) });
+    const word = node.type === "Identifier" ? node.name : node.value;
+    if (typeof word === "string" && /^[A-Z][A-Z0-9_]+$/.test(word)) capitals.add(word);
   });
-  return found;
+  return { sources, capitals };
 }
 
 function visit(node, each) {

@@ -84,6 +84,15 @@ export const computedImports = {
   "tools/cli/setup/load-server.ts": "loads the module that the user names",
 };
 
+/** Environment variables that only one file reads, for all others. */
+export const variables = {
+  "base/process/platform.ts": [
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_LAMBDA_HTTP_ENDPOINT",
+    "AWS_LAMBDA_INITIALIZATION_TYPE",
+  ],
+};
+
 /**
  * Values that only some files may import: by the file that exports them, their names and the files, each with its reason.
  * Everything else in the framework takes its scope as an argument.

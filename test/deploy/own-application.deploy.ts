@@ -176,12 +176,12 @@ import { shop } from "./shop.ts";
 export const server = buildServer({ features: [notes, shop] });
 `;
 
-const lambdaOfShop = `import { lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
+const lambdaOfShop = `import { lambdaHttp, lambdaQueue, lambdaSchedule, lambdaOutbox, lambdaSweep } from "keelson/lambda";
 import { server } from "./server.ts";
 
 export const http = lambdaHttp(server);
 export const queue = lambdaQueue(server);
-export const stream = lambdaStream(server);
+export const stream = lambdaOutbox(server);
 export const sweep = lambdaSweep(server);
 export const schedule = lambdaSchedule(server);
 `;

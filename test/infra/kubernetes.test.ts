@@ -12,6 +12,7 @@ const documents = parseAllDocuments(readFileSync(join(root, "infra/kubernetes.ym
 const manifests = documents.map((document) =>
   z.looseObject({ kind: z.string() }).parse(document.toJS()),
 );
+const deployments = manifests.filter(({ kind }) => kind === "Deployment") as Spec[];
 const pod = manifestOf("Deployment").spec.template.spec;
 const [container] = pod.containers;
 const image = allOf(readStages().at(-1));
@@ -21,7 +22,7 @@ test("every manifest is valid for Kubernetes, without unknown fields", () => {
   expect(manifests.map(({ kind }) => kind)).toEqual([
     "ServiceAccount",
     "ConfigMap",
-    "Deployment",
+    ...["Deployment", "Deployment"],
     "Service",
     "PodDisruptionBudget",
     "NetworkPolicy",
@@ -136,27 +137,51 @@ test.each([
 });
 
 test("a rolling update removes no pod before its replacement is ready", () => {
-  expect(manifestOf("Deployment").spec.strategy.rollingUpdate).toEqual({
-    maxUnavailable: 0,
-    maxSurge: 1,
-  });
+  for (const { spec } of deployments)
+    expect(spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
+});
+
+test("requests, and messages with schedules, have deployments of their own, which differ in nothing else", () => {
+  const works = (deployment: Spec) =>
+    deployment.spec.template.spec.containers[0].env.find(({ name }: Spec) => name === "KEELSON_RUN")
+      .value;
+  const alike = (deployment: Spec, component: string) =>
+    JSON.stringify(deployment)
+      .replace(`"value":"${works(deployment)}"`, '"value":"the work"')
+      .replaceAll(`-${component}"`, '-part"')
+      .replaceAll(`"${component}"`, '"part"');
+  expect(deployments.map(({ metadata }) => metadata.name)).toEqual([
+    ...["keelson-files-web", "keelson-files-worker"],
+  ]);
+  expect(deployments.map(works)).toEqual(["http", "workers,schedules"]);
+  const [web, worker] = deployments;
+  expect(alike(worker, "worker")).toBe(alike(web, "web"));
 });
 
 test("all manifests select the same pods, and all their references exist except the secret", () => {
   const name = "keelson-files";
   const labels = { "app.kubernetes.io/name": name };
+  const labelsOf = (component: string) => ({
+    ...labels,
+    "app.kubernetes.io/component": component,
+  });
 
-  expect(manifestOf("Deployment").spec.template.metadata.labels).toEqual(labels);
-  expect(manifestOf("Deployment").spec.selector).toEqual({ matchLabels: labels });
-  expect(manifestOf("Service").spec.selector).toEqual(labels);
+  for (const [at, component] of ["web", "worker"].entries()) {
+    const { selector, template } = deployments[at].spec;
+    const matchLabels = labelsOf(component);
+    expect(template.metadata.labels).toEqual(matchLabels);
+    expect(selector).toEqual({ matchLabels });
+    expect(
+      template.spec.topologySpreadConstraints.map(({ labelSelector }: Spec) => labelSelector),
+    ).toEqual([{ matchLabels }, { matchLabels }]);
+  }
+  expect(manifestOf("Service").spec.selector).toEqual(labelsOf("web"));
   expect(manifestOf("PodDisruptionBudget").spec.selector).toEqual({ matchLabels: labels });
   expect(manifestOf("NetworkPolicy").spec.podSelector).toEqual({ matchLabels: labels });
-  expect(
-    pod.topologySpreadConstraints.map((one: { labelSelector: unknown }) => one.labelSelector),
-  ).toEqual([{ matchLabels: labels }, { matchLabels: labels }]);
   expect(manifestOf("ServiceAccount").metadata.name).toBe(pod.serviceAccountName);
   expect(manifestOf("ConfigMap").metadata.name).toBe(container.envFrom[0].configMapRef.name);
   expect(container.env).toEqual([
+    { name: "KEELSON_RUN", value: "http" },
     {
       name: "KEELSON_AUTH_SECRET",
       valueFrom: { secretKeyRef: { name, key: "KEELSON_AUTH_SECRET" } },

@@ -7,7 +7,7 @@ import {
 } from "@aws-sdk/client-sqs";
 import { Ajv } from "ajv";
 import { access, buildServer, defineFeature } from "keelson";
-import { lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
+import { lambdaHttp, lambdaOutbox, lambdaQueue, lambdaSchedule, lambdaSweep } from "keelson/lambda";
 import { lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { metricList } from "../../src/base/metrics/metric-list.ts";
@@ -183,7 +183,7 @@ test("queues, streams, schedules and sweeps write their metrics, too", async () 
     { dimensions: [["service"]], "keelson.outbox.length": expect.any(Number) },
   ]);
   await lambdaSchedule(server)();
-  await lambdaStream(server)({ Records: [] }, lambdaContext());
+  await lambdaOutbox(server)({ Records: [] }, lambdaContext());
 });
 
 test("a function has no page to scrape", async () => {

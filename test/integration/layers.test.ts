@@ -234,3 +234,29 @@ describe("a guarded value", () => {
     ]);
   });
 });
+
+describe("an environment variable with a file of its own", () => {
+  const variables = { "low/place.ts": ["WHERE_IT_RUNS"] };
+  const home = 'export const place = (env: Variables) => env["WHERE_IT_RUNS"];';
+  const checked = (other: string, text = home) =>
+    check({ "low/place.ts": text, "top/one.ts": other }, ["top", "low"], { variables }).lines;
+
+  test.each([
+    ["by its name", 'process.env["WHERE_IT_RUNS"];'],
+    ["as a member", "process.env.WHERE_IT_RUNS;"],
+    ["by destructuring", "const { WHERE_IT_RUNS: place } = process.env;"],
+  ])("is not read %s elsewhere", (_what, text) => {
+    expect(checked(text)).toEqual([
+      "top/one.ts reads WHERE_IT_RUNS; ask low/place.ts",
+      "layers: 1 finding",
+    ]);
+  });
+
+  test("may be named in a message, and is read by its file", () => {
+    expect(checked('throw new Error("WHERE_IT_RUNS is wrong");')).toEqual(["layers: clean"]);
+    expect(checked("", "")).toEqual([
+      "low/place.ts does not read WHERE_IT_RUNS; delete it from the plan",
+      "layers: 1 finding",
+    ]);
+  });
+});

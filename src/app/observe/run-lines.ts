@@ -1,6 +1,7 @@
 import type { RequestLines } from "../../base/log/log-options.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Variables } from "../../base/process/environment.ts";
+import { isStartedOnDemand } from "../../base/process/platform.ts";
 import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./run-observer.ts";
 
 interface RunLinesOptions {
@@ -20,7 +21,7 @@ export interface ColdStart {
  * example with provisioned concurrency.
  */
 export function createColdStart(variables: Variables): ColdStart {
-  return { isNext: (variables["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand" };
+  return { isNext: isStartedOnDemand(variables) };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/process/clock.ts";
 import type { Variables } from "../../base/process/environment.ts";
+import { isOnLambda } from "../../base/process/platform.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
@@ -70,14 +71,11 @@ export function requestAttributes(scope: TracedRun): Attributes {
     "url.path": asked?.path?.slice(0, longest.path),
     "url.scheme": scheme,
     ...serverAttributes(headers["host"], scheme),
-    "client.address": asked?.ip?.replace(mappedAddress, ""),
+    "client.address": asked?.ip,
     "user_agent.original": headers["user-agent"]?.slice(0, longest.agent),
     ...triggerAttributes(scope, "http"),
   };
 }
-
-/** Prefix of an IPv4 address on a dual-stack socket. */
-const mappedAddress = /^::ffff:(?=\d+\.)/i;
 
 function serverAttributes(host: string | undefined, scheme: "http" | "https"): Attributes {
   const [, name, port] =
@@ -147,7 +145,5 @@ export function triggerAttributes(
   { runtime }: TracedRun,
   trigger: "http" | "pubsub" | "timer" | "other",
 ): Attributes {
-  return runtime.variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined
-    ? {}
-    : { "faas.trigger": trigger };
+  return isOnLambda(runtime.variables) ? { "faas.trigger": trigger } : {};
 }

@@ -12,19 +12,18 @@ const cachedMs = 1_000;
 type Results = Readonly<Record<string, "ok" | "failing">>;
 
 /**
- * Creates the health routes (specification 4.3). `/health/ready` is 503 while a check fails. While
- * the service starts or drains, it is 503 without running the checks.
+ * Creates a function that runs all ready checks in parallel, and keeps their results for a second.
+ * It logs changes of their outcome.
  */
-export function healthHandlers({
+export function createReadyChecks({
   server: { checks },
   clock,
-  lifecycle,
-}: Pick<Runtime, "server" | "clock" | "lifecycle">): HandlerDeclaration[] {
+  lifecycle: { draining },
+}: HealthParts): (log: Logger) => Promise<Results> {
   const report = createReport();
   let last: { readonly at: number; readonly results: Promise<Results> } | undefined;
 
   const runChecks = async (log: Logger): Promise<Results> => {
-    const { draining } = lifecycle;
     const run = async ([name, check]: readonly [string, ReadyCheck]) => {
       const failure = await runCheck(check, draining);
       // A check that the drain aborted does not describe the resource.
@@ -33,12 +32,23 @@ export function healthHandlers({
     };
     return Object.fromEntries(await Promise.all([...checks].map(run)));
   };
-  const results = (log: Logger): Promise<Results> => {
+  return (log) => {
     const now = clock.now();
     if (last === undefined || now - last.at > cachedMs || now < last.at)
       last = { at: now, results: runChecks(log) };
     return last.results;
   };
+}
+
+type HealthParts = Pick<Runtime, "server" | "clock" | "lifecycle">;
+
+/**
+ * Creates the health routes (specification 4.3). `/health/ready` is 503 while a check fails. While
+ * the service starts or drains, it is 503 without running the checks.
+ */
+export function healthHandlers(parts: HealthParts): HandlerDeclaration[] {
+  const { lifecycle } = parts;
+  const results = createReadyChecks(parts);
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
     const found = lifecycle.state === "running" ? await results(log) : {};
     // Reads the state again, because a drain that started during the checks has aborted them.

@@ -61,7 +61,7 @@ async function start(beforeMs: number): Promise<Workers> {
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
     openAdapters: (bound) => openChecked(bound, app.env, "create"),
   });
-  workers = await startWorkers(runtime);
+  workers = await startWorkers(runtime, new Set(["schedules"]));
   aheadMs = startMs - Date.now();
   isRunning = true;
   return workers;

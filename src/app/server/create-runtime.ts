@@ -6,6 +6,7 @@ import { createServerLogger, type ServerLogger } from "../../base/log/server-log
 import { systemClock } from "../../base/process/clock.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import { createProcessState } from "../../base/process/lifecycle.ts";
+import { isOnLambda } from "../../base/process/platform.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
 import { defined } from "../../base/types/defined.ts";
@@ -172,9 +173,8 @@ function authentication(
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  // In production and in Lambda, the development secret never encrypts data.
-  const isLocal =
-    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  // In production and on Lambda, the development secret never encrypts data.
+  const isLocal = environment !== "production" && !isOnLambda(variables);
   return { auth, developmentSecret: isLocal ? secret : undefined };
 }
 

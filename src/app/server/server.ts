@@ -2,6 +2,7 @@ import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import { placed } from "../../base/errors/call-site.ts";
 import { environmentOf } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import { eventFunctionName } from "../../base/process/platform.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
@@ -121,7 +122,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
-    ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined
+    ...(eventFunctionName(process.env) === undefined
       ? timeZoneProblems(registry.schedules.values())
       : []),
     ...useProblems(registry.features),

@@ -6,6 +6,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import { eventFunctionName } from "../../base/process/platform.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { Isolation } from "../../parts/wall/isolation.ts";
 import {
@@ -26,7 +27,7 @@ interface TenantSessionsOptions
 
 /**
  * Returns `undefined` without an isolation role: the process's own credentials reach tenants' rows.
- * @throws Error if production has no isolation role. In Lambda, opening a session throws it
+ * @throws Error if production has no isolation role. In an event function, opening a session throws it
  * instead, because a function that reads no tenants' rows needs no role.
  */
 export function openTenantSessions(
@@ -38,7 +39,7 @@ export function openTenantSessions(
     const role = isolationRole(server.options, variables, isRequired);
     return role === undefined ? undefined : openAssumedRole({ ...place, role, clock, log });
   } catch (error) {
-    if (variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined) throw error;
+    if (eventFunctionName(variables) === undefined) throw error;
     return { open: () => Promise.reject(error), close: () => undefined };
   }
 }

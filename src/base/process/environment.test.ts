@@ -36,7 +36,9 @@ test("the embedded stack replaces AWS on this machine, in development and tests"
     embeddedDirectory({ NODE_ENV: "production", KEELSON_DIRECTORY: "elsewhere" }),
   ).toBeUndefined();
   expect(embeddedDirectory({ NODE_ENV: "development" }, "production")).toBeUndefined();
-  expect(
-    embeddedDirectory({ NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" }),
-  ).toBeUndefined();
+  for (const lambda of [
+    { AWS_LAMBDA_FUNCTION_NAME: "f" },
+    { AWS_LAMBDA_HTTP_ENDPOINT: "0.0.0.0:8080" },
+  ])
+    expect(embeddedDirectory({ NODE_ENV: "development", ...lambda })).toBeUndefined();
 });

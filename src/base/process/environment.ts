@@ -1,7 +1,9 @@
+import { isOnLambda, type Variables } from "./platform.ts";
+
+export type { Variables } from "./platform.ts";
+
 /** Environment of a server. Controls stack traces, development secrets and embedded adapters. */
 export type Environment = "development" | "test" | "production";
-
-export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the environment from `NODE_ENV`: production unless it is exactly `development` or `test`,
@@ -12,13 +14,12 @@ export function environmentOf(variables: Variables): Environment {
   return name === "development" || name === "test" ? name : "production";
 }
 
-/** Returns the data directory of the embedded stack; `undefined` in production and in Lambda. */
+/** Returns the data directory of the embedded stack; `undefined` in production and on Lambda. */
 export function embeddedDirectory(
   variables: Variables,
   environment: Environment = environmentOf(variables),
 ): string | undefined {
-  const isLocal =
-    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const isLocal = environment !== "production" && !isOnLambda(variables);
   return isLocal ? variables["KEELSON_DIRECTORY"] || ".keelson" : undefined;
 }
 

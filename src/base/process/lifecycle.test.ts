@@ -12,6 +12,7 @@ import {
   type ShutdownTimes,
   startingLifecycle,
   step,
+  webFunctionTimes,
 } from "./lifecycle.ts";
 
 /** Plays events at their times, and gives what was done when. */
@@ -171,6 +172,46 @@ describe("the life of a process", () => {
       [1, finished("flushed")],
     ]);
     expect(lifecycle).toMatchObject({ exitCode: 1, hasEnded: true, cutOff: [] });
+  });
+});
+
+test("a process that may leave resources open ends with 0 without them, but not without requests", () => {
+  const times = { lingerMs: 0, drainMs: 600, totalMs: 900 };
+  const ended = (phases: readonly ShutdownPhase[], event?: LifecycleEvent) => {
+    let { lifecycle } = step(startingLifecycle(times, 0, true), { type: "started" }, 0);
+    const happens = (event: LifecycleEvent, nowMs: number) => {
+      lifecycle = step(lifecycle, event, nowMs).lifecycle;
+    };
+    happens({ type: "terminate" }, 0);
+    for (const phase of phases) happens({ type: "done", phase }, 100);
+    if (event !== undefined) happens(event, 200);
+    happens({ type: "time" }, 800);
+    happens({ type: "done", phase: "flushed" }, 850);
+    return lifecycle;
+  };
+  const closing = ["in-flight-drain", "workers-stopped"] as const;
+  expect(ended(closing)).toMatchObject({
+    exitCode: 0,
+    cutOff: ["resources-closed"],
+    hasEnded: true,
+  });
+  expect(ended(closing, { type: "done", phase: "resources-closed", clean: false })).toMatchObject({
+    exitCode: 0,
+    cutOff: [],
+    hasEnded: true,
+  });
+  expect(ended([])).toMatchObject({ exitCode: 1, hasEnded: true });
+  expect(ended([], { type: "done", phase: "in-flight-drain", clean: false })).toMatchObject({
+    exitCode: 1,
+  });
+});
+
+test("of a rest below a second, the flush has half", () => {
+  expect(deadlinesFrom(0, webFunctionTimes)).toMatchObject({
+    drainMs: 600,
+    workersMs: 660,
+    resourcesMs: 750,
+    totalMs: 900,
   });
 });
 

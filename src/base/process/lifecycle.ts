@@ -45,13 +45,19 @@ export interface Lifecycle {
   readonly exitCode: 0 | 1;
   readonly cutOff: readonly ShutdownPhase[];
   readonly hasAborted: boolean;
+  /** Whether the process may end with exit code 0 before all resources are closed. */
+  readonly mayLeaveOpen: boolean;
   /** When the process entered each state, in milliseconds since the epoch. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
   /** Later events have no effect. */
   readonly hasEnded: boolean;
 }
 
-export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycle {
+export function startingLifecycle(
+  times: ShutdownTimes,
+  nowMs: number,
+  mayLeaveOpen = false,
+): Lifecycle {
   return {
     state: "starting",
     times,
@@ -60,6 +66,7 @@ export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycl
     exitCode: 0,
     cutOff: [],
     hasAborted: false,
+    mayLeaveOpen,
     entered: { starting: nowMs },
     hasEnded: false,
   };
@@ -126,7 +133,8 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
     }
     case "done": {
       if (event.phase !== state) return unchanged;
-      return next(event.clean === false ? { ...lifecycle, exitCode: 1 } : lifecycle, nowMs);
+      const isLoss = event.clean === false && !mayIgnore(lifecycle, event.phase);
+      return next(isLoss ? { ...lifecycle, exitCode: 1 } : lifecycle, nowMs);
     }
     case "time":
       return unchanged;
@@ -159,15 +167,20 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
       nowMs,
     );
   }
+  const exitCode = mayIgnore(lifecycle, phase) ? lifecycle.exitCode : 1;
   const late: Lifecycle =
     phase === "draining"
       ? lifecycle
-      : { ...lifecycle, exitCode: 1, cutOff: [...lifecycle.cutOff, phase] };
+      : { ...lifecycle, exitCode, cutOff: [...lifecycle.cutOff, phase] };
   const gone = next(late, nowMs);
   return settled(
     { lifecycle: gone.lifecycle, actions: [...actions, ...phases[phase].cut, ...gone.actions] },
     nowMs,
   );
+}
+
+function mayIgnore({ mayLeaveOpen }: Lifecycle, phase: ShutdownPhase): boolean {
+  return mayLeaveOpen && phase === "resources-closed";
 }
 
 function next(lifecycle: Lifecycle, nowMs: number): Step {
@@ -197,11 +210,12 @@ export const defaultTimes: ShutdownTimes = Object.freeze({
   totalMs: 40_000,
 });
 
-/** Least time for workers and resources, in milliseconds. */
-export const leastRestMs = 1_000;
-
-/** When most platforms kill a process that they have told to stop, in milliseconds. */
-export const platformMs = 30_000;
+/** Default time limits on a Web Function, whose requests Lambda routes elsewhere before SIGTERM. */
+export const webFunctionTimes: ShutdownTimes = Object.freeze({
+  lingerMs: 0,
+  drainMs: 600,
+  totalMs: 900,
+});
 
 /** Times of the steps of a shutdown, in milliseconds since the epoch. */
 interface Deadlines {
@@ -221,7 +235,7 @@ interface Deadlines {
 /** Most time between the abort of requests in flight and their cutoff, in milliseconds. */
 const abortLeadMs = 1_000;
 
-/** The phases after the drain share the rest of the total time. */
+/** The phases after the drain share the rest of the total time. A short rest is mostly the flush's. */
 export function deadlinesFrom(
   startMs: number,
   { lingerMs, drainMs, totalMs }: ShutdownTimes,
@@ -230,12 +244,13 @@ export function deadlinesFrom(
   const total = startMs + totalMs;
   const drain = Math.min(linger + drainMs, total);
   const restMs = total - drain;
+  const [workers, resources] = restMs < 1_000 ? [0.2, 0.5] : [0.4, 0.9];
   return {
     lingerMs: linger,
     abortMs: Math.max(linger, drain - Math.min(abortLeadMs, drainMs / 10)),
     drainMs: drain,
-    workersMs: drain + restMs * 0.4,
-    resourcesMs: drain + restMs * 0.9,
+    workersMs: drain + restMs * workers,
+    resourcesMs: drain + restMs * resources,
     totalMs: total,
   };
 }

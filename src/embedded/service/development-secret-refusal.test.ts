@@ -11,8 +11,12 @@ test.each([
   [{ NODE_ENV: "Development" }, 'and NODE_ENV is "Development"'],
   [
     { NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" },
-    'It is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is "f")',
+    "It is not for Lambda, where this process runs",
   ],
-])("refuses %j, naming the variable", (env, message) => {
+  [
+    { NODE_ENV: "development", AWS_LAMBDA_HTTP_ENDPOINT: "0.0.0.0:8080" },
+    "It is not for Lambda, where this process runs",
+  ],
+])("refuses %j, saying why", (env, message) => {
   expect(() => refuseInProduction("It", env)).toThrow(message);
 });

@@ -96,7 +96,7 @@ test("refuses production and Lambda", () => {
     "The development secret is for development and tests, and NODE_ENV is not set",
   );
   expect(() => developmentSecret(directory, { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" })).toThrow(
-    "AWS_LAMBDA_FUNCTION_NAME",
+    "is not for Lambda",
   );
   expect(() => statSync(directory)).toThrow("ENOENT");
 });

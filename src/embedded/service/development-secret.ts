@@ -3,13 +3,14 @@ import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../base/errors/errors.ts";
 import { environmentOf, type Variables } from "../../base/process/environment.ts";
+import { isOnLambda } from "../../base/process/platform.ts";
 import { createDataDirectory, readIfPresent } from "./data-directory.ts";
 
 /**
  * Returns the secret that signs development tokens: 43 characters, from 32 random bytes. Creates it
  * once for all processes in `<directory>/development-secret`, which only its owner can read.
  *
- * @throws Error in production and in Lambda, and if the file has less than 32 bytes.
+ * @throws Error in production and on Lambda, and if the file has less than 32 bytes.
  */
 export function developmentSecret(directory: string, env: Variables): string {
   refuseInProduction("The development secret", env);
@@ -39,12 +40,12 @@ function create(path: string) {
   return readFileSync(path, "utf8").trim();
 }
 
-/** @throws Error in production and in Lambda, where development features must not start. */
+/** @throws Error in production and on Lambda, where development features must not start. */
 export function refuseInProduction(what: string, env: Variables) {
-  const { AWS_LAMBDA_FUNCTION_NAME: name, NODE_ENV } = env;
-  if (name !== undefined)
+  const { NODE_ENV } = env;
+  if (isOnLambda(env))
     throw new Error(
-      `${what} is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is ${JSON.stringify(name)}): ` +
+      `${what} is not for Lambda, where this process runs: ` +
         "use the account that the function runs in, or set AWS_ENDPOINT_URL to an emulator's address",
     );
   if (environmentOf(env) === "production") {

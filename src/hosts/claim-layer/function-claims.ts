@@ -9,6 +9,7 @@ import {
   ownedNames,
 } from "../../aws/stores/claim-store.ts";
 import { systemClock } from "../../base/process/clock.ts";
+import { eventFunctionName } from "../../base/process/platform.ts";
 import type { Database } from "../../base/types/database.ts";
 import { defined } from "../../base/types/defined.ts";
 import { type ClaimKey, type ClaimRecord, expiry, skewMs } from "../../parts/once/claim.ts";
@@ -26,8 +27,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
   let opening: ReturnType<typeof openStore> | undefined;
 
   const claimKey = (idempotencyKey: string): ClaimKey => {
-    const partition =
-      staticPkValue ?? `idempotency#${process.env["AWS_LAMBDA_FUNCTION_NAME"] ?? ""}`;
+    const partition = staticPkValue ?? `idempotency#${eventFunctionName(process.env) ?? ""}`;
     return { partition: sortKeyAttr === undefined ? "" : partition, sort: idempotencyKey };
   };
   const open = () => {

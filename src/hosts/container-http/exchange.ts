@@ -3,13 +3,16 @@ import { type Sender, serve } from "../../app/run/pipeline.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
-import type { HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
+import { clientAddress } from "./client-address.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
+import type { Gate } from "./gate.ts";
 import type { Serving } from "./http-options.ts";
 import type { InFlightLimit, LimitedRequest } from "./in-flight-limit.ts";
 import { isSmallBody, lingerAfterAnswer, readRest } from "./lingering-close.ts";
 import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
+import { refusals } from "./refusals.ts";
+import { headersOf, platformFields, splitTarget } from "./request-head.ts";
 import { reportCut, type SentBody, sendPieces, type WaitingBytes } from "./send-body.ts";
 
 /** HTTP/1.1 request and response. A class, as closures took a tenth of its time (`http-no-log`). */
@@ -22,6 +25,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   readonly ip: string | undefined;
   readonly gatewayClaims = undefined; // a container does not trust claims of a gateway
   readonly nowMs: number | undefined;
+  readonly logFields: HttpRequest["logFields"];
   isStalled = false;
   left = 2;
   heldBytes = 0;
@@ -29,7 +33,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   isAhead = false;
   drop: (() => void) | undefined = undefined;
   /** Creates the error on demand: most waiting requests never run. */
-  readonly #refuse: (() => PipelineError) | undefined;
+  #refuse: (() => PipelineError) | undefined;
   readonly #serving: Serving;
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
@@ -57,7 +61,12 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.method = method;
     ({ path: this.path, query: this.query } = splitTarget(url));
     this.headers = headersOf(message);
-    this.ip = message.socket.remoteAddress;
+    this.ip = clientAddress(
+      message.socket.remoteAddress,
+      this.headers["x-forwarded-for"],
+      serving.settings.trustedProxies,
+    );
+    this.logFields = serving.isWebFunction ? platformFields(this.headers) : undefined;
     this.#refuse = refuse;
     const { observer, clock } = serving.runtime;
     this.nowMs = observer === undefined ? undefined : clock.now();
@@ -106,7 +115,15 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   work(): Promise<void> {
-    return serve(this.#serving, this, this);
+    const { gate } = this.#serving;
+    return gate === undefined || gate.isOpen
+      ? serve(this.#serving, this, this)
+      : this.#workOnceOpen(gate);
+  }
+
+  async #workOnceOpen(gate: Gate): Promise<void> {
+    if (!(await gate.opened())) this.#refuse ??= refusals.starting;
+    await serve(this.#serving, this, this);
   }
 
   ended(): void {
@@ -219,7 +236,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     const isLatest = [...connection.requests].at(-1) === this;
     const isLast = (draining.aborted || connection.isBroken) && isLatest;
     if (!isLast && !complete && this.#isRestSmall()) {
-      readRest(socket, connection, message, settings.requestTimeoutMs);
+      readRest(socket, connection, message, settings.requestTimeoutMs, this.#isForwarded);
       return;
     }
     if (isLast || !complete) {
@@ -232,13 +249,18 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     }
   }
 
+  /** Whether the sender reads the response only after it has sent the whole body. */
+  get #isForwarded(): boolean {
+    return this.#serving.isWebFunction;
+  }
+
   #isRestSmall(): boolean {
     // A client that waits for `100 Continue` gets it only if the body is read.
     const isAwaited = !this.#expectsContinue || this.#held !== undefined;
     return (
       isAwaited &&
       !this.#connection.isBroken &&
-      isSmallBody(this.#message, this.#held?.mostBytes ?? 0)
+      (this.#isForwarded || isSmallBody(this.#message, this.#held?.mostBytes ?? 0))
     );
   }
 
@@ -269,21 +291,3 @@ export function reportSent(
 const streamBytes = 1_048_576;
 /** Size of the pieces of a long, counted body, in bytes. */
 const pieceBytes = 65_536;
-
-/** Returns Node's own object, because a copy took as long as creating it. */
-export function headersOf({ headers }: IncomingMessage): HeaderMap {
-  const { "set-cookie": list } = headers;
-  return (
-    list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }
-  ) as HeaderMap; // safe: Node joins repeated headers except `set-cookie`
-}
-
-/** Leaves out the host of `GET http://host/path`. */
-export function splitTarget(target: string): { path: string; query: string } {
-  const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
-  const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
-  const mark = local.indexOf("?");
-  return mark === -1
-    ? { path: local, query: "" }
-    : { path: local.slice(0, mark), query: local.slice(mark + 1) };
-}

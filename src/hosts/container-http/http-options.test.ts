@@ -25,8 +25,11 @@ test("every option has a default, which also replaces undefined", () => {
     writeTimeoutMs: 30_000,
     maxHeaderBytes: 16_384,
     maxConnections: 10_000,
+    trustedProxies: 0,
   };
   expect(httpSettings({})).toMatchObject(defaults);
+  expect(httpSettings({}, true)).toMatchObject({ ...defaults, trustedProxies: 1 });
+  expect(httpSettings({ trustedProxies: 2 }, true).trustedProxies).toBe(2);
   expect(problemsOf({ port: undefined, headersTimeoutMs: undefined, upgrade: undefined })).toEqual(
     [],
   );
@@ -45,12 +48,19 @@ test("accepts valid options", () => {
       writeTimeoutMs: 1,
       maxHeaderBytes: 1_024,
       maxConnections: 1,
+      trustedProxies: 2,
+      run: ["workers", "schedules"],
       upgrade: () => {},
     }),
   ).toEqual([]);
 });
 
 test.each([
+  ["trustedProxies", -1],
+  ["trustedProxies", 1.5],
+  ["run", []],
+  ["run", ["https"]],
+  ["run", "http"],
   ["keepAliveTimeoutMs", -1],
   ["keepAliveTimeoutMs", 0],
   ["headersTimeoutMs", Number.NaN],

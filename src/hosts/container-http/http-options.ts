@@ -5,8 +5,18 @@ import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import type { BootRule } from "../../base/errors/boot-rule.ts";
 import { placed } from "../../base/errors/call-site.ts";
 import type { Connections } from "./connections.ts";
+import type { Gate } from "./gate.ts";
 import type { ByteBudget } from "./receive-body.ts";
 import type { UnreadBudget } from "./unread-bytes.ts";
+
+export const works = ["http", "workers", "schedules"] as const;
+
+/** Work that a process of {@link runContainer} does; see its option `run`. */
+export type ContainerWork = (typeof works)[number];
+
+export function isWork(value: unknown): value is ContainerWork {
+  return works.some((work) => work === value);
+}
 
 /** Timeouts and limits of the container's HTTP server. */
 export interface HttpServerOptions {
@@ -32,6 +42,12 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes?: number;
   /** Maximum number of open connections. Others are closed immediately. Default 10,000. */
   readonly maxConnections?: number;
+  /**
+   * Number of proxies in front that append their client's address to `X-Forwarded-For`.
+   * `ctx.request.ip` is the address that the outermost of them appended; addresses to its left are
+   * the client's own claim. Default 0: the address of the connection; on a Web Function 1.
+   */
+  readonly trustedProxies?: number;
   /**
    * Takes over connections that request an upgrade, such as WebSockets. Default: upgrades are
    * ignored, and the request is answered like any other.
@@ -85,22 +101,31 @@ export interface Serving {
   readonly settings: HttpSettings;
   readonly bodies: ByteBudget;
   readonly unread: UnreadBudget;
+  /** `undefined` if the server listens only once it is ready. */
+  readonly gate: Gate | undefined;
+  /** Whether Lambda forwards the requests, each with its whole body before it reads a response. */
+  readonly isWebFunction: boolean;
 }
 
 export type HttpSettings = ReturnType<typeof httpSettings>;
 
-export function httpSettings({
-  keepAliveTimeoutMs = 65_000,
-  requestTimeoutMs = 60_000,
-  headersTimeoutMs = Math.min(10_000, requestTimeoutMs),
-  writeTimeoutMs = 30_000,
-  maxHeaderBytes = 16_384,
-  maxConnections = 10_000,
-  upgrade,
-  tls,
-}: HttpServerOptions) {
+export function httpSettings(
+  {
+    keepAliveTimeoutMs = 65_000,
+    requestTimeoutMs = 60_000,
+    headersTimeoutMs = Math.min(10_000, requestTimeoutMs),
+    writeTimeoutMs = 30_000,
+    maxHeaderBytes = 16_384,
+    maxConnections = 10_000,
+    trustedProxies,
+    upgrade,
+    tls,
+  }: HttpServerOptions,
+  isWebFunction = false,
+) {
   const timeouts = { keepAliveTimeoutMs, requestTimeoutMs, headersTimeoutMs, writeTimeoutMs };
-  return { ...timeouts, maxHeaderBytes, maxConnections, upgrade, tls };
+  const proxies = trustedProxies ?? (isWebFunction ? 1 : 0);
+  return { ...timeouts, maxHeaderBytes, maxConnections, trustedProxies: proxies, upgrade, tls };
 }
 
 /** @throws BootError that lists every problem. */
@@ -160,6 +185,11 @@ const knownOptions: Readonly<Record<string, Wanted>> = {
   writeTimeoutMs: time,
   maxHeaderBytes: whole(" of bytes", 1_024, 1_048_576),
   maxConnections: whole("", 1, 1_000_000),
+  trustedProxies: whole("", 0, 100),
+  run: {
+    allows: (value) => Array.isArray(value) && value.length > 0 && value.every(isWork),
+    text: `a list of some of ${works.join(", ")}`,
+  },
   upgrade: { allows: (value) => typeof value === "function", text: "a function" },
   tls: {
     allows: (value) => typeof value === "object" && value !== null,

@@ -15,7 +15,7 @@ import {
   isIdle,
 } from "./connections.ts";
 import { createDrain, lateRequest } from "./drain.ts";
-import { Exchange, headersOf, splitTarget } from "./exchange.ts";
+import { Exchange } from "./exchange.ts";
 import {
   type HttpServerOptions,
   httpSettings,
@@ -27,12 +27,19 @@ import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
 import { countedReport, createNodeServer } from "./node-server.ts";
 import { createByteBudget } from "./receive-body.ts";
 import { refusals, turnAway } from "./refusals.ts";
+import { headersOf, splitTarget } from "./request-head.ts";
 import { createUnreadBudget, defaultUnreadBytes } from "./unread-bytes.ts";
 
 export type ContainerServer = ReturnType<typeof createHttpServer>;
 
-export function createHttpServer(runtime: Runtime, options: HttpServerOptions) {
-  const settings = httpSettings(options);
+export interface Front extends Partial<Pick<Serving, "routes" | "gate" | "isWebFunction">> {}
+
+export function createHttpServer(
+  runtime: Runtime,
+  options: HttpServerOptions,
+  { routes = runtime.routes, gate, isWebFunction = false }: Front = {},
+) {
+  const settings = httpSettings(options, isWebFunction);
   const { tls, upgrade } = settings;
   const http = createNodeServer(settings, runtime.log, (socket) => {
     serveSession(serving, connections.of(socket), socket);
@@ -48,8 +55,8 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions) {
   );
   const onStrain = () => holdAllBack(connections);
   const unread = createUnreadBudget(limitBytes, connections.known, onStrain, onCut);
-  const { routes } = runtime;
-  const serving: Serving = { runtime, routes, connections, settings, bodies, unread };
+  const shared = { connections, settings, bodies, unread };
+  const serving: Serving = { runtime, routes, ...shared, gate, isWebFunction };
   http.on("request", (message, response) =>
     respond(serving, message, response, refusalOfHead(message)),
   );

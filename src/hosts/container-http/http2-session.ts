@@ -6,8 +6,9 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
+import { clientAddress } from "./client-address.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
-import { reportSent, splitTarget } from "./exchange.ts";
+import { reportSent } from "./exchange.ts";
 import type { HttpSettings, Serving } from "./http-options.ts";
 import {
   createInFlightLimit,
@@ -17,6 +18,7 @@ import {
 } from "./in-flight-limit.ts";
 import { type HeldBytes, noBytes, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
+import { splitTarget } from "./request-head.ts";
 import { reportCut, type SentBody, sendPieces, type WaitingBytes } from "./send-body.ts";
 
 /** Time for a client to close a connection whose session has ended, in milliseconds. */
@@ -24,7 +26,6 @@ const closeMs = 5_000;
 
 export function serveSession(serving: Serving, connection: Connection, socket: TLSSocket): void {
   const { runtime, settings, bodies, unread } = serving;
-  const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
     // Headers up to twice the limit get a response. nghttp2 resets longer ones.
@@ -51,7 +52,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     /* v8 ignore next -- Node emits a stream before its reset; no close event would follow */
     if (stream.closed) return;
     const held = bodies.hold();
-    const request = streamRequest(serving, stream, received, fields, held, remoteAddress);
+    const request = streamRequest(serving, stream, received, fields, held, socket);
     respond(serving, connection, inFlight, stream, request, held);
     stream.on("close", () => {
       // The timeout passed while requests were open. A reset stream does not restart it.
@@ -183,7 +184,7 @@ function streamRequest(
   received: IncomingHttpHeaders,
   fields: readonly string[],
   held: HeldBytes,
-  ip: string | undefined,
+  { remoteAddress }: TLSSocket,
 ): StreamRequest {
   const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
   const { path, query } = splitTarget(target);
@@ -198,7 +199,7 @@ function streamRequest(
     path,
     query,
     headers,
-    ip,
+    ip: clientAddress(remoteAddress, headers["x-forwarded-for"], settings.trustedProxies),
     isEncrypted: true,
     nowMs: runtime.observer === undefined ? undefined : runtime.clock.now(),
     signal: departure.signal,

@@ -88,18 +88,22 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
  * the next. If too much arrives, closes in stages. Cuts a silent client.
  *
  * @param requestTimeoutMs - limits the rest of the body, if lower than 30 s.
+ * @param isForwarded - whether the sender reads the response only after the whole body: then only
+ * `requestTimeoutMs` limits it.
  */
 export function readRest(
   socket: Socket,
   connection: Connection,
   message: IncomingMessage,
   requestTimeoutMs: number,
+  isForwarded: boolean,
 ): void {
   let received = 0;
   connection.isDiscarding = true;
   const cut = () => void socket.destroy();
-  const silence = setTimeout(cut, Math.min(silentMs, requestTimeoutMs)).unref();
-  const end = setTimeout(cut, Math.min(mostMs, requestTimeoutMs)).unref();
+  const limit = (ms: number) => (isForwarded ? requestTimeoutMs : Math.min(ms, requestTimeoutMs));
+  const silence = setTimeout(cut, limit(silentMs)).unref();
+  const end = setTimeout(cut, limit(mostMs)).unref();
   const stop = () => {
     clearTimeout(silence);
     clearTimeout(end);
@@ -114,7 +118,7 @@ export function readRest(
   const receive = (chunk: Buffer) => {
     silence.refresh();
     received += chunk.byteLength;
-    if (received <= smallBytes) return;
+    if (received <= smallBytes || isForwarded) return;
     stop();
     connection.isClosing = true;
     lingerNow(socket, connection, message, requestTimeoutMs);

@@ -27,6 +27,8 @@ export const refusals = Object.freeze({
   late: (cause?: unknown) => malformed("The request took too long to arrive", 408, cause),
   tunnel: () => new FrameworkError("method_not_allowed", "Method not allowed"),
   shuttingDown: () => new PipelineError("The service is shutting down", 503),
+  starting: () =>
+    new PipelineError("The service is starting", 503, { headers: { "retry-after": "1" } }),
 });
 
 /** Time for a refused client to read the response before its connection is cut, in milliseconds. */

@@ -1,4 +1,5 @@
 export type {
+  ContainerWork,
   HttpServerOptions,
   TlsOptions,
   UpgradeHandler,

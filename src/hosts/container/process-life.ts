@@ -33,9 +33,10 @@ export function beginLife(
     "server" | "environment" | "log" | "lifecycle" | "inFlight" | "metrics" | "close"
   >,
   times: ShutdownTimes,
+  mayLeaveOpen = false,
 ): ProcessLife {
   const { log } = runtime;
-  let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
+  let lifecycle: Lifecycle = startingLifecycle(times, Date.now(), mayLeaveOpen);
   let timer: NodeJS.Timeout | undefined;
   let dueMs = 0;
   let cutRequestIds: readonly string[] = [];

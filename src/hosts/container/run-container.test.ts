@@ -1,12 +1,14 @@
 // own process: it replaces modules
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { buildServer, type Server } from "../../app/server/server.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
+import { startEmbeddedStack } from "../../embedded/stack/index.ts";
 import { runContainer, runContainerIn } from "./run-container.ts";
 
 const workers = vi.hoisted(() => ({ whileStarting: () => {}, stop: () => {} }));
@@ -16,6 +18,22 @@ vi.mock("./workers.ts", () => ({
     return { stop: () => workers.stop(), finished: async () => {} };
   },
 }));
+
+/** How many requests have come to the gate of a Web Function. */
+const gate = vi.hoisted(() => ({ waited: 0 }));
+vi.mock("../container-http/gate.ts", async (original) => {
+  const { createGate } = await original<typeof import("../container-http/gate.ts")>();
+  return {
+    createGate: () => {
+      const made = createGate();
+      const opened = () => {
+        gate.waited += 1;
+        return made.opened();
+      };
+      return Object.defineProperty(Object.create(made), "opened", { value: opened });
+    },
+  };
+});
 
 const directory = mkdtempSync(join(tmpdir(), "keelson-container-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -155,4 +173,66 @@ test("it runs in this process by default", async () => {
   void runContainer(server());
   await expect.poll(() => exit.mock.calls).toEqual([[1]]);
   vi.unstubAllEnvs();
+});
+
+describe("as a Web Function", () => {
+  let stack: Awaited<ReturnType<typeof startEmbeddedStack>>;
+  beforeAll(async () => {
+    stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  });
+  afterAll(() => stack.close());
+
+  /** A server that is ready once `checks` says so. */
+  async function webFunction(check: () => boolean | Promise<boolean>) {
+    const listener = createServer().listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const { port } = listener.address() as AddressInfo; // safe: it listens on a port
+    listener.close();
+    await once(listener, "close");
+    const made = buildServer({ features: [], environment: "test" });
+    made.onReadyCheck("search", check);
+    const host = processWith({ ...stack.env, AWS_LAMBDA_HTTP_ENDPOINT: `127.0.0.1:${port}` });
+    gate.waited = 0;
+    const started = runContainerIn(host, made, {});
+    const ask = async () => {
+      for (;;) {
+        try {
+          return await fetch(`http://127.0.0.1:${port}/health/live`);
+        } catch {
+          // It does not listen yet.
+        }
+      }
+    };
+    return { host, started, ask };
+  }
+  const waits = (count: number) => vi.waitFor(() => expect(gate.waited).toBe(count), 30_000);
+
+  test("requests wait for the ready checks, and later ones do not", async () => {
+    let isReady = false;
+    const { started, ask } = await webFunction(() => isReady);
+    const answer = ask();
+    await waits(1);
+    expect(messages()).not.toContain("server.started");
+    isReady = true;
+    expect((await answer).status).toBe(200);
+    const container = await started;
+    expect(lines.find(({ msg }) => msg === "server.started")).toMatchObject({
+      host: "web-function",
+      port: container.port,
+    });
+    expect((await ask()).status).toBe(200);
+    expect(gate.waited).toBe(1);
+    await container.close();
+  });
+
+  test("requests that wait when the process must stop get 503, and it exits with 0", async () => {
+    const { host, ask } = await webFunction(() => false);
+    const answer = ask();
+    await waits(1);
+    host.emit("SIGTERM", "SIGTERM");
+    const { status, headers } = await answer;
+    expect([status, headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await host.exited).toBe(0);
+    expect(messages()).not.toContain("server.started");
+  });
 });

@@ -3,19 +3,33 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openContainerMetrics } from "../../app/metrics/metrics.ts";
 import { warnOfLooseOutputs } from "../../app/registry/loose-output.ts";
+import { createReadyChecks } from "../../app/routes/health.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { errorLog } from "../../base/errors/describe.ts";
-import { FrameworkError, systemCode } from "../../base/errors/errors.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
 import { needsIdentity } from "../../base/identity/access.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
-import { isReloaded, type Variables } from "../../base/process/environment.ts";
-import { defaultTimes, platformMs, type ShutdownTimes } from "../../base/process/lifecycle.ts";
-import { checkHttpOptions, type HttpServerOptions } from "../container-http/http-options.ts";
-import { createHttpServer } from "../container-http/http-server.ts";
+import { pause } from "../../base/process/clock.ts";
+import { isReloaded } from "../../base/process/environment.ts";
+import { webFunctionEndpoint } from "../../base/process/platform.ts";
+import { createGate } from "../container-http/gate.ts";
+import {
+  type ContainerWork,
+  checkHttpOptions,
+  type HttpServerOptions,
+} from "../container-http/http-options.ts";
+import { createHttpServer, type Front } from "../container-http/http-server.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
+import {
+  type Address,
+  addressOf,
+  ListenError,
+  listenError,
+  warnOfIgnoredAddress,
+} from "./address.ts";
 import {
   beginLife,
   type HostProcess,
@@ -23,14 +37,26 @@ import {
   type ProcessLife,
   type ProcessTie,
 } from "./process-life.ts";
+import { shutdownTimes, warnOfPlatform } from "./shutdown-times.ts";
 import { startWorkers } from "./workers.ts";
+import { routesOf, worksOf } from "./works.ts";
 
 /** Options of {@link runContainer}. */
 export interface ContainerOptions extends HttpServerOptions {
-  /** Port to listen on; `0` picks a free one. Default: the environment's `PORT`, otherwise 3000. */
+  /**
+   * Port to listen on; `0` picks a free one. Default: the environment's `PORT`, otherwise 3000.
+   * Ignored on a Web Function, like `host`: Lambda gives the address.
+   */
   readonly port?: number;
   /** Address to listen on. Default: every address, IPv6 and IPv4. */
   readonly host?: string;
+  /**
+   * Work of this process: `http` serves requests, `workers` takes messages from queues and
+   * dispatches the outbox, `schedules` fires schedules. Without `http`, only health and metrics are
+   * served. Default: the environment's `KEELSON_RUN`, otherwise all three; on a Web Function only
+   * `http`, and more fails the start.
+   */
+  readonly run?: readonly ContainerWork[];
 }
 
 /** Running container. */
@@ -66,7 +92,8 @@ export async function runContainerIn(
   let life: ProcessLife | undefined;
   try {
     checkHttpOptions(options);
-    const port = portOf(options.port, variables);
+    const isWebFunction = webFunctionEndpoint(variables) !== undefined;
+    const [address, works] = [addressOf(options, variables), worksOf(options.run, variables)];
     const binding = await bindAdapters(server, variables);
     const [powertools, measuring] = [
       await loadPowertools(variables),
@@ -74,14 +101,14 @@ export async function runContainerIn(
     ];
     runtime = createRuntime(server, { variables, powertools, measuring, ...binding });
     requireTokens(runtime, binding);
-    life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
-    warnOfPlatform(runtime, state.options.shutdown);
+    const { shutdown } = state.options;
+    life = beginLife(runtime, shutdownTimes(runtime, shutdown), isWebFunction);
+    warnOfPlatform(runtime, shutdown);
     warnOfLooseOutputs(runtime);
     const tie = listen(process, runtime, life);
     state.started = true;
-    await server.ready();
-    await runtime.adapters.open();
-    return await start(runtime, life, { ...options, port }, binding, tie);
+    const start = { server, runtime, life, options, address, works, binding, tie };
+    return await (isWebFunction ? serveThenOpen(start) : openThenServe(start));
   } catch (error) {
     if (life?.isAlive() === false) return exiting();
     // A `FrameworkError` has a message for clients; its cause holds the actual reason.
@@ -94,44 +121,109 @@ export async function runContainerIn(
       "server.start_failed",
       error instanceof ListenError ? reasons : { ...reasons, stack },
     );
+    if (life?.server !== undefined) {
+      life.tell({ type: "fault" }); // answers the requests that have come
+      return exiting();
+    }
     await runtime?.close().catch(() => {});
     process.exit(1);
     return exiting();
   }
 }
 
-async function start(
-  runtime: Runtime,
-  life: ProcessLife,
-  options: ContainerOptions & { readonly port: number },
-  binding: Binding,
-  tie: ProcessTie,
-): Promise<Container> {
+interface Start {
+  readonly server: Server;
+  readonly runtime: Runtime;
+  readonly life: ProcessLife;
+  readonly options: ContainerOptions;
+  readonly address: Address;
+  readonly works: ReadonlySet<ContainerWork>;
+  readonly binding: Binding;
+  readonly tie: ProcessTie;
+}
+
+async function openThenServe(start: Start): Promise<Container> {
+  const { server, runtime, life, works } = start;
+  await server.ready();
+  await runtime.adapters.open();
   if (!life.isAlive()) return exiting();
   // A reloaded process serves first, because a developer waits for the first response. Any other
   // process starts its workers before it is ready.
   const isQuick = isReloaded(runtime);
-  if (!isQuick && !(await hasWorkers(runtime, life))) return exiting();
-  const container = createHttpServer(runtime, options);
+  if (!isQuick && !(await hasWorkers(start))) return exiting();
+  const port = await serve(start, { routes: routesOf(runtime, works) });
+  reportStarted(start, port, "container");
+  if (isQuick) {
+    await sleep(quickMs);
+    if (!life.isAlive() || !(await hasWorkers(start))) return exiting();
+  }
+  return containerOf(start, port);
+}
+
+/**
+ * Starts a Web Function. Lambda expects it to listen within 10 s and sends requests at once, so
+ * they wait at a gate until the server is ready.
+ */
+async function serveThenOpen(start: Start): Promise<Container> {
+  const { server, runtime, life, options, address } = start;
+  const gate = createGate();
+  runtime.lifecycle.draining.addEventListener("abort", gate.fail);
+  warnOfIgnoredAddress(runtime.log, options, runtime.variables, address);
+  const port = await serve(start, { gate, isWebFunction: true });
+  await server.ready();
+  await runtime.adapters.open();
+  await checksPass(runtime);
+  if (!life.isAlive()) return exiting();
+  gate.open();
+  reportStarted(start, port, "web-function");
+  return containerOf(start, port);
+}
+
+/** Resolves once all ready checks pass, or the process stops. */
+async function checksPass(runtime: Runtime): Promise<void> {
+  const check = createReadyChecks(runtime);
+  const { draining } = runtime.lifecycle;
+  while (!draining.aborted) {
+    const results = await check(runtime.log);
+    if (!Object.values(results).includes("failing")) return;
+    await pause(checkAgainMs, draining);
+  }
+}
+
+const checkAgainMs = 1_000;
+
+/** Listens, and returns the port. */
+async function serve(
+  { runtime, life, options, address: { port, host } }: Start,
+  front: Front,
+): Promise<number> {
+  const container = createHttpServer(runtime, options, front);
   const { http } = container;
-  http.listen(options.port, options.host);
+  http.listen(port, host);
   await once(http, "listening").catch((error: unknown) => {
-    throw listenError(error, options.port);
+    throw listenError(error, port);
   });
   life.server = container;
   // Safe: the server listens on a port, not on a pipe.
-  const { port } = http.address() as AddressInfo;
+  return (http.address() as AddressInfo).port;
+}
+
+function reportStarted(
+  { runtime, life, options, binding }: Start,
+  port: number,
+  host: "container" | "web-function",
+): void {
   life.tell({ type: "started" });
   runtime.log.info("server.started", {
+    host,
     url: `${options.tls === undefined ? "http" : "https"}://localhost:${port}`,
     port,
     environment: runtime.environment,
     adapters: binding.adapters,
   });
-  if (isQuick) {
-    await sleep(quickMs);
-    if (!life.isAlive() || !(await hasWorkers(runtime, life))) return exiting();
-  }
+}
+
+function containerOf({ life, tie }: Start, port: number): Container {
   return {
     port,
     close: async () => {
@@ -144,8 +236,8 @@ async function start(
 }
 
 /** Starts the workers. Stops them and returns `false` if the process was stopped meanwhile. */
-async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
-  life.workers = await startWorkers(runtime);
+async function hasWorkers({ runtime, life, works }: Start): Promise<boolean> {
+  life.workers = await startWorkers(runtime, works);
   if (life.isAlive()) return true;
   life.workers.stop();
   return false;
@@ -162,36 +254,6 @@ function exiting(): Promise<never> {
  */
 const quickMs = 250;
 
-/** A process that restarts on source changes has no load balancer to notify, so no linger. */
-export function shutdownTimes(
-  runtime: Pick<Runtime, "environment" | "variables">,
-  given: Partial<ShutdownTimes> = {},
-): ShutdownTimes {
-  const times = { ...defaultTimes, ...given };
-  return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
-}
-
-export function warnOfPlatform(
-  runtime: Pick<Runtime, "environment" | "log">,
-  given: Partial<ShutdownTimes> = {},
-): void {
-  const { totalMs } = { ...defaultTimes, ...given };
-  if (runtime.environment !== "production" || totalMs <= platformMs) return;
-  const least = Math.ceil(totalMs / 1_000);
-  runtime.log.warn("shutdown.platform_limit", {
-    totalMs,
-    fix: `set terminationGracePeriodSeconds (Kubernetes) or stopTimeout (ECS) to more than ${least} seconds; their default is 30`,
-  });
-}
-
-export function portOf(port: number | undefined, variables: Variables): number {
-  const given = port ?? (variables["PORT"] || 3000);
-  const number = Number(given);
-  if (!Number.isInteger(number) || number < 0 || number > 65_535)
-    throw new Error(`PORT: ${JSON.stringify(given)} is not a port; set a number from 0 to 65535`);
-  return number;
-}
-
 /** @throws Error if a handler needs an identity but the server cannot verify tokens. */
 export function requireTokens(
   runtime: Pick<Runtime, "server" | "verifiesTokens">,
@@ -206,16 +268,3 @@ export function requireTokens(
     );
   }
 }
-
-/** Error whose message is complete, so that its stack is not logged. */
-export class ListenError extends Error {}
-
-export function listenError(error: unknown, port: number): unknown {
-  const reason = reasons.get(systemCode(error));
-  return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);
-}
-
-const reasons: ReadonlyMap<unknown, string> = new Map([
-  ["EADDRINUSE", "is in use: stop the process that listens on it, or set PORT to another one"],
-  ["EACCES", "may not be used by this user: set PORT to one above 1023"],
-]);

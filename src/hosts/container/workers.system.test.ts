@@ -97,7 +97,7 @@ async function start({
       endPolls,
     }),
   });
-  workers = await startWorkers(runtime, sweepMs);
+  workers = await startWorkers(runtime, new Set(["workers"]), sweepMs);
   return { runtime, workers };
 }
 

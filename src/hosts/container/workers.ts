@@ -13,6 +13,7 @@ import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
 import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
 import type { SweepOptions } from "../../parts/messages/outbox.ts";
+import type { ContainerWork } from "../container-http/http-options.ts";
 
 export interface Workers {
   stop(): void;
@@ -25,9 +26,13 @@ const sweepMs = 10_000;
 /** Minimum age of an outbox row for a sweep, and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
-export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
+export async function startWorkers(
+  runtime: Runtime,
+  works: ReadonlySet<ContainerWork>,
+  eachMs: number = sweepMs,
+): Promise<Workers> {
   const { registry } = runtime.server;
-  const hasMessages = usesMessages(registry);
+  const hasMessages = works.has("workers") && usesMessages(registry);
   const queues = hasMessages ? await startQueues(runtime) : [];
   const stopping = new AbortController();
   const sweep = async (options: SweepOptions) => {
@@ -48,8 +53,8 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   // A reloaded process leaves the last sweep to the next one, because a developer waits.
   const sweepsAtEnd = hasMessages && !isReloaded(runtime);
   const sweeping = hasMessages ? sweepUntilStopped() : undefined;
-  const schedules =
-    registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
+  const hasSchedules = works.has("schedules") && registry.schedules.size > 0;
+  const schedules = hasSchedules ? await startSchedules(runtime, stopping.signal) : undefined;
   return {
     stop: () => {
       stopping.abort();

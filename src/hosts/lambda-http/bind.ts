@@ -4,6 +4,7 @@ import { closeResources } from "../../app/server/close-resources.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
+import { eventFunctionName } from "../../base/process/platform.ts";
 import type { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 
 export interface InvocationModule {
@@ -49,7 +50,7 @@ export function prepareLambda<Loaded extends InvocationModule>(
   const bind = async () => (await invoked.open()).runtime;
   state.bound ??= bind;
   state.ready ??= async () => void (await (await bind()).adapters.open());
-  if (process.env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
+  if (eventFunctionName(process.env) !== undefined) {
     void loading
       .open()
       .then(({ loadSdk }) => loadSdk(state, name))
@@ -116,6 +117,8 @@ export interface FunctionMark {
   readonly kind: string;
   /** The only handler that the function calls, for `lambdaHandler`. */
   readonly handler?: string;
+  /** Whether the function streams its responses, if its front does. */
+  readonly stream?: true;
 }
 
 /** Global symbol, because a bundle contains its own copy of keelson. */

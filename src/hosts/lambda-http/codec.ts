@@ -39,6 +39,8 @@ export interface LambdaAnswer {
   readonly cookies: readonly string[];
   readonly body?: string | undefined;
   readonly isBase64Encoded?: boolean | undefined;
+  /** Body of a response that streams, in place of `body`. */
+  readonly content?: Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
 export type WholeBody = Exclude<HttpResponse["body"], ReadableStream>;

@@ -2,7 +2,7 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { runWithStore } from "../../base/request/ambient.ts";
-import type { MiddyFunction, MiddyPlugin, Mode } from "./lazy-mode.ts";
+import type { MiddyFunction, MiddyPlugin, Mode, ResponseStream } from "./lazy-mode.ts";
 import { logLate, timeoutMessage } from "./run-middlewares.ts";
 
 export interface Exchange<Answer> {
@@ -15,6 +15,8 @@ export interface Exchange<Answer> {
   fail(error: unknown, scope: RequestScope): Answer;
   /** Called once. */
   finish(answer: Answer, scope: RequestScope): unknown;
+  /** Calls back when the client leaves a response that streams. */
+  whenLeft?(abort: (reason: unknown) => void): void;
 }
 
 export interface Invocation {
@@ -22,6 +24,8 @@ export interface Invocation {
   readonly context: unknown;
   /** Tenant of the execution environment, if the function's tenant isolation mode is on. */
   readonly isolatedTo: string | undefined;
+  /** Takes the response of a streaming function. */
+  readonly stream: ResponseStream | undefined;
 }
 
 /**
@@ -42,17 +46,23 @@ export function scopeMode<Answer>(
     // Middy's own early timeout skips `before` hooks, and runs `after` hooks during the handler.
     plugin.timeoutEarly = false;
 
-    const answerOf = (event: unknown, context: unknown): Promise<unknown> =>
+    const answerOf = (
+      event: unknown,
+      context: unknown,
+      stream: ResponseStream | undefined,
+    ): Promise<unknown> =>
       // The run or its deadline settles this one promise. `Promise.race` would create three more.
       new Promise((resolve, reject) => {
         if (runtime.log.isSampling) runtime.log.refreshSampling();
         const nowMs = Date.now();
         const deadline = deadlines.of(context, nowMs);
         const isolatedTo = tenantOf(context);
-        const exchange = open({ event, context, isolatedTo }, middy);
+        const exchange = open({ event, context, isolatedTo, stream }, middy);
+        const controller = deadline?.controller ?? (exchange.whenLeft && new AbortController());
+        if (controller !== undefined) exchange.whenLeft?.((reason) => controller.abort(reason));
         const facts = {
           headers: exchange.headers,
-          signal: deadline?.controller.signal,
+          signal: controller?.signal,
           deadlineMs: deadline === undefined ? undefined : nowMs + deadline.leftMs,
           isolatedTo,
           nowMs,
@@ -84,11 +94,11 @@ export function scopeMode<Answer>(
           }
         });
       });
-    return (event, context) =>
+    return (event, context, stream) =>
       // Metrics are flushed with the answer, because Lambda may then freeze the process.
       runtime.metrics === undefined
-        ? answerOf(event, context)
-        : answerOf(event, context).finally(runtime.metrics.flush);
+        ? answerOf(event, context, stream)
+        : answerOf(event, context, stream).finally(runtime.metrics.flush);
   };
 }
 
@@ -131,6 +141,7 @@ interface Deadline {
   readonly dueMs: number;
   /** Aborts at a watched deadline, with the error of the 504 response as the reason. */
   readonly controller: AbortController;
+  isOver: boolean;
   listener: (() => void) | undefined;
   before: Deadline | undefined;
   after: Deadline | undefined;
@@ -178,6 +189,7 @@ function createDeadlines({
     if (nextMs < Number.POSITIVE_INFINITY) arm(nextMs);
     for (const one of due) {
       unlink(one);
+      one.isOver = true;
       one.listener?.();
     }
   };
@@ -201,6 +213,7 @@ function createDeadlines({
         delayMs,
         dueMs: nowMs + delayMs,
         controller: new AbortController(),
+        isOver: false,
         listener: undefined,
         before: undefined,
         after: undefined,
@@ -219,7 +232,7 @@ function createDeadlines({
     leave: (deadline: Deadline | undefined): boolean => {
       if (deadline === undefined) return false;
       unlink(deadline);
-      return deadline.controller.signal.aborted;
+      return deadline.isOver;
     },
   };
 }

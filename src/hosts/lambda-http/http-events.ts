@@ -43,17 +43,22 @@ export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
       : RestApiResult;
 
 /** @param name - the only handler that the function calls; default: every handler with a route. */
-export function httpMode(runtime: Runtime, name?: string): Mode {
+export function httpMode(
+  runtime: Runtime,
+  name?: string,
+  exchangeOf: ExchangeOf = (...given) => new RoutedExchange(...given),
+): Mode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
   const routes =
     declaration === undefined ? runtime.routes : createRouteTable(routed([declaration]));
-  return scopeMode(
-    runtime,
-    (invocation, middy) => new RoutedExchange(invocation, routes, hasMiddlewares(middy)),
+  return scopeMode(runtime, (invocation, middy) =>
+    exchangeOf(invocation, routes, hasMiddlewares(middy)),
   );
 }
 
-type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
+type ExchangeOf = (...given: ConstructorParameters<typeof RoutedExchange>) => RoutedExchange;
+
+export type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
 
 export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
   if (typeof event !== "object" || event === null) return undefined;
@@ -94,13 +99,13 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
     });
   }
 
-  finish(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
+  finish(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult | Promise<void> {
     const { maxResultBytes, method } = this.http;
     let sent = answer;
-    let result = this.#write(sent, scope);
+    let result = this.write(sent, scope);
     if (isOver(maxResultBytes, sent.body, result)) {
       sent = this.fail(tooLarge(maxResultBytes), scope);
-      result = this.#write(sent, scope);
+      result = this.write(sent, scope);
     }
     if (scope.runtime.observer !== undefined) tell(scope.runtime.observer, scope, sent, method);
     return result;
@@ -111,19 +116,19 @@ export abstract class HttpExchange implements Exchange<LambdaAnswer> {
     return measured(readResult(result), this.http.method);
   }
 
-  #write(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
+  protected write(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
     answer.headers = finish(scope, this, answer.headers);
     return writeAnswer(answer, scope, this.http);
   }
 }
 
-class RoutedExchange extends HttpExchange {
-  readonly #invocation: Invocation;
+export class RoutedExchange extends HttpExchange {
+  protected readonly invocation: Invocation;
   readonly routes: Runtime["routes"];
 
   constructor(invocation: Invocation, routes: Runtime["routes"], hasMiddlewares: boolean) {
     super(requireHttp(invocation.event), hasMiddlewares);
-    this.#invocation = invocation;
+    this.invocation = invocation;
     this.routes = routes;
   }
 
@@ -134,7 +139,7 @@ class RoutedExchange extends HttpExchange {
   }
 
   async #runMiddlewares(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer> {
-    const { event, context } = this.#invocation;
+    const { event, context } = this.invocation;
     const result = await runMiddlewares(middy, scope, {
       event,
       context,
@@ -150,7 +155,7 @@ class RoutedExchange extends HttpExchange {
     const request = http.request(http.headers(), scope);
     request.readForm = formReader(http.body, request.headers["content-type"]);
     try {
-      return writeAnswer(await this.#answer(request, scope, http), scope, http);
+      return this.within(await this.#answer(request, scope, http), scope, http);
     } catch (error) {
       if (scope.signal?.aborted) throw error; // the deadline was already answered
       // Caught here, because Middy's error handler would turn every error into a 500.
@@ -160,11 +165,29 @@ class RoutedExchange extends HttpExchange {
     }
   }
 
+  /** Returns the result that the `after` hooks receive. */
+  protected within(
+    answer: LambdaAnswer,
+    scope: RequestScope,
+    http: AnyHttpEvent,
+  ): LambdaHttpResult {
+    return writeAnswer(answer, scope, http);
+  }
+
   #answer(request: HttpRequest, scope: RequestScope, http: AnyHttpEvent): Promise<LambdaAnswer> {
-    if (request.method !== "GET") request.assertFits = (response) => assertFits(response, http);
-    return answer(scope, request, this.routes, (response) =>
-      toAnswer(response, http.maxResultBytes),
-    );
+    if (request.method !== "GET") request.assertFits = this.fits(http);
+    return answer(scope, request, this.routes, (response) => this.shaped(response, http));
+  }
+
+  protected fits(http: AnyHttpEvent): HttpRequest["assertFits"] {
+    return (response) => assertFits(response, http);
+  }
+
+  protected shaped(
+    response: HttpResponse,
+    { maxResultBytes }: AnyHttpEvent,
+  ): LambdaAnswer | Promise<LambdaAnswer> {
+    return toAnswer(response, maxResultBytes);
   }
 }
 

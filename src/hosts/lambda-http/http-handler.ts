@@ -1,10 +1,12 @@
 import middy from "@middy/core";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { assertKnownOptions } from "../../base/errors/option-table.ts";
 import { type Handle, nameOf } from "../../base/types/handles.ts";
 import type { HttpApiEvent } from "./api-gateway.ts";
 import { marked, prepareLambda } from "./bind.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-events.ts";
 import { lazyMode, type WithMiddlewares } from "./lazy-mode.ts";
+import { streaming } from "./streaming.ts";
 
 /**
  * Lambda function for HTTP events; Middy's `use` adds middlewares. `Event` only types those
@@ -14,6 +16,16 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = Wi
   Event,
   LambdaHttpResult<Event>
 >;
+
+/** Options of {@link lambdaHttp} and {@link lambdaHandler}. */
+export interface LambdaHttpOptions {
+  /**
+   * Sends each response as it is made, without the limit of 6 MB, for a function URL or a REST API
+   * that streams. Other fronts get a whole response. Default `false`. Outside of Lambda, where
+   * nothing streams, the function returns its response.
+   */
+  readonly stream?: boolean;
+}
 
 /**
  * Creates one Lambda function that answers every route of the server, for events of a REST API, an
@@ -26,8 +38,9 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = Wi
  */
 export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
   server: Server,
+  options?: LambdaHttpOptions,
 ): LambdaHttpHandler<Event> {
-  return httpFunction(server);
+  return httpFunction("lambdaHttp", server, options);
 }
 
 /**
@@ -42,6 +55,7 @@ export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
 export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
   server: Server,
   handler: Handle<"query" | "write"> | string,
+  options?: LambdaHttpOptions,
 ): LambdaHttpHandler<Event> {
   const name = nameOf(handler);
   const { handlers } = serverInternals(server).registry;
@@ -53,21 +67,33 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
       `lambdaHandler: ${name} is no handler with a route; the server has ${names.join(", ") || "none"}`,
     );
   }
-  return httpFunction(server, name);
+  return httpFunction("lambdaHandler", server, options, name);
 }
 
 function httpFunction<Event extends LambdaHttpEvent>(
+  what: string,
   server: Server,
+  options: LambdaHttpOptions = {},
   name?: string,
 ): LambdaHttpHandler<Event> {
-  const invoked = prepareLambda(server, () => import("./http-events.ts"), name);
+  assertKnownOptions(what, options, ["stream"]);
+  const { stream = false } = options;
+  const streamify = stream ? streaming()?.streamifyResponse : undefined;
+  const invoked = prepareLambda(
+    server,
+    () => (streamify === undefined ? import("./http-events.ts") : import("./streamed-events.ts")),
+    name,
+  );
   const executionMode = lazyMode(async () => {
     const { loaded, runtime } = await invoked.open();
     return loaded.httpMode(runtime, name);
-  });
+  }, streamify);
   const handler = middy({ executionMode }).handler(answeredByMode);
   handler.handler = refuseHandler;
-  marked(handler, name === undefined ? { kind: "http" } : { kind: "handler", handler: name });
+  marked(handler, {
+    ...(name === undefined ? { kind: "http" } : { kind: "handler", handler: name }),
+    ...(stream && { stream }),
+  });
   // Safe: a Middy handler has these methods, and each returns the handler itself.
   return handler as unknown as LambdaHttpHandler<Event>;
 }

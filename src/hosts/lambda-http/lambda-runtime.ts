@@ -6,6 +6,7 @@ import type { Server } from "../../app/server/server.ts";
 import { openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { readsWithoutSdk } from "../../aws/light/light-database.ts";
 import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
+import { isStartedOnDemand } from "../../base/process/platform.ts";
 
 export function createLambdaRuntime(
   server: Server,
@@ -42,8 +43,9 @@ export function loadSdkForHttp(
   const called = [...server.registry.handlers.values()].filter((handler) =>
     name === undefined ? handler.route : handler.name === name,
   );
-  const isOnDemand = (process.env["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
   const needsNoSdk =
-    isOnDemand && readsWithoutSdk(process.env) && called.every((handler) => readers.has(handler));
+    isStartedOnDemand(process.env) &&
+    readsWithoutSdk(process.env) &&
+    called.every((handler) => readers.has(handler));
   return needsNoSdk ? undefined : loadSdk();
 }

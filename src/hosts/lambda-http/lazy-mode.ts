@@ -1,3 +1,4 @@
+import type { Writable } from "node:stream";
 import type { Context } from "aws-lambda";
 import { lazy } from "../../base/process/lazy.ts";
 
@@ -49,14 +50,35 @@ export interface MiddyParts {
   readonly onErrors: readonly MiddyHook[];
 }
 
-/** Creates the function that Lambda invokes. */
-export type Mode = (middy: MiddyFunction) => (event: unknown, context: unknown) => Promise<unknown>;
+/** Creates the function that Lambda invokes. `stream` takes the response of a streaming function. */
+export type Mode = (
+  middy: MiddyFunction,
+) => (event: unknown, context: unknown, stream?: ResponseStream) => Promise<unknown>;
+
+/** Response stream of Lambda's Node runtimes: not a Node stream, but with these members of one. */
+export interface ResponseStream
+  extends Pick<Writable, "write" | "end" | "destroy" | "on" | "off" | "writableFinished"> {}
+
+/** Lambda's marker of streaming functions, which calls them with the stream as second argument. */
+export type Streamify = <
+  Function extends (event: unknown, stream: ResponseStream, context: unknown) => Promise<unknown>,
+>(
+  streaming: Function,
+) => Function;
+
+/** Function that Lambda invokes. Middy adds its methods. */
+interface Invoked {
+  (...given: never[]): Promise<unknown>;
+  handler?(replacement: MiddyHandler): Invoked;
+}
 
 /**
  * Creates a Middy execution mode that is loaded at the first invocation, because a cold start waits
  * for all imports of a function. The next invocation retries a failed load.
+ *
+ * @param streamify - marks the function as one that streams. Default: it returns its response.
  */
-export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
+export function lazyMode(load: () => Promise<Mode>, streamify?: Streamify): ExecutionMode {
   const mode = (
     tools: MiddyTools,
     befores: readonly MiddyHook[],
@@ -78,10 +100,14 @@ export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
           tools.runRequest(request, parts.befores, parts.handler, afters, parts.onErrors, plugin),
       }),
     );
-    const lazyHandler = (event: unknown, context: unknown) =>
+    const invoke = (event: unknown, context: unknown, stream?: ResponseStream) =>
       loaded.value === undefined
-        ? loaded.open().then((run) => run(event, context))
-        : loaded.value(event, context);
+        ? loaded.open().then((run) => run(event, context, stream))
+        : loaded.value(event, context, stream);
+    const lazyHandler: Invoked =
+      streamify === undefined
+        ? (event: unknown, context: unknown) => invoke(event, context)
+        : streamify((event, stream, context) => invoke(event, context, stream));
     lazyHandler.handler = (replacement: MiddyHandler) => {
       current = replacement;
       return lazyHandler;

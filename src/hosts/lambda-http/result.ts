@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { LambdaAnswer } from "./codec.ts";
 
 /**
@@ -99,6 +100,16 @@ export function base64Of(bytes: Uint8Array): string {
 function isStream(body: object): boolean {
   const { pipe, getReader }: Members = Object(body);
   return typeof pipe === "function" || typeof getReader === "function";
+}
+
+/** Returns a body that is a stream as a web stream; `undefined` for any other. */
+export function webStreamOf(body: unknown): ReadableStream<Uint8Array> | undefined {
+  if (typeof body !== "object" || body === null || !isStream(body)) return undefined;
+  const { toWeb } = process.getBuiltinModule("node:stream").Readable;
+  // Safe: each has the methods of its kind.
+  return "getReader" in body
+    ? (body as ReadableStream<Uint8Array>)
+    : (toWeb(body as Readable) as ReadableStream<Uint8Array>);
 }
 
 function jsonOf(value: unknown, what: string): string | undefined {

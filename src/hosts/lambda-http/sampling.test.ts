@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, type Server, serverInternals } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
-import { lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "../lambda/workers.ts";
+import { lambdaOutbox, lambdaQueue, lambdaSchedule, lambdaSweep } from "../lambda/workers.ts";
 import { requestScope } from "../middy/request-scope.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
@@ -39,7 +39,7 @@ const kinds: readonly (readonly [
   ["lambdaHttp", lambdaHttp, event],
   ["lambdaHandler", (server) => lambdaHandler(server, "chatty.word.say"), event],
   ["lambdaQueue", lambdaQueue, { Records: [] }],
-  ["lambdaStream", lambdaStream, { Records: [] }],
+  ["lambdaOutbox", lambdaOutbox, { Records: [] }],
   ["lambdaSchedule", lambdaSchedule, {}],
   ["lambdaSweep", lambdaSweep, {}],
   [

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import { lambdaStream, lambdaSweep } from "./workers.ts";
+import { lambdaOutbox, lambdaSweep } from "./workers.ts";
 
 declare module "../../base/types/names.ts" {
   interface Events {
@@ -166,7 +166,7 @@ describe("the stream of the outbox", () => {
     const records = await committed("a", "b", "c");
     expect(records).toHaveLength(3);
     later();
-    const stream = lambdaStream(build());
+    const stream = lambdaOutbox(build());
     expect(await stream({ Records: records }, lasting(30_000))).toEqual({ batchItemFailures: [] });
     expect(await waiting()).toEqual([]);
     expect(
@@ -180,10 +180,10 @@ describe("the stream of the outbox", () => {
   test("costs one read per shard when everything was dispatched after the commit", async () => {
     const records = await committed("d");
     later();
-    await lambdaStream(build())({ Records: records }, lasting(30_000));
+    await lambdaOutbox(build())({ Records: records }, lasting(30_000));
     const front = await infront(() => undefined);
     expect(
-      await lambdaStream(build())({ Records: [...records, ...records] }, lasting(30_000)),
+      await lambdaOutbox(build())({ Records: [...records, ...records] }, lasting(30_000)),
     ).toEqual({
       batchItemFailures: [],
     });
@@ -193,10 +193,10 @@ describe("the stream of the outbox", () => {
 
   test("waits for a row that is on its way, and dispatches it if it is still there", async () => {
     const [first, second] = [await committed("e"), await committed("f")];
-    const stream = lambdaStream(build());
+    const stream = lambdaOutbox(build());
     const begunMs = performance.now();
     const underWay = stream({ Records: [...first, ...second] }, lasting(30_000));
-    const another = lambdaStream(build())({ Records: [] }, {}); // which has nothing to wait for
+    const another = lambdaOutbox(build())({ Records: [] }, {}); // which has nothing to wait for
     expect(await Promise.race([underWay.then(() => "waits"), another.then(() => "is over")])).toBe(
       "is over",
     );
@@ -208,7 +208,7 @@ describe("the stream of the outbox", () => {
   test("dispatches nothing when a row that was on its way has arrived in the meantime", async () => {
     const records = await committed("arrived");
     const front = await infront(() => undefined);
-    const underWay = lambdaStream(build())({ Records: records }, lasting(30_000));
+    const underWay = lambdaOutbox(build())({ Records: records }, lasting(30_000));
     await expect.poll(() => calls, { interval: 5 }).toEqual(["Query"]);
     for (const { pk, sk } of await waiting()) {
       await client.send(
@@ -224,7 +224,7 @@ describe("the stream of the outbox", () => {
   test("does not wait longer for a row from a clock that is ahead", async () => {
     const records = await committed("g");
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 60_000 });
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual({
+    expect(await lambdaOutbox(build())({ Records: records }, lasting(30_000))).toEqual({
       batchItemFailures: [],
     });
     expect(await waiting()).toEqual([]);
@@ -241,7 +241,7 @@ describe("the stream of the outbox", () => {
         body: JSON.stringify({ __type: "InternalException", message: "not now" }),
       };
     });
-    const { batchItemFailures } = await lambdaStream(build())(
+    const { batchItemFailures } = await lambdaOutbox(build())(
       { Records: records },
       lasting(30_000),
     );
@@ -255,7 +255,7 @@ describe("the stream of the outbox", () => {
     vi.stubEnv("AWS_ENDPOINT_URL", app.env["AWS_ENDPOINT_URL"]);
     const from = records.findIndex(isLeft);
     expect(
-      await lambdaStream(build())(
+      await lambdaOutbox(build())(
         { Records: [...others, ...records.slice(from)] },
         lasting(30_000),
       ),
@@ -275,7 +275,7 @@ describe("the stream of the outbox", () => {
   test("hands back its records when no time is left to read rows or to wait for one", async () => {
     const records = await committed("m");
     const front = await infront(() => undefined);
-    const stream = lambdaStream(build());
+    const stream = lambdaOutbox(build());
     expect(await stream({ Records: records }, lasting(900))).toEqual(failures(records[0]));
     expect(calls).toEqual([]);
     expect(await stream({ Records: records }, lasting(1_500))).toEqual(failures(records[0]));
@@ -284,7 +284,7 @@ describe("the stream of the outbox", () => {
     vi.stubEnv("AWS_ENDPOINT_URL", app.env["AWS_ENDPOINT_URL"]);
     expect(await waiting()).toHaveLength(1);
     later();
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
+    expect(await lambdaOutbox(build())({ Records: records }, lasting(30_000))).toEqual(failures());
   });
 
   test("leaves a row to the sweep that is dispatching it, and hands back its record", async () => {
@@ -305,13 +305,13 @@ describe("the stream of the outbox", () => {
     });
     const sweeping = lambdaSweep(build())();
     await isAtBus;
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(
+    expect(await lambdaOutbox(build())({ Records: records }, lasting(30_000))).toEqual(
       failures(records[0]),
     );
     expect(calls.filter((operation) => operation === "PutEvents")).toHaveLength(1);
     letGo(undefined);
     expect(await sweeping).toEqual({ dispatched: 1, left: 0, setAside: 0 });
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
+    expect(await lambdaOutbox(build())({ Records: records }, lasting(30_000))).toEqual(failures());
     front.close();
   });
 
@@ -328,13 +328,13 @@ describe("the stream of the outbox", () => {
         body: JSON.stringify({ __type: "com.amazonaws#AccessDeniedException", message: "no" }),
       };
     });
-    const stream = lambdaStream(build());
+    const stream = lambdaOutbox(build());
     expect(await stream({ Records: records }, lasting(30_000))).toEqual(failures(records[0])); // the first read
     expect(await stream({ Records: records }, lasting(30_000))).toEqual(failures(records[0])); // a later one
     expect(said("outbox.stream_failed")).toMatchObject([{ level: "warn" }, { level: "warn" }]);
     front.close();
     vi.stubEnv("AWS_ENDPOINT_URL", app.env["AWS_ENDPOINT_URL"]);
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
+    expect(await lambdaOutbox(build())({ Records: records }, lasting(30_000))).toEqual(failures());
   });
 
   test("reads all pages of a shard that its rows need", async () => {
@@ -360,9 +360,9 @@ describe("the stream of the outbox", () => {
         }),
       );
     const wanted = [...many.slice(0, 1), ...many.slice(-1)].map(recordOf);
-    expect(await lambdaStream(build())({ Records: wanted }, lasting(30_000))).toEqual(failures());
+    expect(await lambdaOutbox(build())({ Records: wanted }, lasting(30_000))).toEqual(failures());
     expect(await waiting()).toHaveLength(101);
-    expect(await lambdaStream(build())({ Records: many.map(recordOf) }, lasting(30_000))).toEqual(
+    expect(await lambdaOutbox(build())({ Records: many.map(recordOf) }, lasting(30_000))).toEqual(
       failures(),
     );
     expect(await waiting()).toEqual([]);
@@ -468,7 +468,7 @@ describe("a row that the bus never accepts", () => {
   test("is set aside by the stream too, which logs the move only at debug level", async () => {
     const keys = await written("a", "b", "c");
     const { front, went } = await refusing("b");
-    const stream = lambdaStream(build());
+    const stream = lambdaOutbox(build());
     expect(await stream({ Records: keys.map(recordOf) }, lasting(30_000))).toEqual(failures());
     expect(went.flat()).toEqual(["a", "c"]);
     expect(said("outbox.streamed")).toMatchObject([{ dispatched: 2, left: 0, setAside: 1 }]);
@@ -519,7 +519,7 @@ describe("a record that is not of the outbox", () => {
     const arn = `arn:aws:dynamodb:us-east-1:000000000000:table/${table}/stream/x`;
     const record =
       reason === "it is of another table" || !made ? made : { ...made, eventSourceARN: arn };
-    expect(await lambdaStream(build())({ Records: [record] }, {})).toEqual({
+    expect(await lambdaOutbox(build())({ Records: [record] }, {})).toEqual({
       batchItemFailures: [],
     });
     expect(lines).toMatchObject([
@@ -531,7 +531,7 @@ describe("a record that is not of the outbox", () => {
     const records = await committed("p");
     later();
     const removed = records.map((record) => ({ ...record, eventName: "REMOVE" as const }));
-    const stream = lambdaStream(build());
+    const stream = lambdaOutbox(build());
     expect(
       await stream(
         { Records: [of({ eventSource: "aws:sqs" }), ...records, ...removed] },
@@ -552,14 +552,14 @@ describe("a record that is not of the outbox", () => {
       eventName,
     }));
     lines = [];
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
+    expect(await lambdaOutbox(build())({ Records: records }, lasting(30_000))).toEqual(failures());
     const reasons = { "it is of a job that is due later": 3 };
     expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons }]);
   });
 
   test("fails the invocation when the whole event is of another kind", async () => {
     for (const event of [undefined, {}, { Records: "many" }]) {
-      await expect(lambdaStream(build())(event as never, {})).rejects.toThrow(
+      await expect(lambdaOutbox(build())(event as never, {})).rejects.toThrow(
         "check the function's trigger",
       );
     }
@@ -569,7 +569,7 @@ describe("a record that is not of the outbox", () => {
     const arn = `arn:aws:dynamodb:us-east-1:000000000000:table/${table}`;
     vi.stubEnv("KEELSON_TABLE_OUTBOX", arn);
     const record = { ...good, eventSourceARN: `${arn}/stream/x`, eventName: "REMOVE" as const };
-    await lambdaStream(build())({ Records: [record] }, {});
+    await lambdaOutbox(build())({ Records: [record] }, {});
     expect(lines).toMatchObject([{ level: "debug" }]);
   });
 });

@@ -35,7 +35,7 @@ export async function dispatchRecords(
 ): Promise<DynamoDBBatchResponse> {
   if (!Array.isArray(event?.Records)) {
     throw new TypeError(
-      "lambdaStream: the event is not of a DynamoDB stream; check the function's trigger",
+      "lambdaOutbox: the event is not of a DynamoDB stream; check the function's trigger",
     );
   }
   const written = writtenRows(runtime, event);

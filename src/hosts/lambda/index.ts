@@ -6,7 +6,12 @@ export type {
   RestApiResult,
 } from "../lambda-http/api-gateway.ts";
 export type { LambdaHttpEvent, LambdaHttpResult } from "../lambda-http/http-events.ts";
-export { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "../lambda-http/http-handler.ts";
+export {
+  type LambdaHttpHandler,
+  type LambdaHttpOptions,
+  lambdaHandler,
+  lambdaHttp,
+} from "../lambda-http/http-handler.ts";
 export type {
   ForeignMiddleware,
   Middleware,
@@ -16,11 +21,11 @@ export type {
 export type { LoadBalancerEvent, LoadBalancerResult } from "../lambda-http/load-balancer.ts";
 export {
   type FiredSchedules,
+  type LambdaOutboxHandler,
   type LambdaQueueHandler,
   type LambdaScheduleHandler,
-  type LambdaStreamHandler,
+  lambdaOutbox,
   lambdaQueue,
   lambdaSchedule,
-  lambdaStream,
   lambdaSweep,
 } from "./workers.ts";

@@ -107,7 +107,7 @@ function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Q
 }
 
 /** Lambda function for DynamoDB stream batches. */
-export type LambdaStreamHandler = (
+export type LambdaOutboxHandler = (
   event: DynamoDBStreamEvent,
   context: TimedContext,
 ) => Promise<DynamoDBBatchResponse>;
@@ -120,9 +120,9 @@ export type LambdaStreamHandler = (
  * enough. {@link lambdaSweep} dispatches rows that the stream no longer retries.
  *
  * @example
- * export const stream = lambdaStream(server);
+ * export const stream = lambdaOutbox(server);
  */
-export function lambdaStream(server: Server): LambdaStreamHandler {
+export function lambdaOutbox(server: Server): LambdaOutboxHandler {
   return worker(
     server,
     "stream",

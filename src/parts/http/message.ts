@@ -23,6 +23,8 @@ export interface HttpRequest {
   /** @throws FrameworkError `response_too_large` for a response that the transport refuses. */
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
   readonly gatewayClaims: GatewayClaims | undefined;
+  /** IDs of the platform that the request's log lines contain. */
+  readonly logFields?: Readonly<Record<string, string>> | undefined;
   /** Set by the pipeline, so that the host can report a request that it cuts off. */
   requestId?: string;
   /** Answer of the pipeline, because the host cannot accept the request. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
-import { lambdaQueue, lambdaStream, lambdaSweep } from "../../hosts/lambda/workers.ts";
+import { lambdaOutbox, lambdaQueue, lambdaSweep } from "../../hosts/lambda/workers.ts";
 import { lambdaHandler, lambdaHttp } from "../../hosts/lambda-http/http-handler.ts";
 import { mistakes } from "./check.ts";
 import type { ComparedTemplate } from "./difference.ts";
@@ -37,7 +37,7 @@ const data = (): ComparedTemplate =>
 const own = {
   http: lambdaHttp(declared),
   queue: lambdaQueue(declared),
-  stream: lambdaStream(declared),
+  stream: lambdaOutbox(declared),
   sweep: lambdaSweep(declared),
 };
 const each = {
@@ -208,12 +208,33 @@ describe("a template of functions", () => {
       kitesKiteShow: each.kitesKiteCutLoose,
       queue: each.sweep,
       stream: "no function",
+      sweep: each.stream,
     };
     expect(mistakes(server, template, entry(wrong))).toEqual([
       'Function0 calls lambda.http, which has to be lambdaHttp(server) and is lambdaHandler(server, "kites.kite.show")',
       "Function1 calls lambda.queue, which has to be lambdaQueue(server) and is lambdaSweep(server)",
       expect.stringContaining("Function2 calls lambda.stream, and lambda exports no such function"),
+      "Function3 calls lambda.sweep, which has to be lambdaSweep(server) and is lambdaOutbox(server)",
       'Function4 calls lambda.kitesKiteShow, which has to be lambdaHandler(server, "kites.kite.show") and is lambdaHandler(server, "kites.kite.cut-loose")',
+    ]);
+  });
+
+  test.each([
+    ["AWS::ApiGatewayV2::Integration", { IntegrationUri: { "Fn::GetAtt": ["Function0", "Arn"] } }],
+    ["AWS::ApiGatewayV2::Integration", { IntegrationUri: { "Fn::GetAtt": "Function0.Arn" } }],
+    ["AWS::ElasticLoadBalancingV2::TargetGroup", { Targets: [{ Id: { Ref: "Function0" } }] }],
+    ["AWS::ApiGatewayV2::Integration", { IntegrationUri: { "Fn::Sub": `x/\${Function0.Arn}/y` } }],
+  ])("with a function that streams behind %s is refused: %j", (Type, Properties) => {
+    const streaming = { ...own, http: lambdaHttp(declared, { stream: true }) };
+    const template = functions(...handlersOf(streaming));
+    const front = { Type, Properties };
+    const fronted = { ...template, Resources: { ...template.Resources, Front: front } };
+    expect(mistakes(server, template, entry(streaming))).toEqual([]);
+    expect(mistakes(server, fronted, entry(own))).toEqual([]);
+    expect(mistakes(server, fronted, entry(streaming))).toEqual([
+      expect.stringMatching(
+        /^Function0 streams, and an? (HTTP API|load balancer) calls it, which does not; use .* lambda\.http$/,
+      ),
     ]);
   });
 

@@ -26,7 +26,12 @@ export function mistakes(server: DeclaredServer, template: ComparedTemplate, ent
   return [
     ...(hasTables ? dataMistakes(needs, template) : []),
     ...(functions.length > 0 ? functionMistakes(server, needs, functions) : []),
-    ...(entry === undefined ? [] : entryMistakes(expectedMarks(server, needs), functions, entry)),
+    ...(entry === undefined
+      ? []
+      : [
+          ...entryMistakes(expectedMarks(server, needs), functions, entry),
+          ...streamMistakes(template, functions, entry),
+        ]),
   ];
 }
 
@@ -124,10 +129,38 @@ function entryMistakes(
     const exported = own(exports, name);
     if (typeof exported !== "function")
       return `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`;
-    const [is, wanted] = [markOf(exported), expected.get(name)];
+    const [marked, wanted] = [markOf(exported), expected.get(name)];
     // An unmarked export may wrap a keelson function, or belong to the application.
-    if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
+    if (marked === undefined || wanted === undefined) return [];
+    const { stream: _, ...is } = marked;
+    if (isDeepStrictEqual(is, wanted)) return [];
     return `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`;
+  });
+}
+
+/** Fronts that do not pass on a streamed response, by the resource that calls the function. */
+const wholeFronts: Readonly<Record<string, string>> = {
+  "AWS::ApiGatewayV2::Integration": "an HTTP API",
+  "AWS::ElasticLoadBalancingV2::TargetGroup": "a load balancer",
+};
+
+/** Functions that stream behind a front that does not. */
+function streamMistakes(
+  { Resources }: ComparedTemplate,
+  functions: readonly TemplateFunction[],
+  { name: module, exports }: Entry,
+) {
+  const callers = Object.values(Resources).flatMap(({ Type, Properties }) => {
+    const front = own(wholeFronts, String(Type));
+    return front === undefined ? [] : [{ front, text: JSON.stringify(Properties) }];
+  });
+  return functions.flatMap(({ id, module: its, name }) => {
+    const exported = its === module ? own(exports, name) : undefined;
+    if (typeof exported !== "function" || markOf(exported)?.stream !== true) return [];
+    const references = [`"${id}"`, `"${id}.`, `{${id}.`];
+    const caller = callers.find(({ text }) => references.some((one) => text.includes(one)));
+    if (caller === undefined) return [];
+    return `${id} streams, and ${caller.front} calls it, which does not; use a function URL or a REST API, or leave out { stream: true } of ${module}.${name}`;
   });
 }
 
@@ -141,7 +174,7 @@ function markedIn(exports: Entry["exports"]) {
 
 function written({ kind, handler }: FunctionMark) {
   const given = handler === undefined ? "" : `, ${JSON.stringify(handler)}`;
-  return `lambda${logicalId(kind)}(server${given})`;
+  return `lambda${logicalId(kind === "stream" ? "outbox" : kind)}(server${given})`;
 }
 
 function listOf(value: unknown): unknown[] {

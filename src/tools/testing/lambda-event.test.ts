@@ -7,8 +7,8 @@ import { access } from "../../base/identity/access.ts";
 import {
   type LambdaHttpEvent,
   lambdaHttp,
+  lambdaOutbox,
   lambdaQueue,
-  lambdaStream,
 } from "../../hosts/lambda/index.ts";
 import { testToken } from "./caller.ts";
 import { lambdaContext, lambdaEvent } from "./lambda-event.ts";
@@ -198,7 +198,7 @@ test("a test app's events and jobs work with the queue handler, and its rows wit
 
     const rows = [{ pk: "shard#1", sk: "000000000000001#a" }];
     expect(
-      await lambdaStream(build())(lambdaEvent("dynamoDbStream", { rows }), lambdaContext()),
+      await lambdaOutbox(build())(lambdaEvent("dynamoDbStream", { rows }), lambdaContext()),
     ).toEqual(none);
     expect(
       lambdaEvent("dynamoDbStream", { rows, table: "t" }).Records[0]?.eventSourceARN,

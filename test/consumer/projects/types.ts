@@ -20,8 +20,8 @@ import {
   type LambdaHttpHandler,
   lambdaHandler,
   lambdaHttp,
+  lambdaOutbox,
   lambdaQueue,
-  lambdaStream,
   lambdaSweep,
   type RestApiEvent,
 } from "keelson/lambda";
@@ -88,7 +88,7 @@ export const one = lambdaHandler(server, notes.take).use([
 ]);
 export const [queue, stream, sweep] = [
   lambdaQueue(server),
-  lambdaStream(server),
+  lambdaOutbox(server),
   lambdaSweep(server),
 ];
 export async function answered(event: Parameters<typeof http>[0]): Promise<HttpApiResult> {

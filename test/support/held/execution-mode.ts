@@ -23,6 +23,7 @@ export function scopeMode<Answer>(
     return Object.assign(exchange, {
       finish: (answer: Answer, scope: RequestScope) => {
         const finished = finish.call(exchange, answer, scope);
+        if (finished instanceof Promise) return finished; // of a function that streams
         // Safe: what has routes answers HTTP events.
         holdResult(runtime, scope, exchange as unknown as HttpExchange, finished as LambdaResult);
         return finished;

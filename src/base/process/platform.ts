@@ -1,0 +1,27 @@
+// The only module that reads the variables by which a platform tells a process where it runs.
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Returns the name of the Lambda event function that the process runs. */
+export function eventFunctionName(variables: Variables): string | undefined {
+  return variables["AWS_LAMBDA_FUNCTION_NAME"];
+}
+
+/** Returns the `host:port` on which Lambda expects a Web Function to listen. */
+export function webFunctionEndpoint(variables: Variables): string | undefined {
+  return variables["AWS_LAMBDA_HTTP_ENDPOINT"];
+}
+
+/** Whether the process runs on Lambda, as an event function or as a Web Function. */
+export function isOnLambda(variables: Variables): boolean {
+  return (eventFunctionName(variables) ?? webFunctionEndpoint(variables)) !== undefined;
+}
+
+/** Whether a request waits for this process to start, unlike with provisioned concurrency. */
+export function isStartedOnDemand(variables: Variables): boolean {
+  const kind = variables["AWS_LAMBDA_INITIALIZATION_TYPE"];
+  return kind === undefined || kind === "on-demand" || webFunctionEndpoint(variables) !== undefined;
+}
+
+/** Time from SIGTERM to the kill of a process, on most platforms and on Lambda, in milliseconds. */
+export const [platformMs, webFunctionMs] = [30_000, 1_000];
