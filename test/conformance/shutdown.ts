@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { signToken } from "../../src/base/identity/token.ts";
 import { systemClock } from "../../src/base/process/clock.ts";
-import { deadlinesFrom, defaultTimes } from "../../src/base/process/lifecycle.ts";
+import { deadlinesFrom } from "../../src/base/process/lifecycle.ts";
+import { defaultTimes } from "../../src/base/process/shutdown-limits.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 import type { Row } from "./row.ts";
 

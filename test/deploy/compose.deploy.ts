@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { defaultTimes } from "../../src/base/process/lifecycle.ts";
+import { defaultTimes } from "../../src/base/process/shutdown-limits.ts";
 import { root } from "./package.ts";
 
 interface Service {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { defaultTimes } from "../../src/base/process/lifecycle.ts";
+import { defaultTimes } from "../../src/base/process/shutdown-limits.ts";
 import { allOf, dockerIgnore, execForm, last, readStages, root, words } from "./dockerfile.ts";
 
 const stages = readStages();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
-import { defaultTimes } from "../../src/base/process/lifecycle.ts";
+import { defaultTimes } from "../../src/base/process/shutdown-limits.ts";
 import { allOf, last, readStages, root } from "./dockerfile.ts";
 
 const schema = JSON.parse(readFileSync(join(import.meta.dirname, "kubernetes-1.37.json"), "utf8"));

@@ -16,8 +16,7 @@ import { authProblems, takesForeignTokens } from "../../base/identity/auth-optio
 import { logChecks } from "../../base/log/log-options.ts";
 import { metricsChecks } from "../../base/metrics/metrics.ts";
 import { type Environment, environmentOf } from "../../base/process/environment.ts";
-import { defaultTimes, webFunctionTimes } from "../../base/process/lifecycle.ts";
-import { webFunctionEndpoint, webFunctionMs } from "../../base/process/platform.ts";
+import { mergedTimes, webFunctionMs } from "../../base/process/shutdown-limits.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
 import { corsProblems } from "../../parts/http/cors.ts";
@@ -171,15 +170,11 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
-/** Least time for workers and resources, and within the second of a Web Function, in milliseconds. */
-const [leastRestMs, shortRestMs] = [1_000, 200];
-
 function shutdownProblems({ shutdown: given }: ServerOptions): OptionProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];
-  const times = webFunctionEndpoint(process.env) === undefined ? defaultTimes : webFunctionTimes;
-  const { lingerMs, drainMs, totalMs } = { ...times, ...given };
-  const least = lingerMs + drainMs + (totalMs > webFunctionMs ? leastRestMs : shortRestMs);
+  const { lingerMs, drainMs, totalMs } = mergedTimes(given);
+  const least = lingerMs + drainMs + (totalMs > webFunctionMs ? 1_000 : 200);
   if (totalMs >= least) return [];
   const message = `totalMs is ${totalMs}, and linger and drain take ${lingerMs + drainMs} of it`;
   const fix = `use ${least} or more, or shorten the others`;

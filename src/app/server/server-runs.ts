@@ -1,5 +1,5 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
-import { defaultTimes, type ShutdownTimes } from "../../base/process/lifecycle.ts";
+import { defaultTimes, type ShutdownTimes } from "../../base/process/shutdown-limits.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/options.ts";

@@ -3,17 +3,15 @@ import { describe, expect, test } from "vitest";
 import {
   createProcessState,
   deadlinesFrom,
-  defaultTimes,
   type Lifecycle,
   type LifecycleAction,
   type LifecycleEvent,
   nextDue,
   type ShutdownPhase,
-  type ShutdownTimes,
   startingLifecycle,
   step,
-  webFunctionTimes,
 } from "./lifecycle.ts";
+import { defaultTimes, mergedTimes, type ShutdownTimes } from "./shutdown-limits.ts";
 
 /** Plays events at their times, and gives what was done when. */
 function played(
@@ -206,8 +204,18 @@ test("a process that may leave resources open ends with 0 without them, but not 
   });
 });
 
+test.each([
+  [{}, false, { lingerMs: 3_000, drainMs: 30_000, totalMs: 40_000 }],
+  [{ drainMs: 5 }, undefined, { lingerMs: 3_000, drainMs: 5, totalMs: 40_000 }],
+  [{ totalMs: 1_000 }, undefined, { lingerMs: 0, drainMs: 600, totalMs: 1_000 }],
+  [{ totalMs: 1_001 }, undefined, { lingerMs: 3_000, drainMs: 30_000, totalMs: 1_001 }],
+  [{ totalMs: 40_000 }, true, { lingerMs: 0, drainMs: 600, totalMs: 40_000 }],
+])("the times %j, on a Web Function: %s, become %j", (given, isWebFunction, times) => {
+  expect(mergedTimes(given, isWebFunction)).toEqual(times);
+});
+
 test("of a rest below a second, the flush has half", () => {
-  expect(deadlinesFrom(0, webFunctionTimes)).toMatchObject({
+  expect(deadlinesFrom(0, mergedTimes({}, true))).toMatchObject({
     drainMs: 600,
     workersMs: 660,
     resourcesMs: 750,

@@ -1,3 +1,5 @@
+import type { ShutdownTimes } from "./shutdown-limits.ts";
+
 /** State of a process (specification 3.1). */
 export type LifecycleState = "starting" | "running" | ShutdownPhase;
 
@@ -193,29 +195,6 @@ function next(lifecycle: Lifecycle, nowMs: number): Step {
 function entering(lifecycle: Lifecycle, state: LifecycleState, nowMs: number): Lifecycle {
   return { ...lifecycle, state, entered: { ...lifecycle.entered, [state]: nowMs } };
 }
-
-export interface ShutdownTimes {
-  /** Time in which requests are still accepted, so that load balancers notice. */
-  readonly lingerMs: number;
-  /** Time for requests in flight to finish. */
-  readonly drainMs: number;
-  /** Time from the signal to the end of the process. */
-  readonly totalMs: number;
-}
-
-/** Default time limits (specification 8). */
-export const defaultTimes: ShutdownTimes = Object.freeze({
-  lingerMs: 3_000,
-  drainMs: 30_000,
-  totalMs: 40_000,
-});
-
-/** Default time limits on a Web Function, whose requests Lambda routes elsewhere before SIGTERM. */
-export const webFunctionTimes: ShutdownTimes = Object.freeze({
-  lingerMs: 0,
-  drainMs: 600,
-  totalMs: 900,
-});
 
 /** Times of the steps of a shutdown, in milliseconds since the epoch. */
 interface Deadlines {

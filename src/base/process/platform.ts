@@ -19,9 +19,6 @@ export function isOnLambda(variables: Variables): boolean {
 
 /** Whether a request waits for this process to start, unlike with provisioned concurrency. */
 export function isStartedOnDemand(variables: Variables): boolean {
-  const kind = variables["AWS_LAMBDA_INITIALIZATION_TYPE"];
-  return kind === undefined || kind === "on-demand" || webFunctionEndpoint(variables) !== undefined;
+  const { AWS_LAMBDA_INITIALIZATION_TYPE: kind = "on-demand" } = variables;
+  return kind === "on-demand" || webFunctionEndpoint(variables) !== undefined;
 }
-
-/** Time from SIGTERM to the kill of a process, on most platforms and on Lambda, in milliseconds. */
-export const [platformMs, webFunctionMs] = [30_000, 1_000];

@@ -13,7 +13,7 @@ import { access } from "../../base/identity/access.ts";
 import type { AuthOptions } from "../../base/identity/auth-options.ts";
 import { signToken } from "../../base/identity/token.ts";
 import { systemClock } from "../../base/process/clock.ts";
-import type { ShutdownTimes } from "../../base/process/lifecycle.ts";
+import type { ShutdownTimes } from "../../base/process/shutdown-limits.ts";
 import { currentContext } from "../../base/request/ambient.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { beginLife } from "../container/process-life.ts";

@@ -16,7 +16,7 @@ import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
-import type { ShutdownTimes } from "../../base/process/lifecycle.ts";
+import type { ShutdownTimes } from "../../base/process/shutdown-limits.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { beginLife } from "../container/process-life.ts";
 import type { HttpServerOptions } from "./http-options.ts";

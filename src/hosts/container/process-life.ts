@@ -8,10 +8,10 @@ import {
   type LifecycleEvent,
   nextDue,
   type ShutdownPhase,
-  type ShutdownTimes,
   startingLifecycle,
   step,
 } from "../../base/process/lifecycle.ts";
+import type { ShutdownTimes } from "../../base/process/shutdown-limits.ts";
 import { mostNamed } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
 import type { Workers } from "./workers.ts";

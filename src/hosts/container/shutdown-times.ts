@@ -1,11 +1,14 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { isReloaded } from "../../base/process/environment.ts";
+import { webFunctionEndpoint } from "../../base/process/platform.ts";
 import {
-  defaultTimes,
+  mergedTimes,
   type ShutdownTimes,
-  webFunctionTimes,
-} from "../../base/process/lifecycle.ts";
-import { platformMs, webFunctionEndpoint, webFunctionMs } from "../../base/process/platform.ts";
+  webFunctionMs,
+} from "../../base/process/shutdown-limits.ts";
+
+/** When most platforms kill a process that they have told to stop, in milliseconds. */
+const platformMs = 30_000;
 
 /** A process that restarts on source changes has no load balancer to notify, so no linger. */
 export function shutdownTimes(
@@ -13,7 +16,7 @@ export function shutdownTimes(
   given: Partial<ShutdownTimes> = {},
 ): ShutdownTimes {
   const isWebFunction = webFunctionEndpoint(runtime.variables) !== undefined;
-  const times = { ...(isWebFunction ? webFunctionTimes : defaultTimes), ...given };
+  const times = mergedTimes(given, isWebFunction || undefined);
   return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
 }
 

@@ -1,6 +1,5 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { closeResources } from "../../app/server/close-resources.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
@@ -101,6 +100,7 @@ async function closeOne(bind: Bind): Promise<void> {
   const startMs = performance.now();
   const runtime = await bind();
   runtime.lifecycle.drain();
+  const { closeResources } = await import("../../app/server/close-resources.ts");
   const clean = await closeResources(runtime, limitMs);
   runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": clean ? "clean" : "lossy" });
   runtime.metrics?.flush?.();

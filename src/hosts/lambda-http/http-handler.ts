@@ -77,7 +77,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
   name?: string,
 ): LambdaHttpHandler<Event> {
   assertKnownOptions(what, options, ["stream"]);
-  const { stream = false } = options;
+  const { stream } = options;
   const streamify = stream ? streaming()?.streamifyResponse : undefined;
   const invoked = prepareLambda(
     server,
@@ -100,7 +100,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
 
 function refuseHandler(): never {
   throw new Error(
-    ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
+    ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
   );
 }
 
