@@ -130,14 +130,14 @@ test("refuses to create a function for a handler that does not exist or has no r
   );
 });
 
-test("refuses a handler given to Middy, since it would never be called", () => {
+test("refuses a handler given to Middy, since it would never run", () => {
   const http = lambdaHttp(build()).use({ before: () => undefined });
   const one = lambdaHandler(build(), "parts.part.show");
 
   for (const handler of [http, one]) {
     const untyped = handler as unknown as { handler(replacement: unknown): unknown }; // of what has no types
     expect(() => untyped.handler(async () => ({ statusCode: 200 }))).toThrow(
-      /^\.handler\(\): the handlers of the server answer, and this one would never be called; declare it with r\.query or r\.write/,
+      /^\.handler\(\): the handlers of the server answer, and this one would never run; declare it with r\.query or r\.write/,
     );
   }
 });

@@ -100,7 +100,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
 
 function refuseHandler(): never {
   throw new Error(
-    ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
+    ".handler(): the handlers of the server answer, and this one would never run; declare it with r.query or r.write, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
   );
 }
 
