@@ -1,0 +1,214 @@
+import { describe, expect, test } from "vitest";
+import {
+  type Counted,
+  countedName,
+  type KeptFacts,
+  startCounted,
+} from "../../../test/fixtures/counted.ts";
+import { AccessDeniedError } from "../../base/errors/errors.ts";
+import type { ProjectionContext } from "../handlers/message-handlers.ts";
+import { type Rebuilt, rebuild, type UncountedEvent } from "./rebuild.ts";
+
+const one = { version: 1, revision: "one" };
+const disliked = new Error("the projection does not like it");
+
+/** A projection that fails for `n` from 600. */
+const failing = (error: unknown = disliked) =>
+  startCounted((_ctx, { payload: { n } }) => {
+    if (n >= 600) throw error;
+    return [];
+  });
+
+/** Rebuilds, and returns the events that it told of beside its result. */
+async function rebuildTelling(of: Counted): Promise<Rebuilt & { told: UncountedEvent[] }> {
+  const told: UncountedEvent[] = [];
+  const { runtime, projection } = of;
+  const tell = (event: UncountedEvent) => void told.push(event);
+  return { ...(await rebuild(runtime, { projection, tell })), told };
+}
+
+const versionsOf = ({ active }: Counted) =>
+  Object.fromEntries([...active].map(([tenant, { version }]) => [tenant, version]));
+const saveLost = (of: Counted, lost: readonly string[]) => {
+  const begun = { version: 2, startedMs: of.world.nowMs, tenant: "", after: "", replayed: 0 };
+  of.positions.set("all", { ...begun, lost });
+};
+
+describe("a rebuild that cannot count an event", () => {
+  test("tells of it, keeps the version of its tenant and switches all others", async () => {
+    const shelf = failing();
+    shelf.active.set("all", one);
+    shelf.keep("a", 1);
+    shelf.keep("evil", 2);
+    for (const n of [601, 602]) shelf.keep("evil", n, { type: "counted.removed" });
+    shelf.keep("evil", 700, { sinceMs: -1 });
+    const { told, ...rebuilt } = await rebuildTelling(shelf);
+    expect(rebuilt).toEqual({ replayed: 2, hasSwitched: true, lost: ["evil"] });
+    const reason = disliked.message;
+    const event = { tenantId: "evil", type: "counted.removed", reason };
+    expect(told).toEqual([
+      { ...event, eventId: "e-601" },
+      { ...event, eventId: "e-602" },
+      { ...event, eventId: "e-700", type: "counted.added" },
+    ]);
+    expect(shelf.counted).toEqual(["2 a e-1", "2 evil e-2"]);
+    expect(versionsOf(shelf)).toEqual({ all: 2, evil: 1 });
+  });
+
+  test("needs nobody to tell", async () => {
+    const shelf = failing();
+    shelf.keep("a", 1);
+    shelf.keep("evil", 601);
+    expect(await rebuild(shelf.runtime, { projection: shelf.projection })).toEqual({
+      ...{ replayed: 1, hasSwitched: true, lost: ["evil"] },
+    });
+  });
+
+  test("saves its position with each, and counts it as a hundredth event too", async () => {
+    const shelf = failing();
+    shelf.keep("b", 700);
+    for (let n = 501; n <= 600; n += 1) shelf.keep("a", n);
+    await rebuildTelling(shelf);
+    const saved = shelf.saved.map(({ tenant, replayed, lost }) => [tenant, replayed, lost]);
+    expect(saved).toEqual([
+      ["", 0, undefined],
+      ["a", 99, ["a"]],
+      ["a", 99, ["a"]],
+      ["b", 99, ["a", "b"]],
+      ["b", 99, ["a", "b"]],
+    ]);
+  });
+
+  test("names an event without a tenant, and switches without a version for none", async () => {
+    const shelf = failing();
+    shelf.active.set("all", one);
+    shelf.keep("a", 1);
+    shelf.keep(undefined, 601);
+    const { told, ...rebuilt } = await rebuildTelling(shelf);
+    expect(rebuilt).toEqual({ replayed: 1, hasSwitched: true, lost: [""] });
+    expect(told).toEqual([expect.objectContaining({ tenantId: undefined, eventId: "e-601" })]);
+    expect(versionsOf(shelf)).toEqual({ all: 2 });
+  });
+
+  test("switches no tenant if it is so for each of them", async () => {
+    const shelf = failing();
+    shelf.active.set("all", one);
+    for (const tenant of ["a", "b"]) shelf.keep(tenant, 601);
+    const { told, ...rebuilt } = await rebuildTelling(shelf);
+    expect(rebuilt).toEqual({ replayed: 0, hasSwitched: false, lost: ["a", "b"] });
+    expect(versionsOf(shelf)).toEqual({ all: 1 });
+    expect([told.length, shelf.positions.size]).toEqual([2, 0]);
+  });
+
+  test("has those tenants follow later whose events it has all counted", async () => {
+    const shelf = failing();
+    shelf.active.set("all", { version: 2, revision: "two" });
+    for (const tenant of ["fixed", "evil"])
+      shelf.active.set(tenant, { ...one, revision: tenant, over: "two" });
+    shelf.keep("fixed", 1);
+    shelf.keep("evil", 601);
+    expect(await rebuildTelling(shelf)).toMatchObject({ replayed: 1, hasSwitched: false });
+    expect(versionsOf(shelf)).toEqual({ all: 2, fixed: 2, evil: 1 });
+  });
+
+  test("remembers its tenant when it resumes", async () => {
+    const shelf = failing();
+    shelf.active.set("all", one);
+    for (const tenant of ["a", "b", "c"]) shelf.keep(tenant, tenant === "b" ? 601 : 1);
+    saveLost(shelf, ["c"]);
+    expect(await rebuildTelling(shelf)).toMatchObject({ replayed: 2, lost: ["c", "b"] });
+    expect(versionsOf(shelf)).toEqual({ all: 2, b: 1, c: 1 });
+  });
+
+  test("fails with the event's error if that cannot be saved, and retries the event", async () => {
+    const shelf = failing();
+    shelf.keep("evil", 601);
+    const { saveRebuild } = shelf.store;
+    const saves = async (...given: Parameters<typeof saveRebuild>) => {
+      if (given[2].lost !== undefined) throw new Error("no answer");
+      return saveRebuild(...given);
+    };
+    Object.assign(shelf.store, { saveRebuild: saves });
+    await expect(rebuildTelling(shelf)).rejects.toBe(disliked);
+    Object.assign(shelf.store, { saveRebuild });
+    expect((await rebuildTelling(shelf)).told).toHaveLength(1);
+  });
+
+  test("gives up when more than a thousand tenants have such events", async () => {
+    const tenants = Array.from({ length: 999 }, (_, n) => `t${n}`);
+    const shelf = failing();
+    for (const tenant of ["a", "b"]) shelf.keep(tenant, 601);
+    saveLost(shelf, tenants);
+    const gaveUp = await rebuildTelling(shelf).catch((error: unknown) => error);
+    expect(gaveUp).toBeInstanceOf(Error);
+    const what = `events of more than 1000 tenants cannot be counted by ${countedName}`;
+    const message = `${what}, so that it has not switched: ${disliked.message}`;
+    expect(gaveUp).toMatchObject({ message, cause: disliked });
+    expect(shelf.saved.at(-1)?.lost).toEqual([...tenants, "a"]);
+    expect(shelf.active.size).toBe(0);
+  });
+
+  const misfit = "the payload of counted.added e-1 does not fit its schema any more";
+  test.each<[string, KeptFacts, string]>([
+    ["its row is no JSON", { text: "{" }, "the kept event is not JSON"],
+    [
+      "its payload fits no more",
+      { envelope: { payload: { n: 1_001 } } },
+      `${misfit} (n: Too big: expected number to be <=1000)`,
+    ],
+  ])("because %s says why", async (_, facts, reason) => {
+    const shelf = startCounted(() => expect.unreachable());
+    shelf.keep("a", 1, facts);
+    const { told } = await rebuildTelling(shelf);
+    expect(told).toEqual([{ tenantId: "a", type: "counted.added", eventId: "e-1", reason }]);
+  });
+
+  test("because of what is no error says what it is", async () => {
+    const shelf = failing("no error");
+    shelf.keep("a", 601);
+    expect((await rebuildTelling(shelf)).told).toMatchObject([{ reason: "no error" }]);
+  });
+});
+
+describe("the run of a replayed event", () => {
+  /** Replays one event, and returns what the projection got, with its lines. */
+  async function replayed(facts: KeptFacts, tenantId?: string) {
+    const got: [ProjectionContext, unknown, unknown][] = [];
+    const shelf = startCounted((...given) => {
+      got.push(given);
+      given[0].log.info("seen");
+      return [];
+    });
+    shelf.keep(tenantId, 1, facts);
+    await rebuildTelling(shelf);
+    const [ctx, event, run] = got[0] ?? expect.unreachable();
+    return { ctx, event, run, lines: shelf.linesOf("seen") };
+  }
+
+  test("gets the payload that its schema makes, for the declared version", async () => {
+    const { event, run } = await replayed({ envelope: { payload: { n: "7" } } }, "acme");
+    const ids = { eventId: "e-1", causedBy: "c-1", origRequestId: "o-1", tenantId: "acme" };
+    expect(event).toEqual({ kind: "shared", type: "counted.added", ...ids, payload: { n: 7 } });
+    expect(run).toEqual({ version: 2 });
+  });
+
+  test("is that of its user without roles, in the chain of its request", async () => {
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const trace = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` };
+    const { ctx, lines } = await replayed({ envelope: { userId: "ann" }, trace }, "acme");
+    expect(ctx.user).toEqual({ id: "ann", tenantId: "acme", roles: [] });
+    expect([Object.isFrozen(ctx.user), Object.isFrozen(ctx.user.roles)]).toEqual([true, true]);
+    expect([ctx.requestId, ctx.trace.traceId]).toEqual(["o-1", traceId]);
+    const ids = { requestId: "o-1", origRequestId: "o-1", eventId: "e-1", causedBy: "c-1" };
+    const handler = `${countedName}:counted.added`;
+    expect(lines).toEqual([
+      expect.objectContaining({ ...ids, handler, tenantId: "acme", userId: "ann" }),
+    ]);
+    expect(() => ctx.acrossTenants("a test")).toThrow(AccessDeniedError);
+  });
+
+  test("is the system's if its sender's was", async () => {
+    const { ctx } = await replayed({ envelope: { originator: "system" } });
+    expect(() => ctx.acrossTenants("a test")).not.toThrow();
+  });
+});
