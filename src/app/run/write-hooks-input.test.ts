@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { changedInput, copied } from "./write-hooks.ts";
 
 /** Of an input whose amounts the schema has multiplied, as a hook changed it. */
@@ -72,6 +72,49 @@ test("an input that the schema converted as a whole is used as the hook returned
   expect(
     merged({ first: "a" }, { name: "a" }, (input: object) => ({ ...input, first: "b" })),
   ).toEqual({ first: "b" });
+});
+
+test.each<[string, unknown, unknown, unknown]>([
+  ["a text into a list", "12", [1, 2], [2, 1]],
+  ["a list into one of another length", ["1"], [1, 2], [1, 2, 3]],
+  ["a text into an object", "a=1", { a: 1, b: 2 }, { a: 1, b: 3 }],
+  ["nothing into an object", null, { a: 1, b: 2 }, { a: 1, b: 3 }],
+  ["a list into an object", ["a"], { a: 1, b: 2 }, { a: 1, b: 3 }],
+  ["an object into a list", { a: "1" }, [1], [1, 2]],
+  ["an object into nothing", { a: "1" }, null, { a: 1 }],
+])("a schema that makes %s gets what its hook returned", (_, before, made, changed) => {
+  expect(merged(before, made, () => changed)).toEqual(changed);
+});
+
+test("members that the schema added and the hook left alone are not in its input again", () => {
+  const change = (input: object) => ({ ...input, title: "b" });
+  const input = merged(raw, accepted(), change) as object; // safe: it is one above
+  expect(Object.keys(input)).not.toContain("added");
+});
+
+describe("the copy that a hook's changes are compared with", () => {
+  test("is unchanged by changes of members and items at any depth", () => {
+    const input = { list: [{ n: 1 }], member: { n: 1 }, none: null, missing: undefined };
+    const copy = copied(input);
+    const before = structuredClone(input);
+    expect(copy).toEqual(input);
+    for (const item of input.list) item.n = 2;
+    input.list.push({ n: 3 });
+    input.member.n = 2;
+    expect(copy).toEqual(before);
+  });
+
+  test.each([null, undefined, 1, "text", new Date(0)])("of %s is itself", (value) => {
+    expect(copied(value)).toBe(value);
+  });
+
+  test("of an input that contains itself has an end", () => {
+    const inside: Record<string, unknown> = {};
+    inside["self"] = inside;
+    const list: unknown[] = [];
+    list.push(list);
+    for (const input of [inside, list]) expect(() => copied(input)).not.toThrow();
+  });
 });
 
 test("unchanged class instances and deeply nested values keep the client's input", () => {
