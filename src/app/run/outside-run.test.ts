@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type LoneRuntime, loneRuntime } from "../../../test/fixtures/lone-runtime.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
+import { claimKey } from "../../parts/once/claim.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";
@@ -50,6 +51,19 @@ describe("a run without a request ID", () => {
     expect(await runOf(start(), { reason }, crosses)).toBe("object");
   });
 
+  test("has no roles, unless it is given some", async () => {
+    expect(await runOf(start(), ann, ({ user }) => user.roles)).toEqual([]);
+  });
+
+  test("needs no observer, whether it succeeds or fails", async () => {
+    const lone = start();
+    const unobserved = { ...lone, runtime: { ...lone.runtime, observer: undefined } };
+    expect(await runOf(unobserved, ann, () => 1)).toBe(1);
+    const error = new Error("broken");
+    await expect(runOf(unobserved, ann, () => Promise.reject(error))).rejects.toBe(error);
+    expect(endsOf(lone)).toEqual([]);
+  });
+
   test.each<[string, Error, string]>([
     ["error", new Error("broken"), "of this program"],
     ["warn", new ConflictError("taken"), "of its caller"],
@@ -96,6 +110,19 @@ describe("a run with a request ID", () => {
     expect([runs, lone.world.records.size]).toEqual([7, 7]);
   });
 
+  // Other versions of the server find the claims of this one during a rolling deployment.
+  test.each<[string, RunOptions, readonly string[]]>([
+    ["a user", ann, ["run", "=acme", "=ann"]],
+    ["a tenant", { reason, tenantId: "acme" }, ["run", "=acme", "-"]],
+    ["the system", { reason }, ["run", "-", "-"]],
+  ])("of %s has a claim with the key that it always had, and logs it", async (...given) => {
+    const [, options, namespace] = given;
+    const lone = start();
+    await runOf(lone, { ...options, requestId: "r-1" }, () => 1);
+    expect(lone.record(claimKey(namespace, "r-1"))).toMatchObject({ status: "COMPLETED" });
+    expect(lone.linesOf("once.taken")).toHaveLength(1);
+  });
+
   test("fails for a result that JSON does not have, and can then be done", async () => {
     const lone = start();
     const options = { ...ann, requestId: "r-1" };
@@ -113,9 +140,13 @@ describe("the options of a run", () => {
     ["all of them", { ...ann, roles: ["a"], requestId: "r".repeat(128) }],
   ])("may be %s", (_, options) => expect(() => checkRunOptions(options)).not.toThrow());
 
-  test.each<[problem: string, options: object | null]>([
+  test.each<[problem: string, options: unknown]>([
     ["the first argument is no object", null],
-    ['unknown option "tenant"', { reason, tenant: "acme" }],
+    ["the first argument is no object", "a test"],
+    [
+      'unknown option "tenant"; known are reason, tenantId, userId, roles, requestId',
+      { reason, tenant: "acme" },
+    ],
     ["the reason is", { reason: "x".repeat(501) }],
     ['the reason is " "', { reason: " " }],
     ["the reason is 7", { reason: 7 }],
