@@ -136,6 +136,13 @@ export type { CorsOptions } from "./parts/http/cors.ts";
 export type { Limits } from "./parts/http/limits.ts";
 export type { BodyKind } from "./parts/http/message.ts";
 export { type Reply, type ReplyOptions, reply } from "./parts/http/reply.ts";
+export {
+  jsonLines,
+  type SseItem,
+  type SseOptions,
+  type StreamedOutput,
+  sse,
+} from "./parts/http/streamed-output.ts";
 export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";
 export type { EventRange, KeptEvent } from "./parts/messages/kept-events.ts";
 export type { MessageProof } from "./parts/messages/proof.ts";

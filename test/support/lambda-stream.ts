@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { vi } from "vitest";
 import type { ResponseStream } from "../../src/hosts/lambda-http/lazy-mode.ts";
 
 // What Lambda's Node runtimes do for a function that streams: its marker, and a response stream to a Runtime API on loopback.
@@ -14,22 +13,20 @@ interface Sink extends ResponseStream {
   onFirstWrite?: (write: (chunk: string | Uint8Array) => void) => void;
 }
 
-/** Sets the global of Lambda's Node runtimes until `vi.unstubAllGlobals`. */
-export function stubStreamingRuntime(): void {
-  vi.stubGlobal("awslambda", {
-    streamifyResponse: (streaming: object) => Object.assign(streaming, { [marker]: "response" }),
-    HttpResponseStream: {
-      from: (sink: Sink, prelude: object) => {
-        sink.setContentType(preludeType);
-        sink.onFirstWrite = (write) => {
-          write(JSON.stringify(prelude));
-          write(new Uint8Array(8));
-        };
-        return sink;
-      },
+/** The global `awslambda` of Lambda's Node runtimes. */
+export const streamingRuntime = {
+  streamifyResponse: (streaming: object) => Object.assign(streaming, { [marker]: "response" }),
+  HttpResponseStream: {
+    from: (sink: Sink, prelude: object) => {
+      sink.setContentType(preludeType);
+      sink.onFirstWrite = (write) => {
+        write(JSON.stringify(prelude));
+        write(new Uint8Array(8));
+      };
+      return sink;
     },
-  });
-}
+  },
+};
 
 /** What Lambda got of a streamed response. */
 export interface StreamedResponse {

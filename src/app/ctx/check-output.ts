@@ -1,10 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
+import { mapped } from "../../parts/http/event-stream.ts";
 import { isDescribed, isReply, isWebResponse, jsonText } from "../../parts/http/response.ts";
+import { type StreamForm, streamFormOf } from "../../parts/http/streamed-output.ts";
 import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-response.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
+import { isIterable } from "./stream-result.ts";
 
 /** As {@link checkOutput}, and reads a `Response`. */
 export async function receiveResult(
@@ -69,6 +72,8 @@ async function checked(
 ): Promise<unknown> {
   const given = await returned;
   const result = isWebResponse(given) ? await (read ?? reader(declaration, scope))(given) : given;
+  const form = streamFormOf(schema);
+  if (form !== undefined) return checkedItems(declaration, form, result, scope, log);
   if (!isDescribed(result)) return result;
   let body: unknown = result;
   if (isReply(result)) body = result.body;
@@ -87,6 +92,31 @@ async function checked(
     return misfit(declaration, result, pathsOf(outcome.issues), scope, log);
   if (isReply(result)) return Object.freeze({ ...result, body: outcome.value });
   return result instanceof ReadResponse ? withValue(result, outcome.value) : outcome.value;
+}
+
+/** Validates each item of a stream when it is read. */
+function checkedItems(
+  declaration: HandlerDeclaration,
+  { kind, item }: StreamForm,
+  result: unknown,
+  scope: RequestScope,
+  log: Logger | undefined,
+): unknown {
+  const body = isReply(result) ? result.body : result;
+  if (!isIterable(body))
+    return body === undefined || isWebResponse(body) || body instanceof ReadResponse
+      ? result
+      : misfit(declaration, result, ["result"], scope, log);
+  const check = async (given: unknown): Promise<unknown> => {
+    const data = kind === "sse" ? Object(given).data : given;
+    const validation = item["~standard"].validate(data);
+    const outcome = validation instanceof Promise ? await validation : validation;
+    if (outcome.issues !== undefined)
+      return misfit(declaration, given, pathsOf(outcome.issues), scope, log);
+    return kind === "sse" ? { ...Object(given), data: outcome.value } : outcome.value;
+  };
+  const items = mapped(body, check);
+  return isReply(result) ? Object.freeze({ ...result, body: items }) : items;
 }
 
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];

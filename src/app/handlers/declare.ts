@@ -8,6 +8,7 @@ import {
 } from "../../parts/config/declare/key.ts";
 import { type BodyKind, ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
+import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import {
@@ -68,6 +69,20 @@ const handlerRequirements: Requirements = {
   },
 };
 
+const streamRequirements = (kind: HandlerDeclaration["kind"]): Requirements => ({
+  output: {
+    accepts: (output) => {
+      const form = streamFormOf(output as HandlerDeclaration["output"]); // safe: only read
+      return form === undefined || (kind === "query" && form.problem === undefined);
+    },
+    rule: "stream-output",
+    wrong: (output) =>
+      streamFormOf(output as HandlerDeclaration["output"])?.problem ?? // safe: only read
+      "streams, and only a query can",
+    fix: "pass sse(schema, { heartbeatSeconds: 15 }) or jsonLines(schema) to a query",
+  },
+});
+
 const statusRequirements: Requirements = {
   status: {
     accepts: areSuccesses,
@@ -113,6 +128,7 @@ export function handler(
     problem("handler-name", `name ${JSON.stringify(name)} is not <entity>.<operation>`, fix);
   }
   requireOptions(given, handlerRequirements, problem);
+  requireOptions(given, streamRequirements(kind), problem);
   if (isRecord(given["errors"])) errorProblems(given["errors"], problem);
   requireOptions(given, statusRequirements, problem);
   routeProblems(kind, given, problem);

@@ -1,5 +1,6 @@
 import { errorCodes } from "../../base/errors/errors.ts";
 import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
+import { mediaTypes } from "../../parts/http/event-stream.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { isExpected, onceOf } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
@@ -41,12 +42,15 @@ function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
+/** Version of OpenAPI. Only 3.2 describes the items of streams. */
+export type OpenApiSpec = "3.1" | "3.2";
+
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
-  options: ServerOptions,
+  { spec, ...options }: ServerOptions & { readonly spec: OpenApiSpec },
 ): Schemas {
-  const { handler, own, output, mayBeNothing } = operation;
+  const { handler, own, output, stream, mayBeNothing } = operation;
   const headers = (status: number) => [
     "X-Request-ID",
     ...(onceOf(handler, options) !== false ? ["Idempotent-Replayed"] : []),
@@ -67,7 +71,10 @@ export function answersOf(
         answer(Number(status), schema && json(schema)),
       ),
     );
-  const content = contentOf(output, components);
+  const content =
+    stream === undefined || output === undefined
+      ? contentOf(output, components)
+      : { [mediaTypes[stream]]: itemContent(stream, output, spec) };
   const statuses = handler.status ?? [
     ...(content === undefined ? [] : [200]),
     ...(mayBeNothing ? [204] : []),
@@ -75,6 +82,19 @@ export function answersOf(
   return Object.fromEntries(
     statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)),
   );
+}
+
+/** Events are described as OpenAPI 3.2 sees them: fields of text, of which `data` holds JSON. */
+function itemContent(
+  kind: keyof typeof mediaTypes,
+  item: JsonSchema,
+  spec: OpenApiSpec,
+): JsonSchema {
+  const name = spec === "3.2" ? "itemSchema" : "x-itemSchema";
+  if (kind === "jsonLines") return { [name]: item };
+  const data = { ...text, contentMediaType: "application/json", contentSchema: item };
+  const retry: JsonSchema = { type: "integer", minimum: 0 };
+  return { [name]: object({ data, "id?": text, "event?": text, "retry?": retry }) };
 }
 
 function isBodiless(status: number): boolean {

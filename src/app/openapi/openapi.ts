@@ -1,4 +1,5 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
+import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routed } from "../registry/registry.ts";
 import {
@@ -7,6 +8,7 @@ import {
   type ErrorAnswers,
   errorSchemas,
   errorsOf,
+  type OpenApiSpec,
   takesNothing,
 } from "./answers.ts";
 import { sortedBy } from "./canonical.ts";
@@ -23,12 +25,19 @@ import {
 } from "./request-parts.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
+export type { OpenApiSpec } from "./answers.ts";
 export type { ServerDocument as OpenApiDocument } from "./json-schema.ts";
 
-/** OpenAPI 3.1, including keelson's own routes. */
+interface OpenApiOptions {
+  readonly own: readonly DeclaredHandler[];
+  readonly from?: string;
+  readonly spec?: OpenApiSpec;
+}
+
+/** OpenAPI, including keelson's own routes. */
 export async function openApiDocument(
   server: DeclaredServer,
-  { own, from }: { readonly own: readonly DeclaredHandler[]; readonly from?: string },
+  { own, from, spec = "3.1" }: OpenApiOptions,
 ): Promise<ServerDocument> {
   const { registry, options } = server;
   const reader = createSchemaReader({ from });
@@ -37,9 +46,10 @@ export async function openApiDocument(
   const firstNames = new Map<string, readonly string[]>();
   const paths: Record<string, Record<string, JsonSchema>> = {};
   for (const { route, target: handler } of routed([...registry.handlers.values(), ...own])) {
+    const form = streamFormOf(handler.output);
     const ownOperation = handler.feature === "keelson" ? ownOperations[handler.name] : undefined;
     const read = async (side: "input" | "output") => {
-      const schema = handler[side];
+      const schema = side === "output" ? (form?.item ?? handler.output) : handler.input;
       if (schema === undefined) return side === "input" ? ownOperation?.input : undefined;
       const isSentAsText = side === "input" ? sentAsText(route, handler) : undefined;
       const said = await reader.read(schema, side, `${handler.name} ${side}`, isSentAsText);
@@ -57,18 +67,19 @@ export async function openApiDocument(
       own: ownOperation,
       input: await read("input"),
       output: await read("output"),
+      stream: form?.kind,
       mayBeNothing: await takesNothing(handler),
     };
     const path = templateOf(route.segments, pathNames);
     paths[path] = {
       ...paths[path],
-      [route.method.toLowerCase()]: operationOf(operation, components, server, errors),
+      [route.method.toLowerCase()]: operationOf(operation, components, server, { errors, spec }),
     };
   }
   const responses = Object.fromEntries(sortedBy([...errors], ([name]) => name));
   const used = { paths, responses };
   const document = {
-    openapi: "3.1.1",
+    openapi: spec === "3.2" ? "3.2.0" : "3.1.1",
     info: titleOf(options),
     servers: [{ url: options.basePath || "/" }],
     tags: tagsOf(paths),
@@ -93,7 +104,7 @@ function operationOf(
   operation: DeclaredOperation,
   components: Components,
   server: DeclaredServer,
-  errors: ErrorAnswers,
+  { errors, spec }: { readonly errors: ErrorAnswers; readonly spec: OpenApiSpec },
 ) {
   const { handler, own } = operation;
   const { parameters, requestBody } = requestOf(operation, components);
@@ -110,7 +121,7 @@ function operationOf(
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
     ...(requestBody && { requestBody }),
     responses: {
-      ...answersOf(operation, components, server.options),
+      ...answersOf(operation, components, { ...server.options, spec }),
       ...errorsOf(operation, server, errors),
     },
   };

@@ -2,6 +2,7 @@ import { maxNameLength } from "../../base/identity/access.ts";
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { ParsedRoute } from "../../parts/http/route.ts";
+import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { dateTime, type JsonSchema, object, type Schemas, text } from "./schema.ts";
 
@@ -14,7 +15,9 @@ export interface DeclaredOperation {
   readonly handler: DeclaredHandler;
   readonly own: OwnOperation | undefined;
   readonly input: JsonSchema | undefined;
+  /** Of each item, if the operation streams. */
   readonly output: JsonSchema | undefined;
+  readonly stream: StreamForm["kind"] | undefined;
   readonly mayBeNothing: boolean;
 }
 

@@ -2,7 +2,12 @@ import { hash } from "node:crypto";
 import { defined } from "../../base/types/defined.ts";
 import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
-import { documentText, type OpenApiDocument, openApiDocument } from "../openapi/openapi.ts";
+import {
+  documentText,
+  type OpenApiDocument,
+  type OpenApiSpec,
+  openApiDocument,
+} from "../openapi/openapi.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { clientLogRoute, healthRoutes, openApiRoute } from "./own-routes.ts";
@@ -12,7 +17,11 @@ import { clientLogRoute, healthRoutes, openApiRoute } from "./own-routes.ts";
  *
  * @param from - directory of the application's packages. Default: the working directory.
  */
-export function serverDocument(server: DeclaredServer, from?: string): Promise<OpenApiDocument> {
+export function serverDocument(
+  server: DeclaredServer,
+  from?: string,
+  spec?: OpenApiSpec,
+): Promise<OpenApiDocument> {
   const { registry, options } = server;
   const rule = options.openapi === false ? undefined : options.openapi?.access;
   const own = [
@@ -21,7 +30,7 @@ export function serverDocument(server: DeclaredServer, from?: string): Promise<O
     ...healthRoutes,
     ...(rule === undefined ? [] : [openApiRoute(rule)]),
   ];
-  return openApiDocument(server, { own, ...defined({ from }) });
+  return openApiDocument(server, { own, ...defined({ from, spec }) });
 }
 
 /** The first answer logs the schemas that the document could not describe. */

@@ -21,9 +21,11 @@ import { type HttpRequest, type HttpResponse, requestView } from "../../parts/ht
 import { isWebResponse, isWebStream, toResponse } from "../../parts/http/response.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
 import { begun } from "../../parts/http/stream.ts";
+import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import { readResponse } from "../../parts/http/web-response.ts";
 import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
+import { streamedReply } from "../ctx/stream-result.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInScope } from "../runtime/scope.ts";
@@ -128,7 +130,9 @@ export async function answer<HostResponse>(
   const result = await (declaration.output === undefined
     ? returned
     : checkOutput(declaration, returned, scope));
-  const given = isWebResponse(result) ? await readResponse(result, "query") : result;
+  const items = streamFormOf(declaration.output);
+  const streamed = items === undefined ? result : streamedReply(items, result, scope);
+  const given = isWebResponse(streamed) ? await readResponse(streamed, "query") : streamed;
   const development = runtime.environment === "development";
   const { status } = declaration;
   const response = toResponse(given, { kind: "query", head, development, status });

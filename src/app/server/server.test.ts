@@ -496,7 +496,11 @@ test("the phases of a shutdown must fit into its total", () => {
   const rules = (shutdown: unknown) =>
     problemsOf({ features: [], shutdown }).map(({ key, rule }) => `${key} ${rule}`);
   expect(rules({ drainMs: 37_000 })).toEqual(["shutdown.totalMs shutdown-total"]);
-  expect(rules({ lingerMs: 0, drainMs: 0, totalMs: 999 })).toEqual([
+  expect(rules({ lingerMs: 0, drainMs: 0, totalMs: 199 })).toEqual([
+    "shutdown.totalMs shutdown-total",
+  ]);
+  expect(rules({ lingerMs: 0, drainMs: 1, totalMs: 1_000 })).toEqual([]);
+  expect(rules({ lingerMs: 0, drainMs: 2, totalMs: 1_001 })).toEqual([
     "shutdown.totalMs shutdown-total",
   ]);
   buildServer({ features: [], shutdown: { drainMs: 36_000 } });

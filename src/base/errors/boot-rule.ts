@@ -107,6 +107,7 @@ export type BootRule =
   | "select-options"
   | "shutdown-total"
   | "status"
+  | "stream-output"
   | "table-indexes"
   | "table-keys"
   | "table-name"

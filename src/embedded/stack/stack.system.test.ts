@@ -160,7 +160,7 @@ test("refuses production and Lambda before starting anything", async () => {
     "The embedded stack is for development and tests, and NODE_ENV is not set",
   );
   await expect(start({ env: { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" } })).rejects.toThrow(
-    "AWS_LAMBDA_FUNCTION_NAME",
+    "is not for Lambda",
   );
   expect(() => readFileSync(directory)).toThrow("ENOENT");
 });

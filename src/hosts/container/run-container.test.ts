@@ -1,13 +1,15 @@
 // own process: it replaces modules
 import { EventEmitter, once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, type Server } from "../../app/server/server.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
+import { access } from "../../base/identity/access.ts";
 import { startEmbeddedStack } from "../../embedded/stack/index.ts";
 import { runContainer, runContainerIn } from "./run-container.ts";
 
@@ -182,28 +184,42 @@ describe("as a Web Function", () => {
   });
   afterAll(() => stack.close());
 
-  /** A server that is ready once `checks` says so. */
-  async function webFunction(check: () => boolean | Promise<boolean>) {
+  const notes = defineFeature("notes", (r) => {
+    r.write("note.add", {
+      route: "POST /notes",
+      access: access.everyone,
+      body: "bytes",
+      handler: () => "added",
+    });
+  });
+  const limited = () =>
+    buildServer({ features: [notes], environment: "test", limits: { bodyBytes: 1 } });
+
+  /** Starts a server whose ready check is `check`. */
+  async function webFunction(
+    check: () => boolean,
+    change: (made: Server) => Server = (same) => same,
+  ) {
     const listener = createServer().listen(0, "127.0.0.1");
     await once(listener, "listening");
     const { port } = listener.address() as AddressInfo; // safe: it listens on a port
     listener.close();
     await once(listener, "close");
-    const made = buildServer({ features: [], environment: "test" });
+    const made = limited();
     made.onReadyCheck("search", check);
     const host = processWith({ ...stack.env, AWS_LAMBDA_HTTP_ENDPOINT: `127.0.0.1:${port}` });
     gate.waited = 0;
-    const started = runContainerIn(host, made, {});
-    const ask = async () => {
+    const started = runContainerIn(host, change(made), {});
+    const ask = async (headers: Record<string, string> = {}) => {
       for (;;) {
         try {
-          return await fetch(`http://127.0.0.1:${port}/health/live`);
+          return await fetch(`http://127.0.0.1:${port}/nowhere`, { headers });
         } catch {
           // It does not listen yet.
         }
       }
     };
-    return { host, started, ask };
+    return { host, started, ask, port };
   }
   const waits = (count: number) => vi.waitFor(() => expect(gate.waited).toBe(count), 30_000);
 
@@ -214,13 +230,13 @@ describe("as a Web Function", () => {
     await waits(1);
     expect(messages()).not.toContain("server.started");
     isReady = true;
-    expect((await answer).status).toBe(200);
+    expect((await answer).status).toBe(404);
     const container = await started;
     expect(lines.find(({ msg }) => msg === "server.started")).toMatchObject({
       host: "web-function",
       port: container.port,
     });
-    expect((await ask()).status).toBe(200);
+    expect((await ask()).status).toBe(404);
     expect(gate.waited).toBe(1);
     await container.close();
   });
@@ -234,5 +250,53 @@ describe("as a Web Function", () => {
     expect([status, headers.get("retry-after")]).toEqual([503, "1"]);
     expect(await host.exited).toBe(0);
     expect(messages()).not.toContain("server.started");
+  });
+
+  test("a start that fails after it listens answers the requests that wait, and exits with 1", async () => {
+    const opening = Promise.withResolvers<void>();
+    const { host, ask } = await webFunction(
+      () => true,
+      (made) => ({ ...made, ready: () => opening.promise }),
+    );
+    const answer = ask();
+    await waits(1);
+    opening.reject(new Error("the reason"));
+    expect((await answer).status).toBe(503);
+    expect(await host.exited).toBe(1);
+    expect(messages()).toEqual(
+      expect.arrayContaining(["server.start_failed", "shutdown.completed"]),
+    );
+  });
+
+  test("a request's lines have Lambda's ID, if it looks like one", async () => {
+    const { started, ask } = await webFunction(() => true);
+    const container = await started;
+    await ask({ "lambda-web-request-id": "9f-1", "x-request-id": "one" });
+    await ask({ "lambda-web-request-id": "<script>", "x-request-id": "two" });
+    const idOf = (requestId: string) =>
+      lines.find((line) => line["requestId"] === requestId)?.["platformRequestId"];
+    expect([idOf("one"), idOf("two")]).toEqual(["9f-1", undefined]);
+    await container.close();
+  });
+
+  test("a large body that is refused is read to its end, and its connection serves the next request", async () => {
+    const { started, port } = await webFunction(() => true);
+    const container = await started;
+    const socket = connect(port, "127.0.0.1");
+    let got = "";
+    socket.on("data", (chunk) => {
+      got += chunk.toString();
+    });
+    const bytes = 300_000;
+    socket.write(
+      `POST /notes HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\ncontent-length: ${bytes}\r\n\r\n`,
+    );
+    await vi.waitFor(() => expect(got).toContain("413"), 30_000);
+    socket.write("x".repeat(bytes));
+    socket.write("GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n");
+    await vi.waitFor(() => expect(got).toContain('{"status":"live"}'), 30_000);
+    expect(got).not.toContain("connection: close");
+    socket.destroy();
+    await container.close();
   });
 });

@@ -1,5 +1,5 @@
 import type { ResponseStream } from "./lazy-mode.ts";
-import { streaming } from "./streaming.ts";
+import { type Streaming, streaming } from "./streaming.ts";
 
 /** Size of the pieces of a long body, in bytes. */
 const pieceBytes = 65_536;
@@ -34,7 +34,8 @@ export class ResponseWriter {
 
   /** Passes on status and headers, which go out with the first write. `end` alone loses them. */
   begin(prelude: object): void {
-    streaming()?.HttpResponseStream.from(this.#stream, prelude);
+    // Safe: a response stream comes from a runtime that streams.
+    (streaming() as Streaming).HttpResponseStream.from(this.#stream, prelude);
     this.#stream.write(new Uint8Array(0));
   }
 

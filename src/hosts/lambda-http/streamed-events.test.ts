@@ -1,9 +1,10 @@
+// own process: it replaces a global
 import { gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   invokeStreaming,
   type StreamedResponse,
-  stubStreamingRuntime,
+  streamingRuntime,
 } from "../../../test/support/lambda-stream.ts";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
@@ -17,7 +18,7 @@ import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handle
 let logs: Record<string, unknown>[] = [];
 beforeEach(() => {
   logs = [];
-  stubStreamingRuntime();
+  vi.stubGlobal("awslambda", streamingRuntime);
   vi.spyOn(process.stdout, "write").mockImplementation(
     (line) => logs.push(JSON.parse(String(line)) as Record<string, unknown>) > 0,
   );
@@ -189,7 +190,7 @@ test.each(["functionUrl", "restApi"] as const)(
         event,
         {} as never,
       );
-      stubStreamingRuntime();
+      vi.stubGlobal("awslambda", streamingRuntime);
       const { body: wholeBody = "", isBase64Encoded = false, ...rest } = whole;
       expect(contentType).toBe("application/vnd.awslambda.http-integration-response");
       expect(prelude).toEqual(rest);

@@ -1,7 +1,7 @@
 import type { ResponseStream, Streamify } from "./lazy-mode.ts";
 
 /** Global of Lambda's Node runtimes for functions that stream their responses. */
-interface Streaming {
+export interface Streaming {
   readonly streamifyResponse: Streamify;
   readonly HttpResponseStream: {
     /** Sends the prelude, status and headers, before the first write. */

@@ -51,9 +51,23 @@ export function requestView(
       cookies ??= Object.freeze(parseCookies(headers["cookie"]));
       return cookies;
     },
+    get lastEventId() {
+      return lastEventId(headers["last-event-id"]);
+    },
     ip,
     rawBody,
   });
+}
+
+/** Longest ID that a client may send back, in characters. */
+const longestId = 1_024;
+
+/** Clients send the ID in UTF-8, which a container reads as Latin-1. */
+function lastEventId(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  const decoded = Buffer.from(header, "latin1").toString("utf8");
+  const id = decoded.includes("\ufffd") || /[^\0-\xff]/.test(header) ? header : decoded;
+  return id.length > longestId ? undefined : id;
 }
 
 export interface HttpResponse {

@@ -202,6 +202,24 @@ describe("a change of a route:", () => {
       ["client it output-undeclared no schema says what is answered"],
     ],
     [
+      "an output that streams",
+      { output: text },
+      { output: text, stream: "sse" },
+      ["client it output-stream sent as sse"],
+    ],
+    [
+      "an output that no longer streams",
+      { output: text, stream: "jsonLines" },
+      { output: text },
+      ["client it output-stream sent whole"],
+    ],
+    [
+      "a first output, which streams",
+      {},
+      { output: text, stream: "jsonLines" },
+      ["- it output-declared a schema says what is answered"],
+    ],
+    [
       "another output",
       { output: text },
       { output: { type: "number" } },

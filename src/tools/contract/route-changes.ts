@@ -116,6 +116,7 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   return [
     [!wasSaid && isSaid, false, "output-declared", "a schema says what is answered"],
     [wasSaid && !isSaid, true, "output-undeclared", "no schema says what is answered"],
+    [wasSaid && isSaid && before.stream !== after.stream, true, "output-stream", sending(after)],
     ...gone.map((status): Fact => [true, true, "status-removed", String(status)]),
     ...added.map(
       (status): Fact =>
@@ -124,6 +125,10 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
           : [true, false, "status-added", String(status)],
     ),
   ];
+}
+
+function sending({ stream }: LockedRoute) {
+  return stream === undefined ? "sent whole" : `sent as ${stream}`;
 }
 
 function isUnsaid({ output, statuses }: LockedRoute) {

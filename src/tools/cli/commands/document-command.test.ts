@@ -41,6 +41,22 @@ describe("keelson openapi", () => {
     });
   });
 
+  test.each([
+    ["3.1", "3.1.1"],
+    ["3.2", "3.2.0"],
+  ])("prints the document of version %s, if asked", async (spec, openapi) => {
+    const { code, out } = await run(at("server.mjs"), "--spec", spec);
+    expect([code, JSON.parse(out.join("\n")).openapi]).toEqual([0, openapi]);
+  });
+
+  test("refuses another version, and names those it knows", async () => {
+    const { code, err } = await run(at("server.mjs"), "--spec", "3.0");
+    expect(code).toBe(2);
+    expect(err).toContain('--spec "3.0": use 3.1 or 3.2');
+    const { out } = await run("--help");
+    expect(out.join("\n")).toContain("--spec <version> 3.1 or 3.2 (default: 3.1)");
+  });
+
   test("prints a default document for a server that serves none", async () => {
     const { code, out } = await run(at("closed.mjs"));
     expect([code, JSON.parse(out.join("\n")).info]).toEqual([

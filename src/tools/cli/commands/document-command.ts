@@ -2,10 +2,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { asyncApiDocument } from "../../../app/openapi/asyncapi.ts";
 import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
-import { documentText } from "../../../app/openapi/openapi.ts";
+import { documentText, type OpenApiSpec } from "../../../app/openapi/openapi.ts";
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import { serverDocument } from "../../../app/routes/openapi-document.ts";
-import { defineCommand, moduleOf, oneLine } from "../setup/define-command.ts";
+import { defineCommand, moduleOf, oneLine, refuse } from "../setup/define-command.ts";
 import { loadServer } from "../setup/load-server.ts";
 
 interface Made {
@@ -13,10 +13,13 @@ interface Made {
   readonly unsaid: readonly UnsaidSchema[];
 }
 
+const openApiSpecs = ["3.1", "3.2"] satisfies readonly OpenApiSpec[];
+
 export const openApi = documentCommand(
   "openapi",
-  "Writes the OpenAPI 3.1 document of a server. The same declarations give the same document, whatever the environment.",
+  "Writes the OpenAPI document of a server. The same declarations give the same document, whatever the environment.",
   serverDocument,
+  openApiSpecs,
 );
 
 export const asyncApi = documentCommand(
@@ -26,12 +29,19 @@ declarations give the same document, whatever the environment.`,
   asyncApiDocument,
 );
 
-/** `make` resolves packages from `directory`. */
-function documentCommand(
+/**
+ * `make` resolves packages from `directory`.
+ *
+ * @param specs - versions of the format, the default first. Default: one version, without an option.
+ */
+function documentCommand<Spec extends string>(
   name: string,
   purpose: string,
-  make: (server: DeclaredServer, directory: string) => Promise<Made>,
+  make: (server: DeclaredServer, directory: string, spec?: Spec) => Promise<Made>,
+  specs: readonly Spec[] = [],
 ) {
+  const option = `
+  --spec <version> ${specs.join(" or ")} (default: ${specs[0]})`;
   return defineCommand({
     usage: `Usage: keelson ${name} <module> [options]
 
@@ -40,16 +50,20 @@ ${purpose}
   <module>        exports the result of buildServer as \`server\`; it must not start anything
 
 Options:
-  --out <file>    where it is written (default: it is printed)
+  --out <file>    where it is written (default: it is printed)${specs.length > 0 ? option : ""}
   --help          print this text
 
 Schemas that no JSON Schema can be made of are named on stderr, and stand in the document with x-keelson-unsaid.
 
 Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`,
-    flags: { out: { type: "string" } },
-    run: async ({ out }, [given], { print, complain }) => {
+    flags: { out: { type: "string" }, ...(specs.length > 0 && { spec: { type: "string" } }) },
+    run: async ({ out, spec }, [given], { print, complain }) => {
       const module = moduleOf(given, name);
-      const { document, unsaid } = await make(await loadServer(module), dirname(resolve(module)));
+      const known = specs.find((one) => one === spec);
+      if (spec !== undefined && known === undefined)
+        refuse(`--spec ${JSON.stringify(spec)}: use ${specs.join(" or ")}`);
+      const server = await loadServer(module);
+      const { document, unsaid } = await make(server, dirname(resolve(module)), known);
       const written = documentText(document);
       if (out === undefined) print(written.trimEnd());
       else {
