@@ -71,12 +71,15 @@ test("doctor tells missing, misconfigured and correct resources apart", async ()
     "ok table -config",
     "warn table -config: point-in-time recovery",
     "warn table -config: deletion protection",
+    "ok table -config: Regions",
     "ok table -once",
     "fail table -once: time to live",
+    "ok table -once: Regions",
     "fail table -outbox",
     "skip table -outbox: point-in-time recovery",
     "skip table -outbox: deletion protection",
     "skip table -outbox: stream",
+    "skip table -outbox: Regions",
   ]);
   await create("outbox");
   const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: true };
@@ -104,12 +107,15 @@ test("doctor tells missing, misconfigured and correct resources apart", async ()
     "ok table -config",
     "ok table -config: point-in-time recovery",
     "ok table -config: deletion protection",
+    "ok table -config: Regions",
     "ok table -once",
     "ok table -once: time to live",
+    "ok table -once: Regions",
     "ok table -outbox",
     "ok table -outbox: point-in-time recovery",
     "ok table -outbox: deletion protection",
     "ok table -outbox: stream",
+    "ok table -outbox: Regions",
   ]);
 });
 

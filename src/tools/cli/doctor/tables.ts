@@ -27,6 +27,7 @@ import {
   wrong,
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
+import { regionRule, regionsOutcome } from "./regions.ts";
 
 /** `aws` adds the table's name to each command. */
 interface TableAt extends PlaceOf<DynamoDBClient> {
@@ -37,6 +38,7 @@ type Look = (described: TableDescription) => Outcome | Promise<Outcome>;
 
 export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable): Check[] {
   const { tableName, timeToLive, isLasting, stream } = table;
+  const rule = regionRule(table.name);
   const aws: Place["aws"] = (action, options) =>
     place.aws(action, { "table-name": tableName, ...options });
   const at: TableAt = { ...place, table, aws };
@@ -58,6 +60,11 @@ export function tableChecks(place: PlaceOf<DynamoDBClient>, table: NeededTable):
     ...then("point-in-time recovery", () => recoveryOutcome(at), isLasting),
     ...then("deletion protection", (found) => protectionOutcome(at, found), isLasting),
     ...then("stream", (found) => streamOutcome(at, found), stream !== undefined),
+    ...(rule === undefined
+      ? []
+      : then("Regions", async (found) =>
+          regionsOutcome(rule, await place.client.config.region(), found, anotherTable(at)),
+        )),
   ];
 }
 
@@ -69,17 +76,19 @@ function tableOutcome(at: TableAt, found: TableDescription | undefined) {
     definitions?.find(({ AttributeName }) => AttributeName === name)?.AttributeType;
   const has = schema.map(({ AttributeName: key }) => `${key} (${typeOf(key)})`).join(", ");
   const wanted = shownKeys(table);
-  if (has !== wanted) {
-    const other = `${table.tableName}-2`;
+  if (has !== wanted)
     return wrong(
       `its keys are ${has}, not ${wanted}; keys cannot be changed, so create another table`,
-      createCommand(at, other),
-      `export ${table.variable}=${other}`,
+      ...anotherTable(at),
     );
-  }
   if (found.TableStatus !== "ACTIVE")
     return wrong(`it is ${found.TableStatus}`, aws("wait table-exists", {}));
   return fine(`active, with the keys ${wanted}`);
+}
+
+function anotherTable(at: TableAt) {
+  const other = `${at.table.tableName}-2`;
+  return [createCommand(at, other), `export ${at.table.variable}=${other}`];
 }
 
 function createCommand({ table, aws }: TableAt, tableName = table.tableName) {
