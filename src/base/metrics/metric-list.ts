@@ -63,7 +63,7 @@ export const metricList = [
     dimensions: ["http.route"],
     integers: ["http.response.status_code"],
     buckets: seconds,
-    text: "How long a request took, to the last byte of its answer; `error.type` from 500 up; polls of health routes and scrapes left out.",
+    text: "Duration of a request, to the last byte of its response; `error.type` from 500 up; without health checks and scrapes.",
   },
   {
     name: "messaging.process.duration",
@@ -79,7 +79,7 @@ export const metricList = [
     },
     dimensions: ["keelson.kind", "keelson.outcome"],
     buckets: seconds,
-    text: "How long a consumer, a job or a delivery took for a message; `handed-back` is one that another process is running.",
+    text: "Duration of a consumer, job or delivery for one message; `handed-back` if another process is running it.",
   },
   {
     name: "keelson.message.age",
@@ -88,7 +88,7 @@ export const metricList = [
     labels: { "keelson.kind": kinds },
     dimensions: ["keelson.kind"],
     buckets: longSeconds,
-    text: "How long a message had lain in its queue when it began to be processed.",
+    text: "Time that a message spent in its queue before processing started.",
   },
   {
     name: "keelson.message.attempts",
@@ -97,7 +97,7 @@ export const metricList = [
     labels: { "keelson.kind": kinds },
     dimensions: ["keelson.kind"],
     buckets: [1, 2, 3, 4, 5, 10],
-    text: "Which attempt it was, from 1.",
+    text: "Number of the attempt, from 1.",
   },
   {
     name: "keelson.schedule.duration",
@@ -106,7 +106,7 @@ export const metricList = [
     labels: { "keelson.handler": "handlers", "keelson.outcome": ["processed", "failed"] },
     dimensions: ["keelson.outcome"],
     buckets: longSeconds,
-    text: "How long a schedule took that fired.",
+    text: "Duration of a run of a schedule.",
   },
   {
     name: "keelson.deliveries",
@@ -114,7 +114,7 @@ export const metricList = [
     unit: "{delivery}",
     labels: { "keelson.channel": "channels", "keelson.outcome": ["sent", "failed", "refused"] },
     dimensions: ["keelson.channel", "keelson.outcome"],
-    text: "Attempts to send through a channel; `failed` is tried again, `refused` never.",
+    text: "Attempts to send through a channel; `failed` is retried, `refused` never.",
   },
   {
     name: "keelson.dead_letters",
@@ -122,7 +122,7 @@ export const metricList = [
     unit: "{letter}",
     labels: { "keelson.kind": [...kinds, "schedule"] },
     dimensions: ["keelson.kind"],
-    text: "What is given up: messages in a dead-letter queue, events and jobs that are set aside, schedules that failed too often.",
+    text: "Work that is given up: messages in a dead-letter queue, events and jobs that are set aside, schedules that failed too often.",
   },
   {
     name: "keelson.claims",
@@ -133,7 +133,7 @@ export const metricList = [
       "keelson.outcome": ["taken", "replayed", "waited", "conflicted", "fenced", "unknown"],
     },
     dimensions: ["keelson.outcome"],
-    text: "What became of claims; one that `waited` for a duplicate counts as what came of it too, and `unknown` may be done or not.",
+    text: "Outcomes of claims; one that `waited` for a duplicate also counts under its final outcome, and `unknown` may be done or not.",
   },
   {
     name: "keelson.steps",
@@ -141,21 +141,21 @@ export const metricList = [
     unit: "{step}",
     labels: { "keelson.outcome": ["called", "given", "unknown"] },
     dimensions: ["keelson.outcome"],
-    text: "Steps that were called, given from an earlier run, or refused because nobody knows how they ended.",
+    text: "Steps that were called, answered from an earlier run, or refused because their result is unknown.",
   },
   {
     name: "keelson.outbox.length",
     kind: "gauge",
     unit: "{row}",
     labels: {},
-    text: "How many events and jobs the last sweep found that should have gone before.",
+    text: "Number of overdue events and jobs that the last sweep found.",
   },
   {
     name: "keelson.outbox.age",
     kind: "gauge",
     unit: "s",
     labels: {},
-    text: "How old the oldest of them was; 0 where there was none.",
+    text: "Age of the oldest overdue event or job; 0 if the outbox had no such row.",
   },
   {
     name: "keelson.config.reads",
@@ -171,7 +171,7 @@ export const metricList = [
     unit: "s",
     labels: {},
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
-    text: "How old rows were that came from the cache.",
+    text: "Age of rows that came from the cache.",
   },
   {
     name: "db.client.operation.duration",
@@ -184,7 +184,7 @@ export const metricList = [
     },
     dimensions: ["db.operation.name"],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10],
-    text: "How long a call of DynamoDB took, its retries included; `error.type` where it failed.",
+    text: "Duration of a DynamoDB call, including retries; `error.type` if it failed.",
   },
   {
     name: "keelson.wall.hits",
@@ -215,7 +215,7 @@ export const metricList = [
     unit: "s",
     labels: {},
     host: "container",
-    text: "Its 99th percentile.",
+    text: "The 99th percentile of the same delay.",
   },
   {
     name: "nodejs.eventloop.delay.max",
@@ -223,7 +223,7 @@ export const metricList = [
     unit: "s",
     labels: {},
     host: "container",
-    text: "Its longest.",
+    text: "The longest delay in the same time.",
   },
 ] as const satisfies readonly MetricDeclaration[];
 
