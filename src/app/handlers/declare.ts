@@ -6,7 +6,8 @@ import {
   type KeyDeclaration,
   type RegisteredConfigKey,
 } from "../../parts/config/declare/key.ts";
-import { type BodyKind, ownHeaders } from "../../parts/http/message.ts";
+import type { BodyKind } from "../../parts/http/message.ts";
+import { ownHeaders } from "../../parts/http/own-headers.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assertCookie, parseCookies, serializeCookie } from "./cookies.ts";
+import { assertCookie, serializeCookie } from "./cookies.ts";
+import { parseCookies } from "./request-cookies.ts";
 
 describe("parseCookies", () => {
   test.each<[string, string | undefined, Record<string, string>]>([

@@ -1,7 +1,8 @@
 import { describeError, type ErrorDescription } from "../../base/errors/describe.ts";
 import { type ErrorCode, errorCodes } from "../../base/errors/errors.ts";
 import type { Environment } from "../../base/process/environment.ts";
-import { type HttpResponse, ownHeaders } from "./message.ts";
+import type { HttpResponse } from "./message.ts";
+import { ownHeaders } from "./own-headers.ts";
 
 export interface ErrorFacts {
   readonly requestId: string;

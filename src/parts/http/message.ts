@@ -1,7 +1,7 @@
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { GatewayClaims } from "../../base/identity/authenticator.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
-import { parseCookies } from "./cookies.ts";
+import { parseCookies } from "./request-cookies.ts";
 
 /** Request that a host passes to the pipeline, before anything is decoded or validated. */
 export interface HttpRequest {
@@ -85,13 +85,3 @@ export interface HttpResponse {
  * members of the input; `value`, any JSON, and `text` and `bytes` become its member `body`.
  */
 export type BodyKind = "json" | "value" | "form" | "text" | "bytes";
-
-/** Headers that results and errors cannot set, because only keelson sets them. */
-export const ownHeaders: readonly string[] = Object.freeze([
-  "x-request-id",
-  "x-keelson-config",
-  "content-length",
-  "transfer-encoding",
-  "connection",
-  "set-cookie",
-]);

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { quoted } from "../../base/errors/quoted.ts";
 import { assertCookie, type ReplyCookie } from "./cookies.ts";
-import { ownHeaders } from "./message.ts";
+import { ownHeaders } from "./own-headers.ts";
 
 /** Options of {@link reply}. */
 export interface ReplyOptions {
