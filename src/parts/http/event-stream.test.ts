@@ -97,7 +97,7 @@ test("without an event, the stream soon opens with a comment, and then sends one
 
 test("when it has to end, it sends a retry, closes its source and is over", async () => {
   const source = pushed();
-  let end = () => undefined as void;
+  let end: () => void = () => undefined;
   const unwatch = vi.fn();
   const reader = itemTexts(sse, source, (given) => {
     end = given;

@@ -70,7 +70,7 @@ function fieldOf(name: "id" | "event", text: unknown): string {
   return `${name}: ${text}\n`;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: clients ignore an ID with a NUL
+/** Clients ignore an ID with a NUL. */
 const unsendable = /[\r\n\0]/;
 
 /** Comment that keeps a connection open. */
