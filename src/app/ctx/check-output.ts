@@ -3,7 +3,7 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { mapped } from "../../parts/http/event-stream.ts";
 import { isDescribed, isReply, isWebResponse, jsonText } from "../../parts/http/response.ts";
-import { type StreamForm, streamFormOf } from "../../parts/http/streamed-output.ts";
+import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-response.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
@@ -72,8 +72,8 @@ async function checked(
 ): Promise<unknown> {
   const given = await returned;
   const result = isWebResponse(given) ? await (read ?? reader(declaration, scope))(given) : given;
-  const form = streamFormOf(schema);
-  if (form !== undefined) return checkedItems(declaration, form, result, scope, log);
+  const { stream } = declaration;
+  if (stream !== undefined) return checkedItems(declaration, stream, result, scope, log);
   if (!isDescribed(result)) return result;
   let body: unknown = result;
   if (isReply(result)) body = result.body;

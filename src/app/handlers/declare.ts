@@ -144,6 +144,7 @@ export function handler(
     name: fullName,
     input,
     output,
+    stream: streamFormOf(output),
     errors: Object.freeze({ ...errors }),
     status: statuses.length === 0 ? undefined : statuses,
     route,

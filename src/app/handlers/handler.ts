@@ -3,6 +3,7 @@ import type { AccessRule, CallerOf } from "../../base/identity/access.ts";
 import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
+import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import type { OnceOptions, OnceRule } from "../../parts/once/once-by.ts";
 import type { PipelineContext, QueryContext } from "./pipeline-context.ts";
 
@@ -203,6 +204,8 @@ export interface HandlerDeclaration {
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
   readonly output: StandardSchemaV1 | undefined;
+  /** How `output` streams; `undefined` if it is sent whole. */
+  readonly stream?: StreamForm | undefined;
   readonly errors?: Readonly<Record<string, number>>;
   /** Success statuses, a plain result's status first. `undefined`: 200, or 204 without a result. */
   readonly status?: readonly number[] | undefined;

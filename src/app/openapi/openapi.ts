@@ -1,5 +1,4 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
-import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routed } from "../registry/registry.ts";
 import {
@@ -46,10 +45,10 @@ export async function openApiDocument(
   const firstNames = new Map<string, readonly string[]>();
   const paths: Record<string, Record<string, JsonSchema>> = {};
   for (const { route, target: handler } of routed([...registry.handlers.values(), ...own])) {
-    const form = streamFormOf(handler.output);
+    const { stream } = handler;
     const ownOperation = handler.feature === "keelson" ? ownOperations[handler.name] : undefined;
     const read = async (side: "input" | "output") => {
-      const schema = side === "output" ? (form?.item ?? handler.output) : handler.input;
+      const schema = side === "output" ? (stream?.item ?? handler.output) : handler.input;
       if (schema === undefined) return side === "input" ? ownOperation?.input : undefined;
       const isSentAsText = side === "input" ? sentAsText(route, handler) : undefined;
       const said = await reader.read(schema, side, `${handler.name} ${side}`, isSentAsText);
@@ -67,7 +66,7 @@ export async function openApiDocument(
       own: ownOperation,
       input: await read("input"),
       output: await read("output"),
-      stream: form?.kind,
+      stream: stream?.kind,
       mayBeNothing: await takesNothing(handler),
     };
     const path = templateOf(route.segments, pathNames);

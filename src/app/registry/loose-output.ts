@@ -1,6 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Logger } from "../../base/log/logger.ts";
-import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
 /** Maximum number of handlers in one log line, because the length of a line is bounded. */
@@ -14,8 +13,8 @@ export function warnOfLooseOutputs({
   readonly log: Logger;
   readonly server: Pick<DeclaredServer, "registry">;
 }): void {
-  const loose = [...server.registry.handlers.values()].flatMap(({ name, output }) => {
-    const at = output === undefined ? undefined : looseAt(streamFormOf(output)?.item ?? output);
+  const loose = [...server.registry.handlers.values()].flatMap(({ name, output, stream }) => {
+    const at = output === undefined ? undefined : looseAt(stream?.item ?? output);
     return at === undefined ? [] : [{ name, at }];
   });
   for (let start = 0; start < loose.length; start += namesPerLine) {

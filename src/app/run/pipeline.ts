@@ -21,7 +21,6 @@ import { type HttpRequest, type HttpResponse, requestView } from "../../parts/ht
 import { isWebResponse, isWebStream, toResponse } from "../../parts/http/response.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
 import { begun } from "../../parts/http/stream.ts";
-import { streamFormOf } from "../../parts/http/streamed-output.ts";
 import { readResponse } from "../../parts/http/web-response.ts";
 import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
@@ -130,7 +129,7 @@ export async function answer<HostResponse>(
   const result = await (declaration.output === undefined
     ? returned
     : checkOutput(declaration, returned, scope));
-  const items = streamFormOf(declaration.output);
+  const { stream: items } = declaration;
   const streamed = items === undefined ? result : streamedReply(items, result, scope);
   const given = isWebResponse(streamed) ? await readResponse(streamed, "query") : streamed;
   const development = runtime.environment === "development";

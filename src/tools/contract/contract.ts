@@ -12,7 +12,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { ServerOptions } from "../../app/registry/options.ts";
 import { type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
-import { type StreamForm, streamFormOf } from "../../parts/http/streamed-output.ts";
+import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import { leastKeptSeconds, type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
@@ -138,11 +138,10 @@ async function lockedRoute(
   serverOnce: ServerOptions["once"],
   reader: SchemaReader,
 ): Promise<LockedRoute> {
-  const { input, output, access, kind, body, name, errors = {}, status } = target;
+  const { input, output, stream, access, kind, body, name, errors = {}, status } = target;
   const place = { method: route.method, path: `${basePath}${route.pattern}` };
   const where = routeText(place);
-  const form = streamFormOf(output);
-  const whole = form?.item ?? output;
+  const whole = stream?.item ?? output;
   const said = whole && (await reader.read(whole, "output", `${where} output`));
   const isOptional = said !== undefined && !isNothing(said) && (await takesNothing(target));
   return defined({
@@ -154,7 +153,7 @@ async function lockedRoute(
     input:
       input && (await reader.read(input, "input", `${where} input`, sentAsText(route, target))),
     output: said,
-    stream: form?.kind,
+    stream: stream?.kind,
     statuses: (status ?? (isOptional ? [200, 204] : undefined))?.toSorted((a, b) => a - b),
     errors: Object.keys(errors).length === 0 ? undefined : errors,
   });
