@@ -6,6 +6,8 @@ import { z } from "zod";
 import { allOf } from "../support/all-of.ts";
 
 const entry = z.object({ id: z.string(), text: z.string().default("none") });
+/** Validates with a promise. */
+const slowEntry = entry.refine(async ({ id }) => id !== "refused");
 type Entry = z.input<typeof entry>;
 
 let closed: string[] = [];
@@ -38,7 +40,7 @@ const feed = defineFeature("feed", (r) => {
   r.query("entry.lines", {
     route: "GET /lines",
     ...everyone,
-    output: jsonLines(entry),
+    output: jsonLines(slowEntry),
     handler: async function* (): AsyncGenerator<Entry> {
       yield { id: "1", text: "a", secret: "hidden" } as Entry;
       yield { id: "2" };
@@ -82,7 +84,10 @@ const feed = defineFeature("feed", (r) => {
     ...everyone,
     status: [200, 204],
     output: sse(entry),
-    handler: () => reply(undefined, { status: 204 }) as never,
+    handler: (ctx) =>
+      ctx.request?.lastEventId === undefined
+        ? new Response(null, { status: 204 })
+        : (reply(undefined, { status: 204 }) as never), // without types
   });
   r.query("entry.headed", {
     route: "GET /headed",
@@ -152,8 +157,9 @@ test("a result that is no stream is refused", async () => {
   expect((await app.fetch("/whole")).status).toBe(500);
 });
 
-test("a reply may have no body, which stops browsers from connecting again", async () => {
+test("a response may have no body, which stops browsers from connecting again", async () => {
   expect((await app.fetch("/gone")).status).toBe(204);
+  expect((await app.fetch("/gone", { headers: { "last-event-id": "7" } })).status).toBe(204);
 });
 
 test("a reply's own headers, except the content type, are kept", async () => {

@@ -367,7 +367,7 @@ test("a middleware may answer with a Node stream", async () => {
     before: () => ({
       statusCode: 203,
       headers: { "content-type": "text/plain" },
-      body: Readable.from([Buffer.from("from "), Buffer.from("node")]) as never,
+      body: Readable.from([Buffer.from("from "), "node"]) as never,
     }),
   });
   const { prelude, body } = await respond("/anything", { handler });

@@ -268,6 +268,36 @@ test("for any declarations and stored rows, the report matches the values that t
   );
 });
 
+test("a user's row that no longer fits is read as the tenant's row below it, if that counts", async () => {
+  const { definition: limit } = createUserConfig("number", { default: 4 });
+  const id = "app:config:a";
+  const reads = async (state: "counts" | "expired") => {
+    const at = { key: id, tenantId: "acme", userId: "ann", form: "plain" } as const;
+    const rows = await Promise.all([
+      placed({ ...at, scope: "user", value: "x", state: "counts" }),
+      placed({ ...at, scope: "tenant", value: 3, state }),
+    ]);
+    const table = new Map(rows.map(({ address, row }) => [JSON.stringify(address), row]));
+    const { stored } = await reportStored({
+      registry: {
+        configKeys: new Map([[id, { id, feature: "app", name: "a", definition: limit }]]),
+      },
+      pages: (async function* () {
+        yield { rows, scanned: 2 };
+      })(),
+      reader: {
+        read: async (addresses) =>
+          addresses.map(({ partition, key }) => table.get(JSON.stringify({ partition, key }))),
+      },
+      ...{ overrides: {}, openRow: ours.openRow, nowMs, limit: 10 },
+      ...{ wereEncrypted: new Set<string>(), onPage: () => {} },
+    });
+    return stored.map((one) => one.reads);
+  };
+  expect(await reads("counts")).toEqual([3]);
+  expect(await reads("expired")).toEqual([4]);
+});
+
 async function placed(given: Placed["given"]): Promise<Placed> {
   const owner = {
     tenantId: given.scope === "system" ? undefined : given.tenantId,
