@@ -12,6 +12,7 @@ import {
 import { defineFeature, type Feature } from "../../app/features/feature.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { danglingReferences } from "./extension.ts";
+import { dividedFronts, frontNames } from "./fronts.ts";
 import type { ServerPart } from "./server-template.ts";
 import { type Template, templateText } from "./template.ts";
 
@@ -47,10 +48,14 @@ test("any server's template refers only to existing names, grants nothing too br
     },
     { requiredKeys: [] },
   );
-  const options = fc.record({
-    part: fc.constantFrom<ServerPart[]>("data", "functions", "all"),
-    shape: fc.constantFrom("one" as const, "each" as const),
-  });
+  const options = fc
+    .record({
+      part: fc.constantFrom<ServerPart[]>("data", "functions", "all"),
+      shape: fc.constantFrom("one" as const, "each" as const),
+      front: fc.constantFrom(...frontNames),
+      stream: fc.boolean(),
+    })
+    .filter(({ shape, front }) => shape === "one" || dividedFronts.includes(front));
   fc.assert(
     fc.property(features, server, options, (given, of, how) => {
       const template = templateOf(given, how, of);
@@ -84,7 +89,8 @@ test("any server's template refers only to existing names, grants nothing too br
 });
 
 /** Parameters and conditions that nothing refers to: a lint of CloudFormation fails for them. */
-function unusedNames({ Parameters, Conditions = {}, Resources, Outputs }: Template): string[] {
+function unusedNames(template: Template): string[] {
+  const { Parameters, Conditions, Mappings = {}, Resources, Outputs } = template;
   const text = JSON.stringify([Conditions, Resources, Outputs]);
   const uses = (name: string) =>
     [`"Ref":"${name}"`, `\${${name}}`].some((one) => text.includes(one));
@@ -93,6 +99,7 @@ function unusedNames({ Parameters, Conditions = {}, Resources, Outputs }: Templa
   return [
     ...Object.keys(Parameters).filter((name) => !uses(name)),
     ...Object.keys(Conditions).filter((name) => !asks(name)),
+    ...Object.keys(Mappings).filter((name) => !text.includes(`"Fn::FindInMap":["${name}"`)),
   ];
 }
 

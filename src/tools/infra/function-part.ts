@@ -23,54 +23,76 @@ export function functionIds(name: string) {
   return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role` };
 }
 
+/** The resources that run a function, once it has a role and log groups. */
+export interface FunctionKind {
+  /** Names of log groups by logical ID. */
+  readonly logGroups: (name: string) => Readonly<Record<string, string>>;
+  readonly parts: (needed: NeededFunction, variables: Values) => readonly TemplatePart[];
+}
+
 export function functionParts(
   needed: NeededFunction,
   needs: Needs,
   place: DataPlace,
   environment: Values,
+  kind: FunctionKind,
 ) {
-  const { name, calledBy, timeoutSeconds } = needed;
-  const { id, lambda, logGroup, role } = functionIds(name);
+  const { name, calledBy } = needed;
+  const { id, role } = functionIds(name);
   const tenantRole = `${id}TenantRole`;
-  const answers = calledBy === "requests";
   const ofTenants = tenantStatements(needed, needs, place);
+  const logGroups = kind.logGroups(name);
   return [
-    logGroupPart(logGroup, `/aws/lambda/${namePrefix}-${name}`),
+    ...Object.entries(logGroups).map(([group, groupName]) => logGroupPart(group, groupName)),
     rolePart(
       role,
       { Effect: "Allow", Principal: { Service: "lambda.amazonaws.com" }, Action: "sts:AssumeRole" },
       name,
-      statementsOf(needed, needs, place, logGroup),
+      statementsOf(needed, needs, place, Object.keys(logGroups)),
     ),
     ...(ofTenants ? [rolePart(tenantRole, assumedBy(role), "tenants", ofTenants)] : []),
-    resource(
-      lambda,
-      "AWS::Lambda::Function",
-      {
+    ...kind.parts(needed, {
+      ...environment,
+      ...(calledBy === "requests" && needs.hasAuthSecret && authVariables),
+      ...(ofTenants && { [isolationVariable]: arnRef(tenantRole) }),
+    }),
+    output(`${id}RoleName`, `The role of ${name}, for policies of your own`, ref(role)),
+  ];
+}
+
+const code: Values = { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") };
+
+/** A function that Lambda invokes for each event; `more` adds to its properties. */
+export function eventFunction(more: Values = {}): FunctionKind {
+  return {
+    logGroups: (name) => ({ [functionIds(name).logGroup]: `/aws/lambda/${namePrefix}-${name}` }),
+    parts: ({ name, calledBy, timeoutSeconds }, Variables) => {
+      const { id, lambda, logGroup, role } = functionIds(name);
+      const properties = {
         FunctionName: substituted(`${namePrefix}-${name}`),
-        Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") },
+        Code: code,
         Handler: substituted(`\${CodeEntry}.${name}`),
         Runtime: ref("Runtime"),
         Architectures: [ref("Architecture")],
         MemorySize: ref("MemorySize"),
         Timeout: timeoutSeconds,
         Role: arnRef(role),
-        Environment: {
-          Variables: {
-            ...environment,
-            ...(answers && needs.hasAuthSecret && authVariables),
-            ...(ofTenants && { [isolationVariable]: arnRef(tenantRole) }),
-          },
-        },
-        ReservedConcurrentExecutions: answers
-          ? when("HasHttpConcurrency", ref("HttpConcurrency"))
-          : undefined,
-      },
-      { DependsOn: logGroup }, // otherwise, the first invocation could not write logs
-    ),
-    output(`${id}FunctionName`, `The function ${name}`, ref(lambda)),
-    output(`${id}RoleName`, `The role of ${name}, for policies of your own`, ref(role)),
-  ];
+        Environment: { Variables },
+        ReservedConcurrentExecutions:
+          calledBy === "requests" ? when("HasHttpConcurrency", ref("HttpConcurrency")) : undefined,
+      };
+      return [
+        // Without its log group, the first invocation could not write logs.
+        resource(
+          lambda,
+          "AWS::Lambda::Function",
+          { ...properties, ...more },
+          { DependsOn: logGroup },
+        ),
+        output(`${id}FunctionName`, `The function ${name}`, ref(lambda)),
+      ];
+    },
+  };
 }
 
 export function logGroupPart(id: string, name: string, more?: { readonly Condition: string }) {

@@ -2,44 +2,34 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { type AlarmSubject, metricAlarms } from "../../base/metrics/metric-alarms.ts";
 import { type MetricDeclaration, metricList } from "../../base/metrics/metric-list.ts";
+import {
+  type Alarm,
+  alarmPart,
+  lineOf,
+  metricPart,
+  ownLine,
+  ownNamespace,
+  topicId,
+} from "./alarm-part.ts";
 import type { DataPlace } from "./data-parts.ts";
+import type { Front } from "./front.ts";
 import { functionIds } from "./function-part.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
 import { hasTenants, type Needs, queuesOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
-import {
-  logicalId,
-  output,
-  ref,
-  resource,
-  substituted,
-  type Value,
-  type Values,
-} from "./template.ts";
-import { apiId } from "./trigger-parts.ts";
-
-interface Alarm {
-  /** In kebab case: `dead-events`. */
-  readonly name: string;
-  readonly says: string;
-  readonly metric: readonly [namespace: Value, name: string];
-  /** Default: the whole account and region. */
-  readonly of?: Values;
-  readonly statistic?: "Sum" | "Maximum";
-  /** Breaching minutes out of the latest. By default, a single failure raises no alarm. */
-  readonly minutes?: readonly [above: number, of: number];
-  readonly threshold?: number;
-}
-
-const topicId = "AlarmTopic";
+import { logicalId, output, ref, resource, substituted, type Values } from "./template.ts";
 
 export function alarmParts(
   functions: readonly NeededFunction[],
   needs: Needs,
   place: DataPlace,
+  front: Front,
   isMeasured: boolean,
 ) {
+  const events = functions.filter((one) => !isOfRequests(one));
   const outbox = functions.filter(isOfOutbox);
+  // A Web Function measures as a container does, not in CloudWatch.
+  const unmeasured = isMeasured ? (front.isWeb ? functions.filter(isOfRequests) : []) : functions;
   const isStream = ({ calledBy }: NeededFunction) => calledBy === "stream";
   const ofFunction = ({ name }: NeededFunction) => ({
     FunctionName: ref(functionIds(name).lambda),
@@ -55,27 +45,17 @@ export function alarmParts(
         minutes: [1, 1],
       }),
     ),
-    {
-      name: "http-errors",
-      says: "Requests fail: errors and throttles of the functions behind the API among them",
-      metric: ["AWS/ApiGateway", "5xx"],
-      of: { ApiId: ref(apiId) },
-    },
-    ...functions
-      .filter(({ calledBy }) => calledBy !== "requests")
-      .map(
-        (one): Alarm => ({
-          name: `${one.name}-errors`,
-          says: `The function ${one.name} does not start, or runs out of time`,
-          metric: ["AWS/Lambda", "Errors"],
-          of: ofFunction(one),
-        }),
-      ),
-    {
-      name: "throttles",
-      says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
-      metric: ["AWS/Lambda", "Throttles"],
-    },
+    { name: "http-errors", ...front.errors },
+    ...events.map(
+      (one): Alarm => ({
+        name: `${one.name}-errors`,
+        says: `The function ${one.name} does not start, or runs out of time`,
+        metric: ["AWS/Lambda", "Errors"],
+        of: ofFunction(one),
+      }),
+    ),
+    // Without event functions, a Web Function alone has no such metric.
+    ...(front.isWeb && events.length === 0 ? [] : [throttles]),
     ...outbox.filter(isStream).map(
       (one): Alarm => ({
         name: `${one.name}-age`,
@@ -92,20 +72,30 @@ export function alarmParts(
     resource(topicId, "AWS::SNS::Topic", { TopicName: substituted(`${namePrefix}-alarms`) }),
     output(`${topicId}Arn`, "The topic of alarms: subscribe to it", ref(topicId)),
     ...alarms.map(alarmPart),
-    ...(isMeasured
-      ? []
-      : [
-          ...outbox.filter((one) => !isStream(one)).flatMap(leftParts),
-          ...lineAlarms.flatMap((alarm) => lineParts(functions, alarm)),
-        ]),
+    ...(isMeasured ? [] : outbox.filter((one) => !isStream(one)).flatMap(leftParts)),
+    ...lineAlarms.flatMap((alarm) => lineParts(unmeasured, alarm)),
   ];
 }
+
+const isOfRequests = ({ calledBy }: NeededFunction) => calledBy === "requests";
+
+const throttles: Alarm = {
+  name: "throttles",
+  says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
+  metric: ["AWS/Lambda", "Throttles"],
+};
 
 /** AWS has no metric for messages left in the outbox, so the sweep's log lines provide it. */
 function leftParts({ name }: NeededFunction) {
   const metric = "outbox-left";
   return [
-    metricPart("OutboxLeftMetric", name, ownLine("outbox.swept", "$.left > 0"), metric, "$.left"),
+    metricPart(
+      "OutboxLeftMetric",
+      name,
+      ownLine(lineOf("outbox.swept"), "$.left > 0"),
+      metric,
+      "$.left",
+    ),
     alarmPart({
       name: metric,
       says: "The outbox holds what a sweep could not send: event.dispatch_failed or job.dispatch_failed says why",
@@ -161,60 +151,9 @@ function lineParts(all: readonly NeededFunction[], [name, line, isOf, says]: Lin
   if (functions.length === 0) return [];
   const idOf = (one: NeededFunction) => `${logicalId(name, "In")}${functionIds(one.name).id}Metric`;
   return [
-    ...functions.map((one) => metricPart(idOf(one), one.name, ownLine(line), name, "1")),
+    ...functions.map((one) => metricPart(idOf(one), one.name, ownLine(lineOf(line)), name, "1")),
     alarmPart({ name, says, metric: [ownNamespace, name], minutes: [1, 1] }),
   ];
-}
-
-/**
- * Excludes lines from browsers, which can contain any message. `NOT EXISTS` is needed: AWS does not
- * document whether `!=` matches a missing field.
- */
-function ownLine(msg: string, ...more: readonly string[]) {
-  const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
-  return `{ ${conditions.join(" && ")} }`;
-}
-
-const ownNamespace = substituted(namePrefix);
-
-function metricPart(
-  id: string,
-  name: string,
-  FilterPattern: string,
-  MetricName: string,
-  MetricValue: string,
-) {
-  return resource(id, "AWS::Logs::MetricFilter", {
-    LogGroupName: ref(functionIds(name).logGroup),
-    FilterPattern,
-    MetricTransformations: [{ MetricNamespace: ownNamespace, MetricName, MetricValue }],
-  });
-}
-
-function alarmPart({
-  name,
-  says,
-  metric: [Namespace, MetricName],
-  of,
-  statistic = "Sum",
-  minutes: [above, minutes] = [3, 5],
-  threshold = 0,
-}: Alarm) {
-  return resource(logicalId(name, "Alarm"), "AWS::CloudWatch::Alarm", {
-    AlarmName: substituted(`${namePrefix}-${name}`),
-    AlarmDescription: says,
-    Namespace,
-    MetricName,
-    Dimensions: of && Object.entries(of).map(([Name, Value]) => ({ Name, Value })),
-    Statistic: statistic,
-    Period: 60,
-    EvaluationPeriods: minutes,
-    DatapointsToAlarm: above,
-    Threshold: threshold,
-    ComparisonOperator: "GreaterThanThreshold",
-    TreatMissingData: "notBreaching",
-    AlarmActions: [ref(topicId)],
-  });
 }
 
 export function metricVariables({ options }: DeclaredServer): Values {

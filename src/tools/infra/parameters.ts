@@ -50,46 +50,63 @@ const retentionDays = [
   3653,
 ];
 
-export const functionParameters: TemplatePart = {
-  Parameters: {
-    CodeBucket: {
-      Type: "String",
-      Description: "The S3 bucket that has the archive of the code, in the region of the stack",
-    },
-    CodeKey: {
-      Type: "String",
-      Description: "The key of the archive in the bucket; another key deploys other code",
-    },
-    CodeEntry: given(
-      "lambda",
-      "The file in the archive that exports the functions, without .mjs, such as dist/lambda",
-      {
-        AllowedPattern: "[A-Za-z0-9_./-]+",
-        ConstraintDescription: "the path of a file, without its extension",
+/** Linters reject unused parameters, so `hasEventFunctions` says whether any are to be made. */
+export function codeParameters(hasEventFunctions: boolean): TemplatePart {
+  return {
+    Parameters: {
+      CodeBucket: {
+        Type: "String",
+        Description: "The S3 bucket that has the archive of the code, in the region of the stack",
       },
-    ),
-    Runtime: choice("The runtime of the functions", "nodejs24.x", "nodejs22.x"),
-    Architecture: choice("The processors of the functions", "arm64", "x86_64"),
-    MemorySize: given(512, "The memory of each function, in MB; the processor grows with it", {
-      MinValue: 128,
-      MaxValue: 10_240,
-    }),
-    LogRetentionDays: given(14, "How long log lines are kept, in days", {
-      AllowedValues: retentionDays,
-    }),
+      CodeKey: {
+        Type: "String",
+        Description: "The key of the archive in the bucket; another key deploys other code",
+      },
+      ...(hasEventFunctions && eventFunctionParameters),
+      LogRetentionDays: given(14, "How long log lines are kept, in days", {
+        AllowedValues: retentionDays,
+      }),
+    },
+  };
+}
+
+const eventFunctionParameters = {
+  CodeEntry: given(
+    "lambda",
+    "The file in the archive that exports the functions, without .mjs, such as dist/lambda",
+    {
+      AllowedPattern: "[A-Za-z0-9_./-]+",
+      ConstraintDescription: "the path of a file, without its extension",
+    },
+  ),
+  Runtime: choice("The runtime of the functions", "nodejs24.x", "nodejs22.x"),
+  Architecture: choice("The processors of the functions", "arm64", "x86_64"),
+  MemorySize: given(512, "The memory of each function, in MB; the processor grows with it", {
+    MinValue: 128,
+    MaxValue: 10_240,
+  }),
+};
+
+export const concurrencyParameters: TemplatePart = {
+  Parameters: {
     HttpConcurrency: given(
       0,
       "Reserved concurrency of each function that answers requests. 0: none is reserved",
       { MinValue: 0 },
     ),
+  },
+  Conditions: {
+    HasHttpConcurrency: { "Fn::Not": [{ "Fn::Equals": [ref("HttpConcurrency"), "0"] }] },
+  },
+};
+
+export const apiParameters: TemplatePart = {
+  Parameters: {
     ThrottleRate: given(100, "Requests a second that the API takes of each route", { MinValue: 1 }),
     ThrottleBurst: given(200, "Requests at once that the API takes of each route", { MinValue: 1 }),
     AccessLog: choice("Whether the API logs a line for each request", "true", "false"),
   },
-  Conditions: {
-    HasHttpConcurrency: { "Fn::Not": [{ "Fn::Equals": [ref("HttpConcurrency"), "0"] }] },
-    HasAccessLog: { "Fn::Equals": [ref("AccessLog"), "true"] },
-  },
+  Conditions: { HasAccessLog: { "Fn::Equals": [ref("AccessLog"), "true"] } },
 };
 
 /** Separate because linters reject unused parameters. */
@@ -102,7 +119,7 @@ export const queueParameters: TemplatePart = {
   },
 };
 
-function given(
+export function given(
   Default: string | number,
   Description: string,
   rules: Omit<Parameter, "Type" | "Default" | "Description">,
@@ -112,7 +129,7 @@ function given(
 }
 
 /** The first value is the default. */
-function choice(description: string, ...values: readonly [string, ...string[]]): Parameter {
+export function choice(description: string, ...values: readonly [string, ...string[]]): Parameter {
   return given(values[0], description, { AllowedValues: values });
 }
 

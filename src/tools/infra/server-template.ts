@@ -1,21 +1,23 @@
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { dataElsewhere, messageParts, ownData, tableParts } from "./data-parts.ts";
 import { type Extension, environmentWith, extended } from "./extension.ts";
+import type { Front } from "./front.ts";
+import { type FrontName, frontNamed } from "./fronts.ts";
 import { authSecretParts, environmentOf, functionParts } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
 import { alarmParts, metricParts, metricVariables } from "./metric-parts.ts";
 import { type Needs, needsOf } from "./needs.ts";
 import {
+  codeParameters,
   customerKeyParts,
   dataParameters,
-  functionParameters,
   longestDataPrefix,
   longestFunctionPrefix,
   nameParameter,
   namePrefix,
 } from "./parameters.ts";
 import { type Template, templateOf } from "./template.ts";
-import { apiParts, triggerParts } from "./trigger-parts.ts";
+import { triggerParts } from "./trigger-parts.ts";
 
 export type ServerPart = keyof typeof descriptions;
 
@@ -24,6 +26,10 @@ export interface ServerTemplateOptions {
   readonly stage: string;
   readonly part?: ServerPart;
   readonly shape?: Shape;
+  /** What passes on requests. Default: an HTTP API. */
+  readonly front?: FrontName;
+  /** Whether the front streams responses. */
+  readonly stream?: boolean;
   readonly extension?: Extension;
 }
 
@@ -41,6 +47,8 @@ export function serverTemplate(
     stage,
     part = "all",
     shape = "one",
+    front = "http",
+    stream = false,
     extension = { part: {}, variables: {} },
   }: ServerTemplateOptions,
 ): Template {
@@ -53,7 +61,9 @@ export function serverTemplate(
     ...(part === "functions"
       ? []
       : [dataParameters, ...needs.tables.flatMap(tableParts), ...messageParts(needs)]),
-    ...(part === "data" ? [] : codeParts(server, needs, functions, part, extension)),
+    ...(part === "data"
+      ? []
+      : codeParts(server, needs, functions, frontNamed(front, stream), part, extension)),
   ]);
   return extended(template, extension);
 }
@@ -62,6 +72,7 @@ function codeParts(
   server: DeclaredServer,
   needs: Needs,
   functions: readonly NeededFunction[],
+  front: Front,
   part: ServerPart,
   extension: Extension,
 ) {
@@ -69,14 +80,17 @@ function codeParts(
   const place = part === "all" ? ownData : dataElsewhere(needs);
   const own = { ...environmentOf(needs, place), ...metricVariables(server) };
   const environment = environmentWith(own, extension);
+  const kindOf = ({ calledBy }: NeededFunction) =>
+    calledBy === "requests" ? front.requestKind : front.eventKind;
   return [
-    functionParameters,
+    codeParameters(functions.some((one) => !(front.isWeb && one.calledBy === "requests"))),
+    ...front.parameters,
     place.part,
     ...(needs.hasAuthSecret ? authSecretParts : []),
-    ...functions.flatMap((one) => functionParts(one, needs, place, environment)),
-    ...apiParts(functions, options.basePath ?? ""),
+    ...functions.flatMap((one) => functionParts(one, needs, place, environment, kindOf(one))),
+    ...front.parts(functions, options.basePath ?? ""),
     ...triggerParts(functions, needs, place),
-    ...alarmParts(functions, needs, place, options.metrics !== undefined),
+    ...alarmParts(functions, needs, place, front, options.metrics !== undefined),
     ...metricParts(server),
   ];
 }

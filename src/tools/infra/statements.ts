@@ -16,7 +16,7 @@ export function statementsOf(
   needed: NeededFunction,
   needs: Needs,
   place: DataPlace,
-  logGroup: string,
+  logGroups: readonly string[],
 ) {
   const queues = queuesOf(needs);
   // With isolation, only the tenant role reaches rows of tenants.
@@ -27,7 +27,7 @@ export function statementsOf(
       .flatMap((duty) => grants[duty])
       .flatMap(([sid, actions, resources]) => statement(sid, actions, resources(place, queues))),
     ...tableStatements(tables, place),
-    ...statement("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], [arnRef(logGroup)]),
+    ...statement("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], logGroups.map(arnRef)),
   ];
   return [...new Map(statements.map((one) => [one.Sid, one])).values(), useCustomerKey];
 }

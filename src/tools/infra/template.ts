@@ -35,15 +35,17 @@ export interface Output {
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Values;
+  readonly Mappings?: Values;
   readonly Resources?: Readonly<Record<string, Resource>>;
   readonly Outputs?: Readonly<Record<string, Output>>;
 }
 
 export const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
 
-export interface Template extends Required<TemplatePart> {
+export interface Template extends Required<Omit<TemplatePart, "Mappings">> {
   readonly AWSTemplateFormatVersion: "2010-09-09";
   readonly Description: string;
+  readonly Mappings?: Values;
 }
 
 export const resource = (
@@ -84,7 +86,13 @@ export function templateOf(Description: string, parts: readonly TemplatePart[]):
     section,
     Object.assign({}, ...parts.map((part) => part[section])),
   ]);
-  return { AWSTemplateFormatVersion: "2010-09-09", Description, ...Object.fromEntries(merged) };
+  const mappings = parts.find(({ Mappings }) => Mappings !== undefined);
+  return {
+    AWSTemplateFormatVersion: "2010-09-09",
+    Description,
+    ...(mappings && { Mappings: mappings.Mappings }),
+    ...Object.fromEntries(merged),
+  };
 }
 
 export function duplicateOf(names: readonly string[]) {

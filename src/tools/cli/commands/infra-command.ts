@@ -4,13 +4,16 @@ import { isRecord } from "../../../base/errors/option-table.ts";
 import { mistakes } from "../../infra/check.ts";
 import { type ComparedTemplate, differences } from "../../infra/difference.ts";
 import { combined, extensionOf } from "../../infra/extension.ts";
+import { dividedFronts, type FrontName, frontNames, streamingFronts } from "../../infra/fronts.ts";
 import type { Shape } from "../../infra/functions.ts";
 import { sizeReport } from "../../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
 import { type Template, templateText } from "../../infra/template.ts";
+import { bucketStatement } from "../../infra/web-front.ts";
 import {
   type CommandContext,
   defineCommand,
+  flag,
   messageOf,
   moduleArgument,
   moduleOf,
@@ -32,6 +35,13 @@ const flags = {
     "what is in the template: what holds data, what works on it, or both",
   ),
   shape: textOr("one", "one|each", "one function for all routes, or one for each handler"),
+  front: text(
+    "http|web|rest|url",
+    "what passes requests on: an HTTP API (default), a Web Function's endpoint, a REST API, or a function URL",
+  ),
+  stream: flag(
+    "with --front rest or url: responses are streamed; the functions need { stream: true }",
+  ),
   with: texts(
     "<file>",
     "a template of your own that is added, as JSON: resources, and what functions are told;\nmay be given several times",
@@ -76,7 +86,7 @@ Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot
 
 async function write(
   template: Template,
-  { part, stage, out }: Pick<ValuesOf<typeof flags>, "part" | "stage" | "out">,
+  { part, stage, out, front }: Pick<Call, "part" | "stage" | "out" | "front">,
   { print, complain }: CommandContext,
 ) {
   const text = templateText(template);
@@ -87,11 +97,15 @@ async function write(
   await mkdir(out, { recursive: true });
   await writeFile(file, text);
   for (const note of notes) complain(`keelson: ${file}: ${note}`);
+  if (front === "web" && part !== "data") complain(`keelson: ${file}: ${bucketNote}`);
   print(
     `${file}: ${Object.keys(template.Resources).length} resources, ${Buffer.byteLength(text)} bytes`,
   );
   return 0;
 }
+
+const bucketNote = `versioning has to be on for the bucket of CodeBucket, and its policy needs this statement beside its own:
+${JSON.stringify(bucketStatement, undefined, 2)}`;
 
 function compare(before: ComparedTemplate, after: Template, { print, complain }: CommandContext) {
   const changes = differences(before, after);
@@ -159,6 +173,8 @@ function isTemplate(read: unknown): read is ComparedTemplate {
   );
 }
 
+type Call = ReturnType<typeof callOf>;
+
 function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
   const module = moduleOf(given, "infra");
   const { stage, diff, check, entry } = values;
@@ -172,8 +188,31 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
     refuse("--entry is given without --check; add --check <file>");
   const part = oneOf<ServerPart>("part", values.part, ["data", "functions", "all"]);
   const shape = oneOf<Shape>("shape", values.shape, ["one", "each"]);
-  return { ...values, module, part, shape };
+  const wanted = values.front === undefined ? undefined : oneOf("front", values.front, frontNames);
+  const front = wanted ?? "http";
+  // With --check, the template says which front it has.
+  if (check === undefined || wanted !== undefined) refuseFront(front, shape, values.stream);
+  return { ...values, module, part, shape, front, wanted };
 }
+
+function refuseFront(front: FrontName, shape: Shape, isStreaming: boolean) {
+  if (shape === "each" && !dividedFronts.includes(front))
+    refuse(
+      `--front ${front} has one function for all routes; leave out --shape each, or use --front ${dividedFronts.join(" or ")}`,
+    );
+  if (isStreaming && !streamingFronts.includes(front))
+    refuse(
+      `--stream is given with --front ${front}${unstreamed[front]}; use --front ${streamingFronts.join(" or ")}`,
+    );
+}
+
+/** Why a front does not take `--stream`. */
+const unstreamed: Readonly<Record<FrontName, string>> = {
+  http: ", which cannot stream",
+  web: ", which always streams",
+  rest: "",
+  url: "",
+};
 
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
   const found = names.find((name) => name === given);
