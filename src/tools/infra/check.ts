@@ -4,6 +4,7 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/registry.ts";
 import { indexFault } from "../../aws/tables/tables.ts";
 import { type FunctionMark, markOf } from "../../hosts/lambda-http/bind.ts";
+import { type Entry, frontMistakes, streamMistakes, type WantedFront } from "./check-fronts.ts";
 import { messageIds, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
@@ -11,13 +12,13 @@ import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { logicalId, type Members, own } from "./template.ts";
 
-interface Entry {
-  readonly name: string;
-  readonly exports: Members;
-}
-
 /** Mistakes that would fail only after deployment. */
-export function mistakes(server: DeclaredServer, template: ComparedTemplate, entry?: Entry) {
+export function mistakes(
+  server: DeclaredServer,
+  template: ComparedTemplate,
+  entry?: Entry,
+  wanted: WantedFront = {},
+) {
   const needs = needsOf(server, { prefix: namePrefix });
   const functions = functionsIn(template);
   const hasTables = Object.values(template.Resources).some(({ Type }) => Type === tableType);
@@ -26,6 +27,7 @@ export function mistakes(server: DeclaredServer, template: ComparedTemplate, ent
   return [
     ...(hasTables ? dataMistakes(needs, template) : []),
     ...(functions.length > 0 ? functionMistakes(server, needs, functions) : []),
+    ...frontMistakes(template, wanted),
     ...(entry === undefined
       ? []
       : [
@@ -80,6 +82,7 @@ type TemplateFunction = ReturnType<typeof functionsIn>[number];
 
 function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
+    if (Type === "AWS::Lambda::WebFunctionRevision") return [webFunction(id, Properties)];
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
     const { Variables = {} }: { Variables?: object } = Object(Environment);
@@ -87,6 +90,12 @@ function functionsIn(template: ComparedTemplate) {
       ? [{ id, module, name, variables: Object.keys(Variables) }]
       : [];
   });
+}
+
+/** It answers requests in place of the function `http`, but is no export of a module. */
+function webFunction(id: string, { ServiceConfig }: Members) {
+  const { EnvironmentVariables = {} }: { EnvironmentVariables?: object } = Object(ServiceConfig);
+  return { id, module: "", name: "http", variables: Object.keys(EnvironmentVariables) };
 }
 
 function functionMistakes(server: DeclaredServer, needs: Needs, functions: TemplateFunction[]) {
@@ -135,32 +144,6 @@ function entryMistakes(
     const { stream: _, ...is } = marked;
     if (isDeepStrictEqual(is, wanted)) return [];
     return `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`;
-  });
-}
-
-/** Fronts that do not pass on a streamed response, by the resource that calls the function. */
-const wholeFronts: Readonly<Record<string, string>> = {
-  "AWS::ApiGatewayV2::Integration": "an HTTP API",
-  "AWS::ElasticLoadBalancingV2::TargetGroup": "a load balancer",
-};
-
-/** Functions that stream behind a front that does not. */
-function streamMistakes(
-  { Resources }: ComparedTemplate,
-  functions: readonly TemplateFunction[],
-  { name: module, exports }: Entry,
-) {
-  const callers = Object.values(Resources).flatMap(({ Type, Properties }) => {
-    const front = own(wholeFronts, String(Type));
-    return front === undefined ? [] : [{ front, text: JSON.stringify(Properties) }];
-  });
-  return functions.flatMap(({ id, module: its, name }) => {
-    const exported = its === module ? own(exports, name) : undefined;
-    if (typeof exported !== "function" || markOf(exported)?.stream !== true) return [];
-    const references = [`"${id}"`, `"${id}.`, `{${id}.`];
-    const caller = callers.find(({ text }) => references.some((one) => text.includes(one)));
-    if (caller === undefined) return [];
-    return `${id} streams, and ${caller.front} calls it, which does not; use a function URL or a REST API, or leave out { stream: true } of ${module}.${name}`;
   });
 }
 

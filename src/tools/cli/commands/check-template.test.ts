@@ -78,6 +78,23 @@ describe("keelson infra --check", () => {
     });
   });
 
+  test("compares the front and its streaming with what is asked for", async () => {
+    const file = at("front/all-dev.json");
+    await run("server.mjs", "--front", "url", "--stream", "--out", at("front"));
+    const streaming = ["--check", file, "--stream"];
+    expect(await run("server.mjs", ...streaming)).toMatchObject({ code: 0 });
+    expect(await run("server.mjs", ...streaming, "--front", "url")).toMatchObject({ code: 0 });
+    expect(await run("server.mjs", ...streaming, "--front", "rest")).toEqual({
+      code: 1,
+      out: [],
+      err: expect.stringContaining("--front rest is given, and the template's front is url"),
+    });
+    expect(await run("server.mjs", "--check", file, "--entry", at("lambda.mjs"))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("add { stream: true } to lambda.http"),
+    });
+  });
+
   test("names an export that is the wrong function, and explains why an entry cannot be loaded", async () => {
     expect(
       await run("server.mjs", "--check", at("other.json"), "--entry", at("other.mjs")),

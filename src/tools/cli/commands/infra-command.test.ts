@@ -98,6 +98,41 @@ describe("keelson infra", () => {
     });
   });
 
+  test("writes each front, streaming where it can", async () => {
+    const types = async (...args: readonly string[]) => {
+      const { code } = await run(at("asking.mjs"), "--out", at("fronts"), ...args);
+      const { Resources } = JSON.parse(await readFile(at("fronts/all-dev.json"), "utf8"));
+      return { code, text: JSON.stringify(Resources) };
+    };
+    const http = await types();
+    expect(await types("--front", "http")).toEqual(http);
+    expect((await types("--front", "web")).text).toContain("AWS::Lambda::WebFunctionRevision");
+    expect((await types("--front", "rest", "--stream")).text).toContain("ResponseTransferMode");
+    expect((await types("--front", "url", "--stream")).text).toContain("RESPONSE_STREAM");
+    expect((await types("--front", "url")).text).not.toContain("RESPONSE_STREAM");
+  });
+
+  test("prints the statement that the code bucket's policy needs for a Web Function", async () => {
+    const web = (...args: readonly string[]) =>
+      run(at("asking.mjs"), "--out", at("web"), "--front", "web", ...args);
+    const { code, out, err } = await web();
+    expect([code, out.length]).toEqual([0, 1]);
+    expect(err).toContain("versioning has to be on for the bucket of CodeBucket");
+    const statement = JSON.parse(err.slice(err.indexOf("{")));
+    expect(statement).toEqual({
+      Effect: "Allow",
+      Principal: { Service: "lambda.amazonaws.com" },
+      Action: ["s3:GetObject", "s3:GetObjectVersion"],
+      Resource: "arn:aws:s3:::<CodeBucket>/*",
+      Condition: {
+        StringEquals: { "aws:SourceAccount": "<account>" },
+        ArnLike: { "aws:SourceArn": "arn:aws:lambda:<region>:<account>:web-function/*" },
+      },
+    });
+    expect(await readFile(at("web/all-dev.json"), "utf8")).not.toContain("BucketPolicy");
+    expect((await web("--part", "data")).err).toBe("");
+  });
+
   test("includes the stage in names", async () => {
     await run(at("server.mjs"), "--out", at("made"), "--stage", "prod", "--part", "data");
     expect(
@@ -157,6 +192,11 @@ describe("keelson infra", () => {
     [["a.ts", "--stage", "Prod"], /--stage "Prod" is no name/],
     [["a.ts", "--part", "roles"], /--part "roles" is not there; use data, functions, all/],
     [["a.ts", "--shape", "two"], /--shape "two" is not there; use one, each/],
+    [["a.ts", "--front", "alb"], /--front "alb" is not there; use http, web, rest, url/],
+    [["a.ts", "--stream"], /--front http, which cannot stream; use --front rest or url/],
+    [["a.ts", "--front", "web", "--stream"], /--front web, which always streams; use --front rest/],
+    [["a.ts", "--front", "url", "--shape", "each"], /leave out --shape each, or use --front http/],
+    [["a.ts", "--front", "web", "--shape", "each"], /--front web has one function for all routes/],
     [["a.ts", "--with", "nowhere.json"], /--with "nowhere.json" cannot be read as JSON: ENOENT/],
     [["a.ts", "--diff", "nowhere.json"], /--diff "nowhere.json" cannot be read as JSON: ENOENT/],
   ])("exits with 2 and the usage on wrong usage: %j", async (args, message) => {

@@ -74,7 +74,7 @@ Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot
   run: async (values, [given], context) => {
     const { module, ...call } = callOf(values, given);
     const { check, diff } = call;
-    if (check !== undefined) return checkTemplate(module, check, call.entry, context);
+    if (check !== undefined) return checkTemplate(module, check, call, context);
     const before = diff === undefined ? undefined : await readTemplate("diff", diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
     const template = serverTemplate(await loadServer(module), { ...call, extension });
@@ -119,14 +119,14 @@ function compare(before: ComparedTemplate, after: Template, { print, complain }:
 async function checkTemplate(
   module: string,
   file: string,
-  entry: string | undefined,
+  { entry, wanted: front, stream }: Pick<Call, "wanted" | "stream"> & { readonly entry?: string },
   { print, complain }: CommandContext,
 ) {
   const template = await readTemplate("check", file);
   const server = await loadServer(module);
   const own = entry === undefined ? undefined : await loadModule(entry);
   const functions = own && { name: parse(String(entry)).name, exports: own };
-  const found = mistakes(server, template, functions);
+  const found = mistakes(server, template, functions, { front, stream });
   for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
   if (found.length > 0) return 1;
   print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
