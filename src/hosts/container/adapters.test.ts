@@ -234,3 +234,15 @@ test("fails when the store cannot be reached", async () => {
     /NODE_ENV=development an embedded stack$/,
   );
 });
+
+test("a Web Function opens without a look at its tables, which its role does not allow", async () => {
+  const owner = server("production");
+  const endpoint = "https://dynamodb.nowhere.invalid";
+  const container = { ...unreachable, AWS_ENDPOINT_URL: endpoint, AWS_MAX_ATTEMPTS: "1" };
+  const web = { ...container, AWS_LAMBDA_HTTP_ENDPOINT: "127.0.0.1:8080" };
+
+  await expect(open(owner, container, await bindAdapters(owner, container))).rejects.toThrow(
+    /^DynamoDB: /,
+  );
+  await (await open(owner, web, await bindAdapters(owner, web))).close();
+});

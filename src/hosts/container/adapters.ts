@@ -12,6 +12,7 @@ import {
   environmentOf,
   type Variables,
 } from "../../base/process/environment.ts";
+import { webFunctionEndpoint } from "../../base/process/platform.ts";
 
 export interface Binding
   extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
@@ -40,10 +41,15 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
       ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
       ...(hasQueues ? { eventbridge: endpointOf(variables, "EVENTBRIDGE") ?? place } : {}),
     },
-    openAdapters: (runtime) =>
-      isEmbedded
-        ? openEmbedded(runtime, variables, directory)
-        : openChecked(runtime, variables, endpoint === undefined ? "check" : tableMode(endpoint)),
+    openAdapters: (runtime) => {
+      if (isEmbedded) return openEmbedded(runtime, variables, directory);
+      const mode = endpoint === undefined ? "check" : tableMode(endpoint);
+      // The roles of functions, also of Web Functions, do not allow DescribeTable.
+      const isTrusted = mode === "check" && webFunctionEndpoint(variables) !== undefined;
+      return isTrusted
+        ? openAwsAdapters(runtime, variables, mode)
+        : openChecked(runtime, variables, mode);
+    },
   };
 }
 
