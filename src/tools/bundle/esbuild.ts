@@ -5,6 +5,7 @@ import type { BuildOptions, OutputFile, Plugin, PluginBuild } from "esbuild";
 import { builtinSource } from "./builtins.ts";
 import { marked } from "./chunks.ts";
 import { mergeChunks } from "./merge-chunks.ts";
+import { addIndex } from "./web-index.ts";
 
 /** Plugin for esbuild, without esbuild's types, so that projects without esbuild compile. */
 export interface EsbuildPlugin {
@@ -17,7 +18,8 @@ export interface EsbuildPlugin {
  * files: one with the entry's imports, one with the code that the first request loads. Other lazily
  * loaded code gets separate files. The plugin sets options that the build leaves out: minified,
  * split ES modules named `.mjs`, with all dependencies bundled. From Node's built-in modules, only
- * the members that are used are created. The build needs an `outdir`.
+ * the members that are used are created. With an entry named `web`, the plugin also writes the
+ * `index.js` that Lambda loads of a Web Function. The build needs an `outdir`.
  *
  * @example
  * ```ts
@@ -37,6 +39,7 @@ export function esbuildPlugin(): EsbuildPlugin {
         const { metafile, outputFiles } = result;
         if (metafile === undefined || outputFiles === undefined) return; // the build failed
         const merged = await mergeChunks(build, { metafile, outputFiles }, wanted);
+        addIndex(build.initialOptions, merged);
         const isWritten = wanted.write === true;
         if (isWritten) await writeFiles(merged.outputFiles);
         Object.assign(result, {

@@ -2,6 +2,7 @@ import { isBuiltin } from "node:module";
 import type { CodeSplittingGroup, InputOptions, OutputOptions, Plugin } from "rolldown";
 import { type BuiltinKind, builtinSource } from "./builtins.ts";
 import { type Chunks, divide, isSdk } from "./chunks.ts";
+import { indexName, indexText, webEntry } from "./web-index.ts";
 
 /**
  * Packages that keelson loads in a `try`, so a bundle may omit them. Rolldown leaves out packages
@@ -27,7 +28,8 @@ export interface RolldownPlugin {
  * with the code that the first request loads. Rolldown adds a file of less than 1 KB for its own
  * helpers. Other lazily loaded code gets separate files. The plugin sets options that the build
  * leaves out: minified ES modules named `.mjs`, with all dependencies bundled. From Node's built-in
- * modules, only the members that are used are created.
+ * modules, only the members that are used are created. With an entry named `web`, the plugin also
+ * writes the `index.js` that Lambda loads of a Web Function.
  *
  * @throws Error in Rollup, and with `codeSplitting: false`.
  * @example
@@ -78,6 +80,18 @@ export function rolldownPlugin(): RolldownPlugin {
     },
     buildEnd() {
       chunks = divide(this.getModuleIds(), (id) => this.getModuleInfo(id));
+    },
+    generateBundle(_options, bundle) {
+      const web = Object.values(bundle).find(
+        (file) => file.type === "chunk" && file.isEntry && file.name === webEntry,
+      );
+      if (web === undefined || indexName in bundle) return;
+      // No asset, which Vite would leave out of a build for servers.
+      this.emitFile({
+        type: "prebuilt-chunk",
+        fileName: indexName,
+        code: indexText(web.fileName),
+      });
     },
   };
   return plugin;
