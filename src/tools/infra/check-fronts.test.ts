@@ -85,6 +85,17 @@ describe("the template of a front", () => {
     ]);
   });
 
+  test("web is refused without the index.js that Lambda loads", () => {
+    const refused = [
+      expect.stringContaining("bundle the module that runs the container as the entry web"),
+    ];
+    expect(mistakes(server, made({ front: "web" }), { ...whole, hasIndex: false })).toEqual(
+      refused,
+    );
+    expect(mistakes(server, made({ front: "web" }), { ...whole, hasIndex: true })).toEqual([]);
+    expect(mistakes(server, made({ front: "rest" }), { ...whole, hasIndex: false })).toEqual([]);
+  });
+
   test("may lack Properties", () => {
     const template = made({ front: "url" });
     const Resources = { ...template.Resources, Bare: { Type: "AWS::Lambda::Url" } };

@@ -6,6 +6,8 @@ import { type Members, own, type Resource } from "./template.ts";
 export interface Entry {
   readonly name: string;
   readonly exports: Members;
+  /** Whether `index.js` is beside a bundled module. */
+  readonly hasIndex?: boolean | undefined;
 }
 
 export interface TemplateFunction {
@@ -29,6 +31,8 @@ interface Caller {
   /** Where a function is named. */
   readonly text: string;
 }
+
+export const webRevisionType = "AWS::Lambda::WebFunctionRevision";
 
 type Kind = Omit<Caller, "streams" | "text"> & { readonly isStream?: (has: Members) => boolean };
 
@@ -65,6 +69,16 @@ function callersIn({ Resources }: ComparedTemplate): Caller[] {
     const { isStream = () => false, ...caller } = kind;
     return [{ ...caller, streams: isStream(Properties), text: JSON.stringify(Properties) }];
   });
+}
+
+/** Lambda reports no failure for a Web Function without `index.js`: its requests fail. */
+export function indexMistakes({ Resources }: ComparedTemplate, { hasIndex }: Entry) {
+  const isWeb = Object.values(Resources).some(({ Type }) => Type === webRevisionType);
+  return isWeb && hasIndex === false
+    ? [
+        "a Web Function loads index.js, and there is none beside the entry; bundle the module that runs the container as the entry web",
+      ]
+    : [];
 }
 
 /** Compares a template with the front that was asked for. */

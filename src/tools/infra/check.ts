@@ -4,7 +4,14 @@ import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { routed } from "../../app/registry/registry.ts";
 import { indexFault } from "../../aws/tables/tables.ts";
 import { type FunctionMark, markOf } from "../../hosts/lambda-http/bind.ts";
-import { type Entry, frontMistakes, streamMistakes, type WantedFront } from "./check-fronts.ts";
+import {
+  type Entry,
+  frontMistakes,
+  indexMistakes,
+  streamMistakes,
+  type WantedFront,
+  webRevisionType,
+} from "./check-fronts.ts";
 import { messageIds, tableId, tableParts, tableType } from "./data-parts.ts";
 import { type ComparedTemplate, resolved } from "./difference.ts";
 import { exportName, functionsOf } from "./functions.ts";
@@ -33,6 +40,7 @@ export function mistakes(
       : [
           ...entryMistakes(expectedMarks(server, needs), functions, entry),
           ...streamMistakes(template, functions, entry),
+          ...indexMistakes(template, entry),
         ]),
   ];
 }
@@ -82,7 +90,7 @@ type TemplateFunction = ReturnType<typeof functionsIn>[number];
 
 function functionsIn(template: ComparedTemplate) {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
-    if (Type === "AWS::Lambda::WebFunctionRevision") return [webFunction(id, Properties)];
+    if (Type === webRevisionType) return [webFunction(id, Properties)];
     const { Handler, Environment } = resolved(Properties, template);
     const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(String(Handler)) ?? [];
     const { Variables = {} }: { Variables?: object } = Object(Environment);

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -20,6 +20,9 @@ const functionOf = (Handler: string) => ({
   Type: "AWS::Lambda::Function",
   Properties: { Handler, Environment },
 });
+const timed = `import { lambdaSchedule } from ${lambda};
+import { server } from "../timed.mjs";
+export const schedule = lambdaSchedule(server);`;
 const files = {
   "server.mjs": moduleOf(jugs),
   "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk", tenant: false });`),
@@ -33,6 +36,11 @@ export const http = lambdaHandler(server, "jugs.jug.show");`,
   "broken.mjs": `import { lambdaHandler } from ${lambda};
 import { server } from "./server.mjs";
 export const jugsJugShow = lambdaHandler(server, "jugs.jug.list");`,
+  "timed.mjs": moduleOf(
+    `${jugs} r.schedule("jug.wash", { cron: "0 3 * * *", handler: async () => undefined });`,
+  ),
+  "timed/lambda.mjs": timed,
+  "timed/lambda.ts": timed,
   "functions.json": JSON.stringify({
     Resources: { Http: functionOf("lambda.http"), Show: functionOf("lambda.jugsJugShow") },
   }),
@@ -43,6 +51,7 @@ let folder: string;
 const at = (name: string) => join(folder, name);
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "keelson-check-"));
+  await mkdir(at("timed"));
   for (const [name, text] of Object.entries(files)) await writeFile(at(name), text);
   await run("server.mjs", "--part", "data", "--out", folder);
 });
@@ -93,6 +102,19 @@ describe("keelson infra --check", () => {
       code: 1,
       err: expect.stringContaining("add { stream: true } to lambda.http"),
     });
+  });
+
+  test("looks for the index.js of a Web Function beside a bundled entry", async () => {
+    const file = at("web/all-dev.json");
+    await run("timed.mjs", "--front", "web", "--out", at("web"));
+    const check = (entry: string) => run("timed.mjs", "--check", file, "--entry", at(entry));
+    expect(await check("timed/lambda.mjs")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("a Web Function loads index.js, and there is none beside"),
+    });
+    expect(await check("timed/lambda.ts")).toMatchObject({ code: 0 });
+    await writeFile(at("timed/index.js"), "");
+    expect(await check("timed/lambda.mjs")).toMatchObject({ code: 0 });
   });
 
   test("names an export that is the wrong function, and explains why an entry cannot be loaded", async () => {

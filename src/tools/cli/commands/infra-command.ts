@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { isRecord } from "../../../base/errors/option-table.ts";
@@ -125,12 +126,18 @@ async function checkTemplate(
   const template = await readTemplate("check", file);
   const server = await loadServer(module);
   const own = entry === undefined ? undefined : await loadModule(entry);
-  const functions = own && { name: parse(String(entry)).name, exports: own };
+  const functions = own && { ...fileOf(String(entry)), exports: own };
   const found = mistakes(server, template, functions, { front, stream });
   for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
   if (found.length > 0) return 1;
   print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
   return 0;
+}
+
+function fileOf(entry: string) {
+  const { dir, name, ext } = parse(entry);
+  const isBundled = /^\.[cm]?js$/.test(ext);
+  return { name, hasIndex: isBundled ? existsSync(join(dir, "index.js")) : undefined };
 }
 
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
