@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import {
   arn,
+  everyone,
   idsOf,
   properties,
   quiet,
@@ -11,6 +12,8 @@ import {
   sub,
   templateOf,
 } from "../../../test/support/server-templates.ts";
+import { defineFeature } from "../../app/features/feature.ts";
+import type { Template } from "./template.ts";
 
 const http = templateOf([spades, sheds]);
 const web = templateOf([spades, sheds], { front: "web" });
@@ -112,6 +115,20 @@ describe("the web front", () => {
         properties(http, role)["AssumeRolePolicyDocument"],
       );
     }
+  });
+
+  test("assumes the same tenant role if tenants are isolated", () => {
+    const plots = defineFeature("plots", (r) => {
+      r.table("plots", { partitionKey: "pk", tenant: true });
+      r.query("plot.show", { route: "GET /plots/:id", ...everyone });
+    });
+    const [isolated, asFunction] = (["web", "http"] as const).map((front) =>
+      templateOf([plots], { front }, { isolation: {} }),
+    ) as [Template, Template]; // safe: two fronts
+    expect(isolated.Resources["HttpTenantRole"]).toEqual(asFunction.Resources["HttpTenantRole"]);
+    expect(properties(isolated, "HttpWebFunctionRevision")).toMatchObject({
+      ServiceConfig: { EnvironmentVariables: { KEELSON_ISOLATION_ROLE: arn("HttpTenantRole") } },
+    });
   });
 
   test("has the other functions as event functions of the same archive, in the same version", () => {
