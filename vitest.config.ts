@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 import { type Replacement, replacedModules } from "./test/support/replaced-modules.ts";
 
 /** What tests load in place of modules of `src/`. Each run prints this; `docs/testing.md` says why. */
-const replacements: readonly Replacement[] = [
+export const replacements: readonly Replacement[] = [
   {
     module: "src/app/run/pipeline.ts",
     by: "test/support/held/pipeline.ts",

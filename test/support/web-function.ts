@@ -178,9 +178,21 @@ const removed: ReadonlySet<string> = new Set([
   ...["x-real-ip", "x-http-method-override", "x-http-method", "x-method-override"],
 ]);
 
+/** Sends a request on as a front of Web Functions does, on a connection of its own. */
+export async function forwardToWebFunction(
+  port: number,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const body: Buffer[] = [];
+  for await (const chunk of incoming as AsyncIterable<Buffer>) body.push(chunk);
+  const id = crypto.randomUUID();
+  await forward(undefined, port, id, incoming, Buffer.concat(body), outgoing);
+}
+
 /** Sends the whole body before it reads any of the response. */
 function forward(
-  agent: Agent,
+  agent: Agent | undefined,
   port: number,
   id: string,
   incoming: IncomingMessage,

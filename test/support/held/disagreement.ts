@@ -15,7 +15,8 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 /** What a document says of one answer, references resolved. */
 interface Answer {
   readonly headers?: Readonly<Record<string, JsonSchema>>;
-  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
+  /** Streams have a schema of their items only. */
+  readonly content?: Readonly<Record<string, { readonly schema?: JsonSchema }>>;
 }
 
 /** What a document says of one operation. */
@@ -243,6 +244,7 @@ function problemOf(
   const schema = facts.undeclared
     ? uniform(type === "application/json" ? "Error" : "Problem").schema
     : said.schema;
+  if (schema === undefined) return undefined; // a stream, whole
   const misfit = misfitOf(value, schema, facts.schemas);
   return misfit && `body ${misfit}: ${text.slice(0, 300)}`;
 }
