@@ -484,7 +484,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "without `await`, and fails",
+    asked: "that fails, without `await`",
     next: "the handler commits or returns",
     fate: "fails the commit, or the run: nothing is written",
     prove: async () => {
@@ -517,9 +517,9 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "and fails, which the handler catches",
+    asked: "that fails, with an error that the handler catches",
     next: "the commit is written",
-    fate: "is the handler's business: the rest is stored, then sent",
+    fate: "is left to the handler: the rest is stored, then sent",
     prove: async () => {
       const since = await seen();
       deed = async (ctx) => {
@@ -600,9 +600,9 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "after the run has ended, by code that nobody waits for",
+    asked: "after the run has ended, by code that the run does not wait for",
     next: "",
-    fate: "is refused: `effects.lost` says so",
+    fate: "is refused, and logged as `effects.lost`",
     prove: async () => {
       let late: () => void = () => undefined;
       deed = (ctx) => {
@@ -621,7 +621,7 @@ const rows: readonly Row[] = [
   },
   {
     asked: "before `ctx.commit`",
-    next: "nobody knows whether it was written",
+    next: "it is unknown whether it was written",
     fate: "exists if the commit was written, and only then",
     prove: async () => {
       for (const isWritten of [true, false]) {
@@ -812,7 +812,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "before an answer with cookies",
+    asked: "before a response with cookies",
     next: "the run holds its claim",
     fate: "is stored at the end of the run, then sent",
     prove: async () => {
@@ -832,9 +832,9 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "before an answer with cookies",
+    asked: "before a response with cookies",
     next: "another run has taken over",
-    fate: "is dropped, and the caller gets the other run's answer",
+    fate: "is dropped, and the caller gets the other run's response",
     prove: async () => {
       const since = await seen();
       hooks = { commit: (ctx) => publish(ctx, "of the hook") };
@@ -855,8 +855,8 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "before an answer with cookies",
-    next: "the run's time is over",
+    asked: "before a response with cookies",
+    next: "the run's time has run out",
     fate: "is dropped",
     prove: async () => {
       const since = await seen();
@@ -878,7 +878,7 @@ const rows: readonly Row[] = [
   {
     asked: "before `ctx.commit`",
     next: "another run has taken over",
-    fate: "is dropped, and the caller gets the other run's answer",
+    fate: "is dropped, and the caller gets the other run's response",
     prove: async () => {
       const since = await seen();
       deed = async (ctx) => {
@@ -898,7 +898,7 @@ const rows: readonly Row[] = [
   },
   {
     asked: "before `ctx.commit`",
-    next: "the run's time is over",
+    next: "the run's time has run out",
     fate: "is dropped",
     prove: async () => {
       const since = await seen();
@@ -914,7 +914,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    asked: "by a query, whoever calls it",
+    asked: "by a query, for any caller",
     next: "",
     fate: "is refused: the query fails",
     prove: async () => {
@@ -995,8 +995,8 @@ const rows: readonly Row[] = [
   },
   {
     asked: "with `{ afterCommit: false }`",
-    next: "whatever the commit and the handler do",
-    fate: "happens at once",
+    next: "regardless of the commit and the handler",
+    fate: "happens immediately",
     prove: async () => {
       const ids: string[] = [];
       const atOnce = async (ctx: PipelineContext, words: string) => {
