@@ -228,6 +228,7 @@ describe("as a Web Function", () => {
     const { started, ask } = await webFunction(() => isReady);
     const answer = ask();
     await waits(1);
+    await vi.waitFor(() => expect(messages()).toContain("health.check_failed"), 30_000);
     expect(messages()).not.toContain("server.started");
     isReady = true;
     expect((await answer).status).toBe(404);
@@ -245,6 +246,7 @@ describe("as a Web Function", () => {
     const { host, ask } = await webFunction(() => false);
     const answer = ask();
     await waits(1);
+    await vi.waitFor(() => expect(messages()).toContain("health.check_failed"), 30_000);
     host.emit("SIGTERM", "SIGTERM");
     const { status, headers } = await answer;
     expect([status, headers.get("retry-after")]).toEqual([503, "1"]);

@@ -268,34 +268,49 @@ test("for any declarations and stored rows, the report matches the values that t
   );
 });
 
+const id = "app:config:a";
+const given = { key: id, tenantId: "acme", userId: "ann", form: "plain", state: "counts" } as const;
+
+/** What is read instead of each row that is not read as stored. */
+async function readsOf(rows: readonly Placed["given"][], definition: ConfigKeyDefinition) {
+  const stored = await Promise.all(rows.map(placed));
+  const table = new Map(stored.map(({ address, row }) => [JSON.stringify(address), row]));
+  const report = await reportStored({
+    registry: { configKeys: new Map([[id, { id, feature: "app", name: "a", definition }]]) },
+    pages: (async function* () {
+      yield { rows: stored, scanned: stored.length };
+    })(),
+    reader: {
+      read: async (addresses) =>
+        addresses.map(({ partition, key }) => table.get(JSON.stringify({ partition, key }))),
+    },
+    ...{ overrides: {}, openRow: ours.openRow, nowMs, limit: 10 },
+    ...{ wereEncrypted: new Set<string>(), onPage: () => {} },
+  });
+  return report.stored.map(({ key, reads }) => [key, reads]);
+}
+
 test("a user's row that no longer fits is read as the tenant's row below it, if that counts", async () => {
-  const { definition: limit } = createUserConfig("number", { default: 4 });
-  const id = "app:config:a";
-  const reads = async (state: "counts" | "expired") => {
-    const at = { key: id, tenantId: "acme", userId: "ann", form: "plain" } as const;
-    const rows = await Promise.all([
-      placed({ ...at, scope: "user", value: "x", state: "counts" }),
-      placed({ ...at, scope: "tenant", value: 3, state }),
-    ]);
-    const table = new Map(rows.map(({ address, row }) => [JSON.stringify(address), row]));
-    const { stored } = await reportStored({
-      registry: {
-        configKeys: new Map([[id, { id, feature: "app", name: "a", definition: limit }]]),
-      },
-      pages: (async function* () {
-        yield { rows, scanned: 2 };
-      })(),
-      reader: {
-        read: async (addresses) =>
-          addresses.map(({ partition, key }) => table.get(JSON.stringify({ partition, key }))),
-      },
-      ...{ overrides: {}, openRow: ours.openRow, nowMs, limit: 10 },
-      ...{ wereEncrypted: new Set<string>(), onPage: () => {} },
-    });
-    return stored.map((one) => one.reads);
-  };
-  expect(await reads("counts")).toEqual([3]);
-  expect(await reads("expired")).toEqual([4]);
+  const { definition } = createUserConfig("number", { default: 4 });
+  const user = { ...given, scope: "user", value: "x" } as const;
+  const tenant = { ...given, scope: "tenant", value: 3 } as const;
+  expect(await readsOf([user, tenant], definition)).toEqual([[id, 3]]);
+  expect(await readsOf([user, { ...tenant, state: "expired" }], definition)).toEqual([[id, 4]]);
+});
+
+test("a row under a former name is read as the row under the new one", async () => {
+  const formerly = ["app:config:was-a"];
+  const { definition } = createTenantConfig("number", { default: 4, formerly });
+  const row = { ...given, scope: "tenant" } as const;
+  expect(
+    await readsOf(
+      [
+        { ...row, value: 3 },
+        { ...row, key: "app:config:was-a", value: 5 },
+      ],
+      definition,
+    ),
+  ).toEqual([["app:config:was-a", 3]]);
 });
 
 async function placed(given: Placed["given"]): Promise<Placed> {
