@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -147,3 +148,9 @@ function isThere([program = "", first = "", second = ""]: readonly string[]): bo
   if (program === "node") return existsSync(join(root, first));
   return program === "rm" || existsSync(join(root, program));
 }
+
+test("the script that holds every change to all tests is valid for its shell", () => {
+  const script = join(root, ".ci/run");
+  const { status, stderr } = spawnSync("bash", ["-n", script], { encoding: "utf8" });
+  expect([status, stderr]).toEqual([0, ""]);
+});
