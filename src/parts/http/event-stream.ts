@@ -82,7 +82,10 @@ const openMs = 250;
 /** Shortest time after which clients reconnect, and the range that spreads them, in milliseconds. */
 const [retryMs, spreadMs] = [1_000, 2_000];
 
-/** Adds heartbeats, and ends with a `retry` when it has to. */
+/**
+ * Adds heartbeats, and ends with a `retry` when it has to. `Promise.race` with a promise of the
+ * whole stream would keep about 400 bytes of each event until the end.
+ */
 function eventTexts(
   events: AsyncIterable<string>,
   heartbeatMs: number,
@@ -91,35 +94,55 @@ function eventTexts(
   return {
     [Symbol.asyncIterator]: () => {
       const source = events[Symbol.asyncIterator]();
-      const ending = Promise.withResolvers<"ending">();
-      const unwatch = watch(() => ending.resolve("ending"));
-      let waiting: Promise<IteratorResult<string>> | undefined;
+      let wake = () => {};
+      let [isAsking, isEnding, isOver] = [false, false, false];
+      let arrived: Arrived | undefined;
       let waitMs = Math.min(openMs, heartbeatMs);
-      let isOver = false;
+      const arrive = (given: Arrived) => {
+        arrived = given;
+        wake();
+      };
+      const ask = () => {
+        if (isAsking) return;
+        isAsking = true;
+        source.next().then(
+          (item) => arrive({ item }),
+          (error: unknown) => arrive({ error }),
+        );
+      };
+      const unwatch = watch(() => {
+        isEnding = true;
+        wake();
+      });
       const close = () => {
         isOver = true;
         unwatch();
-        waiting?.catch(() => undefined);
         void source.return?.().catch(() => undefined);
+      };
+      const take = (given: Arrived) => {
+        [arrived, isAsking] = [undefined, false];
+        if ("error" in given) {
+          close();
+          throw given.error;
+        }
+        if (given.item.done === true) close();
+        return given.item;
       };
       return {
         next: async () => {
           if (isOver) return finished;
-          waiting ??= source.next();
-          const turn = await firstOf(waiting, ending.promise, waitMs).catch((error: unknown) => {
-            close();
-            throw error;
-          });
+          ask();
+          if (arrived === undefined && !isEnding)
+            await awoken(waitMs, (given) => {
+              wake = given;
+            });
           waitMs = heartbeatMs;
-          if (turn === "late") return { done: false, value: heartbeat };
-          if (turn === "ending") {
+          if (isEnding) {
             close();
             const ms = Math.round(retryMs + Math.random() * spreadMs);
             return { done: false, value: `retry: ${ms}\n\n` };
           }
-          waiting = undefined;
-          if (turn.done === true) close();
-          return turn;
+          return arrived === undefined ? { done: false, value: heartbeat } : take(arrived);
         },
         return: async () => {
           close();
@@ -130,17 +153,14 @@ function eventTexts(
   };
 }
 
-/** Resolves to the item, or to why it is not waited for any longer. */
-async function firstOf<Item, Ending>(
-  item: Promise<Item>,
-  ending: Promise<Ending>,
-  waitMs: number,
-): Promise<Item | Ending | "late"> {
-  const late = Promise.withResolvers<"late">();
-  const timer = setTimeout(late.resolve, waitMs, "late");
-  try {
-    return await Promise.race([ending, item, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** What the source has given, and the reader has not yet taken. */
+type Arrived = { readonly item: IteratorResult<string> } | { readonly error: unknown };
+
+/** Resolves when `wake` is called, or after a time. */
+async function awoken(mostMs: number, waking: (wake: () => void) => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waking(resolve);
+  const timer = setTimeout(resolve, mostMs);
+  await promise;
+  clearTimeout(timer);
 }
