@@ -11,10 +11,10 @@ export function clientAddress(
   forwarded: string | undefined,
   trusted: number,
 ): string | undefined {
-  const entry =
-    trusted === 0 || forwarded === undefined ? "" : (forwarded.split(",").at(-trusted) ?? "");
-  const address = withoutPort(entry.trim());
-  if (isIP(address) > 0 && !address.includes("%")) return ipaddr.process(address).toString();
+  if (trusted > 0 && forwarded !== undefined) {
+    const address = withoutPort(forwarded.split(",").at(-trusted)?.trim() ?? "");
+    if (isIP(address) > 0 && !address.includes("%")) return ipaddr.process(address).toString();
+  }
   return connected?.startsWith(mapped) ? connected.slice(mapped.length) : connected;
 }
 
