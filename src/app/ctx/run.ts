@@ -26,7 +26,13 @@ export async function run<Result>(
   const runs = runtime.runs.value ?? (await runtime.runs.open());
   const { tenantId } = scope.user;
   const given: Run<Result> = {
-    ...{ claim, nowMs, logPrefix, log, signal, tenantId, answerOf },
+    claim,
+    nowMs,
+    logPrefix,
+    log,
+    signal,
+    tenantId,
+    answerOf,
     work: (parts) => {
       const run = spans?.committing(parts) ?? parts;
       return perform({ scope, log, adapters, runs, run, work });

@@ -229,6 +229,10 @@ export class SmallSet<Member> implements Iterable<Member> {
     return this.#members.length;
   }
 
+  get last(): Member | undefined {
+    return this.#members.at(-1);
+  }
+
   add(member: Member): void {
     this.#members.push(member);
   }

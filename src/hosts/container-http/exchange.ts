@@ -233,7 +233,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     const message = this.#message;
     const { complete, socket } = message;
     // Pipelined requests run concurrently, so only the last response closes the connection.
-    const isLatest = [...connection.requests].at(-1) === this;
+    const isLatest = connection.requests.last === this;
     const isLast = (draining.aborted || connection.isBroken) && isLatest;
     if (!isLast && !complete && this.#isRestSmall()) {
       readRest(socket, connection, message, settings.requestTimeoutMs, this.#isForwarded);

@@ -254,9 +254,12 @@ class Taking {
     const { store } = this.#parts;
     const claim = takenClaim(this.#owner, nowMs, this.#taking());
     // A failed call may have stored the claim. The second call then finds this owner in the record.
-    const record = await store
-      .take(this.#key, claim, nowMs)
-      .catch(() => store.take(this.#key, claim, nowMs));
+    let record: ClaimRecord | undefined;
+    try {
+      record = await store.take(this.#key, claim, nowMs);
+    } catch {
+      record = await store.take(this.#key, claim, nowMs);
+    }
     return record === undefined ? { kind: "mine" } : this.#found(record);
   }
 

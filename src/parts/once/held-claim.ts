@@ -87,7 +87,12 @@ export class Claim {
   async complete(result: StoredResult | undefined): Promise<boolean> {
     this.abandon();
     // If only the response was lost, the record still names this owner, so a retry succeeds.
-    const isOurs = await this.#complete(result).catch(() => this.#complete(result));
+    let isOurs: boolean;
+    try {
+      isOurs = await this.#complete(result);
+    } catch {
+      isOurs = await this.#complete(result);
+    }
     if (!isOurs) this.lose();
     return isOurs;
   }
@@ -122,7 +127,10 @@ export class Claim {
     const { key, owner, fingerprint, generation } = this;
     const { store, clock } = this.#parts;
     const claim = completedClaim(owner, clock.now(), {
-      ...{ result, fingerprint, generation, execution: this.#execution },
+      result,
+      fingerprint,
+      generation,
+      execution: this.#execution,
       retentionMs: this.retentionMs(),
     });
     return store.complete(key, claim);

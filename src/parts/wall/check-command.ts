@@ -196,20 +196,24 @@ interface Reach {
 
 export function keyProblem(key: unknown, { table, prefix }: Reach): string | undefined {
   const { partitionKey } = table;
-  if (key instanceof Promise) return "its Key is a promise, which is not awaited";
   if (!isRecord(key)) return unreadable;
-  return begins(key[partitionKey], prefix) ? undefined : unfit(partitionKey, key);
+  if (begins(key[partitionKey], prefix)) return undefined;
+  return key instanceof Promise
+    ? "its Key is a promise, which is not awaited"
+    : unfit(partitionKey, key);
 }
 
 /** A row with the key attribute of an index appears in the index, so the attribute is checked. */
 export function itemProblem(item: unknown, { table, prefix }: Reach): string | undefined {
   const { partitionKey, led } = table;
-  if (item instanceof Promise) return "its Key or Item is a promise, which is not awaited";
   if (!isRecord(item)) return unreadable;
   const wrong = led.find((name) =>
     item[name] === undefined ? name === partitionKey : !begins(item[name], prefix),
   );
-  return wrong === undefined ? undefined : unfit(wrong, item);
+  if (wrong === undefined) return undefined;
+  return item instanceof Promise
+    ? "its Key or Item is a promise, which is not awaited"
+    : unfit(wrong, item);
 }
 
 export function updateProblem(input: Fields, { table, prefix, parse }: Reach): string | undefined {

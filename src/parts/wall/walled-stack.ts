@@ -27,11 +27,17 @@ function walled(stack: Stack, walling: Walling, isOwn: boolean): Stack {
   // Members are listed, so that one that the SDK adds cannot go around the check. None uses `this`.
   const { add, addRelativeTo, use, remove, removeByTag, identify, identifyOnResolve } = stack;
   return {
-    ...{ add, addRelativeTo, use, remove, removeByTag, identify, identifyOnResolve },
-    resolve: (...parameters) => {
+    add,
+    addRelativeTo,
+    use,
+    remove,
+    removeByTag,
+    identify,
+    identifyOnResolve,
+    resolve: (handler, context) => {
       const checked = isOwn ? stack : stack.clone();
       addCheck(checked, walling);
-      return checked.resolve(...parameters);
+      return checked.resolve(handler, context);
     },
     // The casts are safe: the types differ only in input and output, which the check does not use.
     concat: (from) => walled(stack.concat(from) as unknown as Stack, walling, true) as never,
