@@ -102,7 +102,7 @@ test("answers a preflight only from an allowed origin", async () => {
       ...allowed,
       "access-control-allow-methods": "OPTIONS, POST",
       "access-control-allow-headers":
-        "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent",
+        "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-ID, Traceparent",
       "access-control-max-age": "60",
     },
   ]);

@@ -11,32 +11,34 @@ export type StreamedBody = Uint8Array | ReadableStream<Uint8Array | string> | un
 export class ResponseWriter {
   /** Bytes of the body that Lambda's stream has accepted. */
   bytes = 0;
-  readonly #stream: ResponseStream;
+  #stream: ResponseStream;
   /** Set once the stream has closed before its end. */
   #departure: DOMException | undefined = undefined;
   #turned: (() => void) | undefined = undefined;
   #left: (departure: DOMException) => void = () => undefined;
+  readonly #whenLeft: (departure: DOMException) => void;
 
   /** @param whenLeft - called once if the stream closes before its end. */
   constructor(stream: ResponseStream, whenLeft: (departure: DOMException) => void) {
     this.#stream = stream;
-    const turn = () => this.#turned?.();
-    const close = () => {
-      if (stream.writableFinished || this.#departure !== undefined) return;
-      this.#departure = new DOMException("The client has gone", "AbortError");
-      whenLeft(this.#departure);
-      this.#left(this.#departure);
-      turn();
-    };
-    for (const event of ["drain", "finish"]) stream.on(event, turn);
-    for (const event of ["close", "error"]) stream.on(event, close);
+    this.#whenLeft = whenLeft;
+    this.#follow(stream);
+  }
+
+  get hasLeft(): boolean {
+    return this.#departure !== undefined;
   }
 
   /** Passes on status and headers, which go out with the first write. `end` alone loses them. */
   begin(prelude: object): void {
     // Safe: a response stream comes from a runtime that streams.
-    (streaming() as Streaming).HttpResponseStream.from(this.#stream, prelude);
-    this.#stream.write(new Uint8Array(0));
+    const { HttpResponseStream } = streaming() as Streaming;
+    const stream = HttpResponseStream.from(this.#stream, prelude);
+    if (stream !== this.#stream) {
+      this.#stream = stream;
+      this.#follow(stream);
+    }
+    stream.write(new Uint8Array(0));
   }
 
   /** @throws the departure of the client, or the error of a body that streams. */
@@ -50,6 +52,19 @@ export class ResponseWriter {
   /** Cuts a response that is not whole. */
   destroy(): void {
     this.#stream.destroy();
+  }
+
+  #follow(stream: ResponseStream): void {
+    const turn = () => this.#turned?.();
+    const close = () => {
+      if (stream.writableFinished || this.#departure !== undefined) return;
+      this.#departure = new DOMException("The client has gone", "AbortError");
+      this.#whenLeft(this.#departure);
+      this.#left(this.#departure);
+      turn();
+    };
+    for (const event of ["drain", "finish"]) stream.on(event, turn);
+    for (const event of ["close", "error"]) stream.on(event, close);
   }
 
   async #pass(body: ReadableStream<Uint8Array | string>): Promise<void> {

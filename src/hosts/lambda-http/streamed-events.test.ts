@@ -1,4 +1,6 @@
 // own process: it replaces a global
+import { once } from "node:events";
+import { Writable } from "node:stream";
 import { gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
@@ -14,6 +16,7 @@ import { reply } from "../../parts/http/reply.ts";
 import { lambdaEvent } from "../../tools/testing/index.ts";
 import type { LambdaHttpEvent } from "./http-events.ts";
 import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
+import type { ResponseStream } from "./lazy-mode.ts";
 
 let logs: Record<string, unknown>[] = [];
 beforeEach(() => {
@@ -267,6 +270,65 @@ test.each(["/endless", "/silent"])(
     expect(said("response.cut_off")).toEqual([]);
   },
 );
+
+/** Response stream in memory. */
+function memoryStream() {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  Object.assign(stream, { setContentType: () => undefined });
+  // Safe: a writable stream of Node has every other member that the function uses.
+  return { stream: stream as unknown as ResponseStream & Writable, chunks };
+}
+
+function called(handler: object, event: unknown, stream: ResponseStream) {
+  // Safe: a function that streams takes these three.
+  return (handler as unknown as (...given: unknown[]) => Promise<unknown>)(event, stream, {});
+}
+
+test("a client that leaves before the response begins is logged once", async () => {
+  const { stream } = memoryStream();
+  const feature = defineFeature("stopping", (r) => {
+    r.query("thing.stop", {
+      route: "GET /stop",
+      access: access.everyone,
+      handler: async ({ signal }) => {
+        stream.destroy();
+        await once(signal as AbortSignal, "abort");
+        signal?.throwIfAborted();
+      },
+    });
+  });
+  const handler = lambdaHttp(buildServer({ features: [feature] }), { stream: true });
+  const event = lambdaEvent("functionUrl", { path: "/stop" });
+  await called(handler, event, stream);
+  expect(said("request.aborted")).toMatchObject([{ level: "warn" }]);
+  expect(said("response.cut_off")).toEqual([]);
+  expect(said("request.completed")).toMatchObject([{ aborted: true }]);
+});
+
+test("the response goes to the stream that Lambda's global returns", async () => {
+  const [given, returned] = [memoryStream(), memoryStream()];
+  const preludes: object[] = [];
+  vi.stubGlobal("awslambda", {
+    ...streamingRuntime,
+    HttpResponseStream: {
+      from: (_stream: object, prelude: object) => {
+        preludes.push(prelude);
+        return returned.stream;
+      },
+    },
+  });
+  const event = lambdaEvent("functionUrl", { path: "/bytes" });
+  await called(streaming(), event, given.stream);
+  expect(preludes).toMatchObject([{ statusCode: 200 }]);
+  expect(Buffer.concat(returned.chunks)).toEqual(Buffer.from([0, 255, 0, 128]));
+  expect(given.chunks).toEqual([]);
+});
 
 test("a client that reads nothing holds a bounded part of a stream", async () => {
   let made = 0;

@@ -77,7 +77,8 @@ class StreamedExchange extends RoutedExchange {
   }
 
   override async finish(answer: LambdaAnswer, scope: RequestScope): Promise<void> {
-    if (this.#begun === undefined)
+    // A client that has left was reported by the failure of its request.
+    if (this.#begun === undefined && !this.#writer.hasLeft)
       await this.#send(answer, scope).catch((error: unknown) => this.fail(error, scope));
     if (!this.#isWhole) this.#writer.destroy();
     scope.runtime.observer?.ended(scope, {

@@ -143,7 +143,8 @@ describe("corsHeaders", () => {
 
 describe("preflight", () => {
   const asks = { origin, "access-control-request-method": "PUT" };
-  const allowed = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+  const allowed =
+    "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-ID, Traceparent";
 
   test.each([
     ["no origin", { origins: "*" as const }, { "access-control-request-method": "PUT" }],

@@ -8,8 +8,8 @@ export interface CorsOptions {
   readonly credentials?: boolean;
   /**
    * Request headers that pages may send in addition to `Accept`, `Authorization`, `Content-Type`,
-   * `Idempotency-Key`, `X-Request-ID` and `Traceparent`; `"*"` for all. `"*"` is not allowed with
-   * `credentials`. Default: no other headers.
+   * `Idempotency-Key`, `Last-Event-ID`, `X-Request-ID` and `Traceparent`; `"*"` for all. `"*"` is
+   * not allowed with `credentials`. Default: no other headers.
    */
   readonly allowedHeaders?: readonly string[] | "*";
   /**
@@ -29,7 +29,7 @@ export interface CorsProblem {
 }
 
 const alwaysAllowed =
-  "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+  "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-ID, Traceparent";
 const alwaysExposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
 const known = "origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds";
 

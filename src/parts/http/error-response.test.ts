@@ -416,7 +416,7 @@ describe("CORS", () => {
     const exposedBy = (more: Partial<CorsOptions>) =>
       corsHeaders({ ...cors, ...more }, asked)["access-control-expose-headers"];
     const allowed =
-      "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+      "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-ID, Traceparent";
     const exposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
 
     expect([allowedBy({}), allowedBy({ allowedHeaders: [] })]).toEqual([allowed, allowed]);

@@ -117,7 +117,16 @@ describe("a result", () => {
     expect(cancelled).toEqual(["head", "unchanged"]);
   });
 
-  test.each([204, 205, 304])(
+  test("with status 205 has no body, and the length 0, which Chromium needs", () => {
+    expect(toResponse(reply({ a: 1 }, { status: 205 }), query)).toEqual({
+      status: 205,
+      headers: { "content-length": "0" },
+      cookies: [],
+      body: undefined,
+    });
+  });
+
+  test.each([204, 304])(
     "with status %i, which forbids a body, has no body and no length",
     (status) => {
       const response = toResponse(reply({ a: 1 }, { status }), query);

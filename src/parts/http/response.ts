@@ -65,8 +65,12 @@ function respond(
 ): HttpResponse {
   const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
   const status = given ?? statusOf(body, facts);
-  if (body === undefined || bodiless.includes(status))
+  if (body === undefined || bodiless.includes(status)) {
+    // Without a length, Node would send an empty chunked body, and Chromium takes the end of a 205's
+    // body for the beginning of the next response.
+    if (status === 205) headers["content-length"] = "0";
     return { status, headers, cookies: set, body: discard(body) };
+  }
   const content = contentOf(body, headers, facts.kind);
   if (!isWebStream(content)) headers["content-length"] = String(Buffer.byteLength(content));
   return { status, headers, cookies: set, body: facts.head ? discard(content) : content };
