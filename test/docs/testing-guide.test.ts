@@ -11,8 +11,8 @@ const written = writeBlocks(
 const shown = written.files.map(({ path }) => path).filter((path) => path.endsWith(".test.ts"));
 afterAll(() => written.remove());
 
-test("the testing guide shows four test files", () => {
-  expect(shown.length).toBe(4);
+test("the testing guide shows five test files", () => {
+  expect(shown.length).toBe(5);
 });
 
 for (const path of shown) await import(path);

@@ -46,9 +46,30 @@ interface Armed {
 
 export type CallWatch = ReturnType<typeof createCallWatch>;
 
-type Client = Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">;
+export type Client = Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">;
 
-export function createCallWatch(crash: () => void) {
+/** Call to AWS that is about to be sent. */
+export interface GatedCall {
+  readonly operation: string;
+  /** As the SDK serialises it. */
+  readonly input: object;
+}
+
+/** Decides when each attempt of a call is sent, and its outcome. */
+export type Gate = <Output>(call: GatedCall, send: () => Promise<Output>) => Promise<Output>;
+
+/** Passes each attempt of the client's calls through `gate`: after the SDK's own retries. */
+export function gateCalls({ middlewareStack }: Client, gate: Gate): void {
+  // Safe cast: the middleware passes commands of either client through unchanged.
+  const stack = middlewareStack as Database["middlewareStack"];
+  stack.add(
+    (next, context) => (parameters) =>
+      gate({ operation: operationOf(context), input: parameters.input }, () => next(parameters)),
+    { step: "finalizeRequest", priority: "low", name: "keelsonGateCalls" },
+  );
+}
+
+export function createCallWatch(crash: () => void, gate?: Gate) {
   // Calls sent, by operation: also those that a fault failed, not those that keelson's tenant check
   // rejected.
   const calls: Record<string, number> = {};
@@ -69,9 +90,10 @@ export function createCallWatch(crash: () => void) {
     }
   };
   /** All calls fail once `life` aborts. */
-  const watch = ({ middlewareStack }: Client, life: AbortSignal): void => {
+  const watch = (client: Client, life: AbortSignal): void => {
+    if (gate !== undefined) gateCalls(client, gate);
     // Safe cast: the middlewares pass commands of either client through unchanged.
-    const stack = middlewareStack as Database["middlewareStack"];
+    const stack = client.middlewareStack as Database["middlewareStack"];
     // Counts after keelson's tenant check and before the SDK's retries.
     stack.add(
       (next, context) => (parameters) => {

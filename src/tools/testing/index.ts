@@ -3,6 +3,18 @@ export type { TestCallOptions } from "./call-handler.ts";
 export { type Caller, type TestTokenOptions, testToken } from "./caller.ts";
 export { type CrashScenario, type Cut, crashEverywhere } from "./crash-kit.ts";
 export { CrashError, type Fault, type Faults } from "./faults.ts";
+export {
+  type IsolatedCaller,
+  type IsolatedFetch,
+  type IsolatedLambda,
+  type Isolation,
+  IsolationError,
+  type IsolationInput,
+  type IsolationScenario,
+  type IsolationTarget,
+  isolationOf,
+  type Leak,
+} from "./isolation-kit.ts";
 export type { LambdaMessages, LambdaRows } from "./lambda-event.ts";
 export {
   type LambdaContextOptions,

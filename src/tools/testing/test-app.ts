@@ -10,10 +10,11 @@ import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { callHandler, type TestCallOptions, testContext } from "./call-handler.ts";
 import { type Caller, type TestTokenOptions, tokenOf } from "./caller.ts";
-import { createCallWatch, type Faults } from "./faults.ts";
+import { createCallWatch, type Faults, type Gate } from "./faults.ts";
 import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import {
+  type Following,
   type Recorded,
   type SentDelivery,
   startTestProcess,
@@ -140,9 +141,11 @@ export async function startTestApp(server: Server, options: TestAppOptions = {})
 export interface WatchedAppOptions extends TestAppOptions {
   /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
+  readonly gate?: Gate;
+  readonly following?: Following;
 }
 
-/** The crash kit also needs the sequence of the app's calls. */
+/** The crash kit also needs the sequence of the app's calls, the isolation kit the calls. */
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
@@ -160,7 +163,7 @@ export async function startWatchedApp(
 async function startOn(
   stack: TestStack,
   server: Server,
-  { environment, webhooks, maxSteps }: WatchedAppOptions,
+  { environment, webhooks, maxSteps, gate, following }: WatchedAppOptions,
 ) {
   const { clock, timers } = createTestClock();
   const sinceMs = clock.now();
@@ -169,11 +172,21 @@ async function startOn(
   const { options } = serverInternals(server);
   const secret = options.auth?.secret ?? randomBytes(32).toString("base64url");
   const { jwks: _replaced, ...auth } = { ...options.auth, secret };
-  const { calls, sequence, faults, watch } = createCallWatch(() => crash());
+  const { calls, sequence, faults, watch } = createCallWatch(() => crash(), gate);
   const variables = { LOG_LEVEL: "debug", ...stack.env };
   const webhook = webhooks && { ...options.delivery?.webhook, ...webhooks };
   const process = {
-    ...{ variables, clock, timers, auth, developmentSecret: secret, logs, recorded, watch },
+    ...{
+      variables,
+      clock,
+      timers,
+      auth,
+      developmentSecret: secret,
+      logs,
+      recorded,
+      watch,
+      following,
+    },
     environment: environment ?? options.environment ?? "test",
     ...defined({ webhook }),
   };

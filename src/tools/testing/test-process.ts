@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Server as HttpServer, RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ChannelDeclaration } from "../../app/handlers/message-handlers.ts";
 import { openContainerMetrics } from "../../app/metrics/metrics.ts";
@@ -32,6 +33,13 @@ export interface TestProcess {
   close(): Promise<void>;
 }
 
+/** Lets a test kit follow the requests and the log lines of an app. */
+export interface Following {
+  /** Called for each request. `serve` passes it to the server. */
+  request(...exchange: [...Parameters<RequestListener>, serve: () => void]): void;
+  line(line: string): void;
+}
+
 interface TestProcessOptions
   extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
   readonly clock: Clock;
@@ -40,13 +48,14 @@ interface TestProcessOptions
   readonly logs: Record<string, unknown>[];
   readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];
+  readonly following?: Following | undefined;
 }
 
 export async function startTestProcess(
   server: Server,
   options: TestProcessOptions,
 ): Promise<TestProcess> {
-  const { variables, logs, watch: watchUntil, recorded, timers, ...rest } = options;
+  const { variables, logs, watch: watchUntil, recorded, timers, following, ...rest } = options;
   const life = new AbortController();
   const runtime: Runtime = createRuntime(server, {
     ...rest,
@@ -54,7 +63,9 @@ export async function startTestProcess(
     schedule: { ...processSchedule, repeat: timers.repeat },
     variables,
     write: (line) => {
-      if (!life.signal.aborted) logs.push(JSON.parse(line) as Record<string, unknown>);
+      if (life.signal.aborted) return;
+      logs.push(JSON.parse(line) as Record<string, unknown>);
+      following?.line(line);
     },
     openAdapters: async () => {
       const opened = await openChecked(runtime, variables, "create");
@@ -71,6 +82,7 @@ export async function startTestProcess(
   const adapters = await runtime.adapters.open();
   warnOfLooseOutputs(runtime);
   const { http } = createHttpServer(runtime, {});
+  if (following !== undefined) followRequests(http, following);
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe cast: the server listens on a port
@@ -94,6 +106,17 @@ export async function startTestProcess(
       await closeResources(runtime, 10_000);
     },
   };
+}
+
+function followRequests(http: HttpServer, following: Following) {
+  // Safe cast: these listen to requests.
+  const listeners = http.listeners("request") as RequestListener[];
+  http.removeAllListeners("request");
+  http.on("request", (message, response) =>
+    following.request(message, response, () => {
+      for (const listener of listeners) listener(message, response);
+    }),
+  );
 }
 
 export function untilCrash<Result>(

@@ -1,0 +1,269 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomBytes } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { inspect } from "node:util";
+import type { Context } from "aws-lambda";
+import type { Server } from "../../app/server/server.ts";
+import type { GatedCall } from "./faults.ts";
+import { asConcurrentRuntime } from "./invoke-store.ts";
+import { takeOutput } from "./output-lines.ts";
+import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
+
+/** Caller of one request, each with IDs that are found nowhere else. */
+export interface IsolatedCaller {
+  /** Number of the request, starting at 0. */
+  readonly n: number;
+  readonly tenantId: string;
+  readonly userId: string;
+  readonly requestId: string;
+}
+
+/** Function that answers a web `Request`. */
+export type IsolatedFetch = (request: Request) => Response | Promise<Response>;
+
+/** Lambda function, called as by Lambda's runtime for concurrent invocations. */
+export interface IsolatedLambda<Event> {
+  readonly lambda: (event: Event, context: Context) => unknown;
+}
+
+/** Scenario of {@link isolationOf}. */
+export interface IsolationScenario<Input> extends TestAppOptions {
+  /** Makes the request of a caller. */
+  readonly request: (who: IsolatedCaller) => Input | Promise<Input>;
+  /** Number of requests. Default 200. */
+  readonly count?: number;
+}
+
+/** ID of another request where it must not be. */
+export interface Leak {
+  readonly where: "answer" | "line" | "row";
+  /** Number of the request that the text belongs to. */
+  readonly of: number;
+  /** ID of the other request. */
+  readonly foreign: string;
+  /** Response, log line, or items of the call that stored the row. */
+  readonly text: string;
+}
+
+/** Requests that {@link isolationOf} found isolated. */
+export interface Isolation {
+  readonly requests: number;
+  /** Requests that were in progress while another one was. */
+  readonly overlapped: number;
+  /** Log lines of all requests. */
+  readonly lines: number;
+}
+
+/** Error of {@link isolationOf}, with all leaks. */
+export class IsolationError extends Error {
+  override readonly name = "IsolationError";
+  readonly leaks: readonly Leak[];
+
+  constructor(message: string, leaks: readonly Leak[]) {
+    super(message);
+    this.leaks = leaks;
+  }
+}
+
+/** Code that {@link isolationOf} sends requests to. */
+export type IsolationTarget = Server | IsolatedFetch | IsolatedLambda<never>;
+
+/** Type of the request that each kind of target takes. */
+export type IsolationInput<Target> =
+  Target extends IsolatedLambda<infer Event>
+    ? { readonly event: Event; readonly context: Context }
+    : Target extends IsolatedFetch
+      ? Request
+      : Parameters<TestApp["fetch"]>;
+
+/**
+ * Sends `count` concurrent requests, each of another tenant, and searches each response, log line
+ * and stored row for the IDs of other requests. Log lines are those of the console, stdout and
+ * stderr, and of the server's log. While it runs, the requests' lines are not printed.
+ *
+ * A server runs as by `startTestApp`, and `request` returns the parameters of `app.fetch`; only
+ * here, stored rows are searched. For a fetch function, it returns a `Request`. A handler
+ * `{ lambda }` gets its `{ event, context }` as from Lambda's runtime for concurrent invocations:
+ * `AWS_LAMBDA_MAX_CONCURRENCY` is set, and each call is in `awslambda.InvokeStore.run`.
+ *
+ * @throws IsolationError if an ID leaked, or no request was in progress while another one was.
+ * @example
+ * await isolationOf(server, {
+ *   request: ({ tenantId, userId }) => ["/files", { as: { tenantId, id: userId } }],
+ * });
+ */
+export async function isolationOf<Target extends IsolationTarget>(
+  target: Target,
+  scenario: IsolationScenario<IsolationInput<Target>>,
+): Promise<Isolation> {
+  const { request, count = 200, ...options } = scenario;
+  const watch = new IsolationWatch(count);
+  const restore = takeOutput((text) => watch.line(text));
+  try {
+    // Safe cast: the type of the input follows from the target.
+    const inputOf = async (who: IsolatedCaller) => (await request(who)) as never;
+    if (typeof target === "function")
+      await watch.send(async (who) => {
+        const input = await inputOf(who);
+        return watch.within(who.n, async () => textOf(await target(input)));
+      });
+    else if ("lambda" in target) await sendToFunction(target, watch, inputOf);
+    else await sendToServer(target, options, watch, inputOf);
+  } finally {
+    restore();
+  }
+  return watch.result();
+}
+
+function sendToFunction(
+  { lambda }: IsolatedLambda<never>,
+  watch: IsolationWatch,
+  inputOf: (who: IsolatedCaller) => Promise<{ readonly event: never; readonly context: Context }>,
+) {
+  return asConcurrentRuntime(watch.callers.length, (invoke) =>
+    watch.send(async (who) => {
+      const { event, context } = await inputOf(who);
+      return watch.within(who.n, async () =>
+        String(JSON.stringify(await invoke(context, () => lambda(event, context)))),
+      );
+    }),
+  );
+}
+
+/** Tells the server which request it is. */
+const numberHeader = "x-keelson-isolated";
+
+async function sendToServer(
+  server: Server,
+  options: TestAppOptions,
+  watch: IsolationWatch,
+  inputOf: (who: IsolatedCaller) => Promise<Parameters<TestApp["fetch"]>>,
+) {
+  const { app } = await startWatchedApp(server, {
+    ...options,
+    gate: (call, send) => {
+      watch.call(call);
+      return send();
+    },
+    following: {
+      line: (line) => void watch.line(line),
+      request: (message, response, serve) => {
+        const ended = new Promise((resolve) => response.once("close", resolve));
+        void watch.within(Number(message.headers[numberHeader]), () => {
+          serve();
+          return ended;
+        });
+      },
+    },
+  });
+  try {
+    await watch.send(async (who) => {
+      const [path, { headers, ...rest } = {}] = await inputOf(who);
+      const sent = { ...headers, [numberHeader]: String(who.n) };
+      return textOf(await app.fetch(path, { ...rest, headers: sent }));
+    });
+  } finally {
+    await app.close();
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
+  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`);
+  return [response.status, ...headers, await response.text()].join("\n");
+}
+
+class IsolationWatch {
+  readonly callers: readonly IsolatedCaller[];
+  readonly #storage = new AsyncLocalStorage<number>();
+  readonly #ids: RegExp;
+  readonly #running = new Set<number>();
+  readonly #overlapped = new Set<number>();
+  readonly #leaks: Leak[] = [];
+  #lines = 0;
+
+  constructor(count: number) {
+    const nonce = randomBytes(8).toString("hex");
+    this.#ids = new RegExp(`(?:tenant|user|request)-${nonce}-(\\d+)-`, "g");
+    this.callers = Array.from({ length: count }, (_, n) => {
+      const own = `${nonce}-${n}-`;
+      return { n, tenantId: `tenant-${own}`, userId: `user-${own}`, requestId: `request-${own}` };
+    });
+  }
+
+  /** Starts each request in its own turn of the event loop, as separate events would. */
+  async send(one: (who: IsolatedCaller) => Promise<string>): Promise<void> {
+    const answers: Promise<void>[] = [];
+    for (const who of this.callers) {
+      answers.push(
+        one(who)
+          .catch((error: unknown) => inspect(error))
+          .then((text) => this.#search("answer", who.n, text)),
+      );
+      await nextTurn();
+    }
+    await Promise.all(answers);
+  }
+
+  /** Runs `work` as a part of request `n`. */
+  async within<Result>(n: number, work: () => Promise<Result>): Promise<Result> {
+    if (this.#running.size > 0) for (const one of [n, ...this.#running]) this.#overlapped.add(one);
+    this.#running.add(n);
+    try {
+      return await this.#storage.run(n, work);
+    } finally {
+      this.#running.delete(n);
+    }
+  }
+
+  /** Returns whether the text belongs to a request. */
+  line(text: string): boolean {
+    const n = this.#storage.getStore();
+    if (n === undefined) return false;
+    for (const line of text.split("\n")) {
+      if (line === "") continue;
+      this.#lines += 1;
+      this.#search("line", n, line);
+    }
+    return true;
+  }
+
+  call({ operation, input }: GatedCall): void {
+    const n = this.#storage.getStore();
+    if (n !== undefined && storing.has(operation)) this.#search("row", n, rowsOf(input));
+  }
+
+  #search(where: Leak["where"], of: number, text: string): void {
+    const found = new Set<string>();
+    for (const [id, n] of text.matchAll(this.#ids)) if (Number(n) !== of) found.add(id);
+    for (const foreign of found) this.#leaks.push({ where, of, foreign, text });
+  }
+
+  result(): Isolation {
+    const [requests, leaks] = [this.callers.length, this.#leaks];
+    const shown = leaks
+      .slice(0, 5)
+      .map(({ where, of, foreign, text }) => `${where} of request ${of} has ${foreign}: ${text}`);
+    if (leaks.length > 0) {
+      const all = [`isolationOf: ${leaks.length} leaks in ${requests} requests`, ...shown];
+      throw new IsolationError(all.join("\n"), leaks);
+    }
+    if (this.#overlapped.size === 0)
+      throw new IsolationError(
+        `isolationOf: of ${requests} requests none overlapped another, so nothing was tried; let the handler wait for something`,
+        [],
+      );
+    return { requests, overlapped: this.#overlapped.size, lines: this.#lines };
+  }
+}
+
+const storing = new Set(["PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems"]);
+const deleting = new Set(["Delete", "DeleteRequest", "ConditionCheck"]);
+
+/** Returns the items that a call stores, with decoded bytes. */
+function rowsOf(input: object): string {
+  return JSON.stringify(input, function (this: Record<string, unknown>, name, value) {
+    const own = this[name];
+    if (deleting.has(name)) return undefined;
+    return own instanceof Uint8Array ? Buffer.from(own).toString() : value;
+  });
+}
