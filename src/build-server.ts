@@ -1,11 +1,6 @@
 import type { Feature } from "./app/features/feature.ts";
 import type { ServerOptions } from "./app/registry/options.ts";
-import {
-  type BindAlone,
-  buildServer as buildWithHost,
-  noHost,
-  type Server,
-} from "./app/server/server.ts";
+import { type BindAlone, buildServer as buildWithHost, type Server } from "./app/server/server.ts";
 
 /**
  * Builds a server from features and options. It is synchronous and does no I/O, because hosts open
@@ -25,7 +20,7 @@ export function buildServer<const Features extends readonly Feature[]>(
  * Binds a server like a container. Hides the import from bundlers, because otherwise each function
  * bundle would include the container and the embedded stack.
  */
-const bindAlone: BindAlone = async (server) => {
+const bindAlone: BindAlone = async (server, noHost) => {
   const here = import.meta.url;
   const host = new URL(`./hosts/container/adapters${here.slice(here.lastIndexOf("."))}`, here).href;
   // The cast is safe: the module exports this function.
@@ -36,5 +31,5 @@ const bindAlone: BindAlone = async (server) => {
       throw noHost(cause);
     },
   );
-  return bind(server);
+  return bind(server, noHost);
 };

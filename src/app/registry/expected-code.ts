@@ -3,7 +3,7 @@ import { type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
-type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
+type Asked = Pick<HandlerDeclaration, "name" | "kind" | "once" | "output">;
 
 /**
  * Whether callers expect an error code that the handler does not declare: keelson answers with it,
@@ -17,8 +17,10 @@ export function isExpected(
   const once = onceOf(handler, options);
   switch (code) {
     case "method_not_allowed":
-    case "too_many_requests":
       return false;
+    case "too_many_requests":
+      // keelson's own routes are not limited.
+      return options.limits?.inFlightPerTenant !== undefined && registry.handlers.has(handler.name);
     case "request_in_progress":
     case "idempotency_key_reused":
       return once !== false;

@@ -106,6 +106,8 @@ export async function answer<HostResponse>(
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
   scope.user = user;
+  const { tenantsInFlight } = runtime;
+  if (tenantsInFlight !== undefined) await tenantsInFlight.enter(scope, declaration);
   const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;

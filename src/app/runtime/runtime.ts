@@ -16,7 +16,7 @@ import type { MessageGuard } from "../../parts/messages/message-guard.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { ColdStart } from "../observe/run-lines.ts";
-import type { RunObserver } from "../observe/run-observer.ts";
+import type { ObservedRun, RunObserver } from "../observe/run-observer.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { Projections } from "../projections/projections.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
@@ -57,6 +57,8 @@ export interface Runtime {
   /** Returns the error of a request with invalid headers. */
   readonly refusalOfHeaders: HeaderCheck;
   readonly bodyLimitBytes: number;
+  /** Absent without `limits.inFlightPerTenant`, and in a Lambda function. */
+  readonly tenantsInFlight: TenantsInFlight | undefined;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
   /** Undeclared errors and statuses of this process. */
@@ -80,6 +82,15 @@ export interface Runtime {
   readonly adapters: OpeningAdapters;
   readonly runs: Lazy<RunServices>;
   close(): Promise<void>;
+}
+
+/** Limits the requests of each tenant that the process works on, until their ends are observed. */
+export interface TenantsInFlight extends RunObserver {
+  /**
+   * @param scope - a `RequestScope`, which this file cannot import.
+   * @throws FrameworkError `too_many_requests` if the caller's tenant is at its limit.
+   */
+  enter(scope: ObservedRun, handler: HandlerDeclaration): Promise<void>;
 }
 
 interface InFlightWork {

@@ -99,6 +99,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     verifiesTokens: auth !== undefined,
     refusalOfHeaders: createHeaderCheck(),
     bodyLimitBytes: bodyLimit(state.options.limits),
+    tenantsInFlight: options.tenantsInFlight,
     tableName,
     newRequestId: createRequestIds(clock),
     // `spanEnds` comes last, because the log line of a run is written before its span ends.
@@ -107,7 +108,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         createRunLines({ requests: state.options.log?.requests, clock: options.clock, coldStart }),
         options.measuring?.observer?.(clock),
       ),
-      tracing && spanEnds,
+      observers(options.tenantsInFlight, tracing && spanEnds),
     ),
     coldStart,
     newTraceDigits: createRandomDigits(),

@@ -6,7 +6,7 @@ import type { ClaimSchedule } from "../../parts/once/held-claim.ts";
 import type { Measuring } from "../metrics/run-metrics.ts";
 import type { WebhookOptions } from "../registry/options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { Runtime, TenantsInFlight } from "../runtime/runtime.ts";
 
 /** What adapters use of their runtime. */
 export type AdaptedRuntime = Pick<
@@ -29,6 +29,8 @@ export interface RuntimeOptions {
   readonly powertools?: PowertoolsThreshold | undefined;
   /** Metrics and their observer. Default: no measurements. */
   readonly measuring?: Measuring | undefined;
+  /** From `openTenantsInFlight`. Default: the requests of a tenant are not limited. */
+  readonly tenantsInFlight?: TenantsInFlight | undefined;
   /**
    * Used without `KEELSON_AUTH_SECRET`: signs and verifies tokens if there is no `auth`, and
    * replaces a missing key ring.

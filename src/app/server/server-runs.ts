@@ -10,7 +10,7 @@ import { closeResources } from "./close-resources.ts";
 interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
   bound(): Promise<Runtime> | undefined;
-  bindAlone(): Promise<Runtime>;
+  bindAlone(noHost: (cause?: unknown) => Error): Promise<Runtime>;
 }
 
 interface RunUnderWay {
@@ -31,7 +31,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
    * a host closes its own.
    */
   const alone = (): Promise<Runtime> => {
-    own ??= bindAlone().catch((error: unknown) => {
+    own ??= bindAlone(noHost).catch((error: unknown) => {
       own = undefined;
       throw error;
     });
@@ -117,4 +117,11 @@ const closeMs = 10_000;
 
 function closed(): Error {
   return new Error("server.run: the server is closing; start what it has to do before");
+}
+
+function noHost(cause?: unknown): Error {
+  return new Error(
+    "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+    { cause },
+  );
 }

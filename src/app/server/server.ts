@@ -102,8 +102,12 @@ export interface ServerInternals extends DeclaredServer {
   resolver: ConfigResolver | undefined;
 }
 
-/** Binds a server in a process without a host. */
-export type BindAlone = (server: Server) => Promise<Runtime>;
+/**
+ * Binds a server in a process without a host.
+ *
+ * @param noHost - creates the error of a process that cannot.
+ */
+export type BindAlone = (server: Server, noHost: (cause?: unknown) => Error) => Promise<Runtime>;
 
 /**
  * Builds a server.
@@ -113,7 +117,7 @@ export type BindAlone = (server: Server) => Promise<Runtime>;
  */
 export function buildServer<const Features extends readonly Feature[]>(
   options: ServerOptions<Features>,
-  bindAlone: BindAlone = () => Promise.reject(noHost()),
+  bindAlone: BindAlone = (_server, noHost) => Promise.reject(noHost()),
 ): Server {
   const registry = createRegistry(options?.features, options?.delivery);
   const environment = options?.environment ?? environmentOf(process.env);
@@ -127,7 +131,7 @@ export function buildServer<const Features extends readonly Feature[]>(
       : []),
     ...useProblems(registry.features),
     ...hookProblems(registry),
-    ...secretProblems(registry, options),
+    ...keyProblems(registry, options),
     // Not required elsewhere, where the development secret replaces a missing key ring.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
     ...keys.flatMap((key) => configKeyProblems(key, keys)),
@@ -178,7 +182,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     (await import("./server-runs.ts")).createServerRuns({
       shutdown: options.shutdown,
       bound: () => state.bound?.(),
-      bindAlone: () => bindAlone(server),
+      bindAlone: (noHost) => bindAlone(server, noHost),
     }),
   );
   const server: Server = Object.freeze({
@@ -189,7 +193,7 @@ export function buildServer<const Features extends readonly Feature[]>(
       if (state.ready !== undefined) return state.ready();
       if (options.ssm !== undefined || options.keyRing !== undefined) {
         throw new Error(
-          "ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer",
+          "ready(): no host says where SSM is; first make one, such as lambdaHttp or runContainer",
         );
       }
     },
@@ -204,13 +208,6 @@ export function buildServer<const Features extends readonly Feature[]>(
   return server;
 }
 
-export function noHost(cause?: unknown): Error {
-  return new Error(
-    "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
-    { cause },
-  );
-}
-
 /** @throws TypeError if `buildServer` did not create the server. */
 export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
@@ -219,12 +216,21 @@ export function serverInternals(server: Server): ServerInternals {
   return state;
 }
 
-function secretProblems({ configKeys }: Registry, options: ServerOptions): BootProblem[] {
-  const id = options?.delivery?.webhook?.secret?.id;
-  if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
-  const message = `${JSON.stringify(id)} is not a text key of this server`;
-  const fix = "pass the handle of a text key of one of its features";
-  return [serverProblem("delivery.webhook.secret", "secret-key", message, fix)];
+/** Problems of options that take the handle of a key. */
+function keyProblems({ configKeys }: Registry, options: ServerOptions): BootProblem[] {
+  const given = [
+    ["delivery.webhook.secret", options?.delivery?.webhook?.secret, "secret-key", "text"],
+    ["limits.inFlightPerTenant", options?.limits?.inFlightPerTenant, "limit-key", "number"],
+  ] as const;
+  return given.flatMap(([key, handle, rule, type]) => {
+    const { id } = Object(handle);
+    const declared = configKeys.get(id)?.definition;
+    const isFit = declared?.type === type && (type === "text" || declared.scope !== "user");
+    if (typeof id !== "string" || isFit) return [];
+    const shared = type === "text" ? "" : " that users share";
+    const message = `${JSON.stringify(id)} is not a ${type} key of this server${shared}`;
+    return [serverProblem(key, rule, message, "pass the handle of a key that is")];
+  });
 }
 
 /** Copies options with their lists, and freezes all of them. */

@@ -64,6 +64,7 @@ export type BootRule =
   | "key-ring-path"
   | "key-ring-readable"
   | "key-type"
+  | "limit-key"
   | "limits-order"
   | "metric"
   | "not-a-declaration"

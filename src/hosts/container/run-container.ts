@@ -7,6 +7,7 @@ import { createReadyChecks } from "../../app/routes/health.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { openTenantsInFlight } from "../../app/server/tenants-in-flight.ts";
 import { errorLog } from "../../base/errors/describe.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { needsIdentity } from "../../base/identity/access.ts";
@@ -95,11 +96,13 @@ export async function runContainerIn(
     const isWebFunction = webFunctionEndpoint(variables) !== undefined;
     const [address, works] = [addressOf(options, variables), worksOf(options.run, variables)];
     const binding = await bindAdapters(server, variables);
-    const [powertools, measuring] = [
-      await loadPowertools(variables),
-      await openContainerMetrics(state),
-    ];
-    runtime = createRuntime(server, { variables, powertools, measuring, ...binding });
+    runtime = createRuntime(server, {
+      variables,
+      powertools: await loadPowertools(variables),
+      measuring: await openContainerMetrics(state),
+      tenantsInFlight: await openTenantsInFlight(state),
+      ...binding,
+    });
     requireTokens(runtime, binding);
     const { shutdown } = state.options;
     life = beginLife(runtime, shutdownTimes(runtime, shutdown), isWebFunction);

@@ -2,11 +2,22 @@ import { expect, test } from "vitest";
 import { unplaced } from "../../../test/support/unplaced.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { BootError } from "../../base/errors/boot.ts";
+import { createTenantConfig, createUserConfig, defineFeature } from "../../index.ts";
 import { bodyLimit, bufferLimit, type Limits } from "./limits.ts";
+
+const work = defineFeature("work", (r) =>
+  r.config({
+    keys: {
+      atOnce: createTenantConfig("number", { default: 2, bounds: { min: 1, max: 50 } }),
+      ownAtOnce: createUserConfig("number", { default: 2, bounds: { min: 1, max: 50 } }),
+      plan: createTenantConfig("text", { default: "free" }),
+    },
+  }),
+);
 
 function problemsOf(limits: Limits) {
   try {
-    buildServer({ features: [], limits });
+    buildServer({ features: [work], limits });
     return [];
   } catch (error) {
     if (error instanceof BootError) return unplaced(error.problems);
@@ -41,6 +52,36 @@ test("refuses a total budget below the largest body", () => {
       rule: "limits-order",
       message: "1048575 is below limits.bodyBytes, 1048576",
       fix: "use 1048576 or more, or lower limits.bodyBytes",
+    },
+  ]);
+});
+
+test("takes a number from 1 or a number key as a tenant's requests in flight", () => {
+  expect(problemsOf({ inFlightPerTenant: 1 })).toEqual([]);
+  expect(problemsOf({ inFlightPerTenant: work.atOnce })).toEqual([]);
+  for (const inFlightPerTenant of [0, 1.5, "2" as never, {} as never, { id: 7 } as never]) {
+    expect(problemsOf({ inFlightPerTenant })).toMatchObject([
+      {
+        key: "limits.inFlightPerTenant",
+        rule: "option-type",
+        fix: "use a whole number from 1, or a number key",
+      },
+    ]);
+  }
+});
+
+test.each([
+  ["of a text", work.plan as never],
+  ["of each user", work.ownAtOnce],
+  ["of no feature", { ...work.atOnce, id: "other:config:at-once" }],
+])("refuses the key %s as a tenant's requests in flight", (_, inFlightPerTenant) => {
+  expect(problemsOf({ inFlightPerTenant })).toEqual([
+    {
+      feature: "",
+      key: "limits.inFlightPerTenant",
+      rule: "limit-key",
+      message: `"${inFlightPerTenant.id}" is not a number key of this server that users share`,
+      fix: "pass the handle of a key that is",
     },
   ]);
 });

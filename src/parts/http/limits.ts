@@ -1,4 +1,5 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import type { ConfigKeyHandle } from "../config/declare/key.ts";
 
 /** Limits on the requests that a server accepts. */
 export interface Limits {
@@ -17,6 +18,14 @@ export interface Limits {
    * no effect in a Lambda function.
    */
   readonly unreadBytes?: number;
+  /**
+   * Maximum number of requests of one tenant that a process works on at a time: a number from 1, or
+   * a number key of scope `system` or `tenant`. A request above it fails with 429
+   * `too_many_requests` before its body is read; a streamed response counts until it ends. keelson's
+   * own routes and callers without a tenant do not count. While the key cannot be read, its default
+   * applies, or else no limit. Default: no limit.
+   */
+  readonly inFlightPerTenant?: number | ConfigKeyHandle<number>;
 }
 
 const defaultBodyBytes = 1_048_576;
@@ -30,15 +39,18 @@ export function bufferLimit(limits: Limits | undefined): number {
   return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits));
 }
 
-const bytesFrom = (least: number, valid: string) => (value: unknown) =>
+const wholeFrom = (least: number, valid: string) => (value: unknown) =>
   Number.isSafeInteger(value) && Number(value) >= least ? undefined : valid;
-const bytes = bytesFrom(0, "a whole number of bytes");
+const bytes = wholeFrom(0, "a whole number of bytes");
+const numberFrom1 = wholeFrom(1, "a whole number from 1, or a number key");
 
 /** Each returns `undefined` for a valid value, or else what is valid. */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,
-  unreadBytes: bytesFrom(1_048_576, "a whole number of bytes from 1,048,576"),
+  unreadBytes: wholeFrom(1_048_576, "a whole number of bytes from 1,048,576"),
+  inFlightPerTenant: (value: unknown) =>
+    typeof Object(value).id === "string" ? undefined : numberFrom1(value),
 });
 
 /** With `bufferedBytes` below `bodyBytes`, a server could not accept every allowed body. */

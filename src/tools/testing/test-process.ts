@@ -10,6 +10,7 @@ import { closeResources } from "../../app/server/close-resources.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
 import type { RuntimeOptions } from "../../app/server/runtime-options.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
+import { openTenantsInFlight } from "../../app/server/tenants-in-flight.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { openChecked } from "../../hosts/container/adapters.ts";
@@ -60,6 +61,7 @@ export async function startTestProcess(
   const runtime: Runtime = createRuntime(server, {
     ...rest,
     measuring: await openContainerMetrics(serverInternals(server)),
+    tenantsInFlight: await openTenantsInFlight(serverInternals(server)),
     schedule: { ...processSchedule, repeat: timers.repeat },
     variables,
     write: (line) => {
