@@ -36,6 +36,8 @@ export interface EventBridgeCapabilities {
   readonly checksInput: boolean;
   /** A rule that is disabled gets no event, also not one that was put before it is enabled. */
   readonly disablesRules: boolean;
+  /** A target's MessageGroupId may be a path into the event. */
+  readonly resolvesGroups: boolean;
 }
 
 /** The buses and queues of one run of the contract, and what is done with them. */

@@ -33,6 +33,8 @@ export interface SqsCapabilities {
   readonly answersBatchesPartly: boolean;
   /** A duplicate is answered with the sequence number of the first. */
   readonly repeatsSequenceNumbers: boolean;
+  /** A standard queue delivers messages of quiet groups before those of a noisy one. */
+  readonly isFair: boolean;
 }
 
 /** The queues of one run of the contract, and what is done with them. */

@@ -10,6 +10,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { describeBatches } from "./batches-contract.ts";
 import { describeDeadLetters } from "./dead-letters-contract.ts";
+import { describeFairQueues } from "./fair-contract.ts";
 import { describeFifoQueues } from "./fifo-contract.ts";
 import { describeMessages } from "./messages-contract.ts";
 import {
@@ -28,6 +29,7 @@ export type { SqsCapabilities, SqsConnection } from "./queue-contract.ts";
 export const notShownByEmulators: readonly string[] = Object.freeze([
   "permissions: AccessDenied never comes, and the Policy of a queue holds nobody off",
   "standard queues: a message is never received twice without cause, and seldom out of order",
+  "fair queues: SQS's own fairness was not measured; its thresholds are approximate",
   "eventual consistency: counts are exact at once, and a short poll asks all of the queue",
   "limits of time: a queue can be purged twice within 60 seconds and created anew right after it was deleted",
   "limits of number: OverLimit for 120,000 messages in flight, throttling of FIFO queues",
@@ -56,6 +58,7 @@ export function describeSqsContract(
     describeMessages(queues, capabilities);
     describeBatches(queues, capabilities);
     describeFifoQueues(queues, capabilities);
+    describeFairQueues(queues, capabilities);
     describeDeadLetters(queues, capabilities);
   });
 }

@@ -21,7 +21,7 @@ describeEventBridgeContract(
       },
     };
   },
-  { checksInput: false, disablesRules: false },
+  { checksInput: false, disablesRules: false, resolvesGroups: false },
 );
 
 afterAll(() =>

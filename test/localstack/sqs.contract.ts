@@ -16,6 +16,7 @@ describeSqsContract(
     tracksReceipts: false,
     answersBatchesPartly: false,
     repeatsSequenceNumbers: false,
+    isFair: false,
   },
 );
 

@@ -155,6 +155,23 @@ test("sends null when the InputPath matches nothing", async () => {
   expect(await received()).toEqual([null, "c"]);
 });
 
+test("takes the message group from a path of the event, and reports one that matches no string", async () => {
+  await createQueue();
+  await putRule();
+  await putTarget({ SqsParameters: { MessageGroupId: "$.detail.group" } });
+  await put(
+    { ...entry, Detail: '{"n":1}' },
+    { ...entry, Detail: '{"n":2,"group":7}' },
+    { ...entry, Detail: '{"n":3,"group":"acme"}' },
+  );
+  expect(await received()).toMatchObject([{ detail: { n: 3 } }]);
+  expect(faults).toMatchObject(
+    [1, 2].map(() => ({
+      cause: { message: "its MessageGroupId $.detail.group matches no string" },
+    })),
+  );
+});
+
 test("lists targets as they were put, and removes them one by one", async () => {
   await putRule();
   await putTarget({ Arn: arn("q.fifo"), SqsParameters: { MessageGroupId: "g" } });
@@ -184,6 +201,7 @@ test.each<[object, string]>([
 describe("refuses the invalid call", () => {
   const target = { Id: "t", Arn: arn("q") };
   const targets = (more: object) => ({ Rule: "r", Targets: [{ ...target, ...more }] });
+  const groupOf = (MessageGroupId: string) => ({ SqsParameters: { MessageGroupId } });
   test.each<[string, object, string]>([
     ["Unknown", {}, "has no operation"],
     ["toString", {}, "has no operation"],
@@ -210,6 +228,8 @@ describe("refuses the invalid call", () => {
     ["PutTargets", targets({ Input: "{}" }), "no Input"],
     ["PutTargets", targets({ InputTransformer: {} }), "no InputTransformer"],
     ["PutTargets", targets({ InputPath: "$.a[0]" }), "Invalid InputPath"],
+    ["PutTargets", targets(groupOf("$.a[0]")), "Invalid MessageGroupId"],
+    ["PutTargets", targets(groupOf("x".repeat(101))), "Invalid MessageGroupId"],
     ["RemoveTargets", { Rule: "r" }, "'ids' has to be a list"],
     ["RemoveTargets", { Rule: "r", Ids: [] }, "'ids' has to be a list"],
     ["PutEvents", {}, "1 to 10 entries"],

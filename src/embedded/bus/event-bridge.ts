@@ -30,6 +30,7 @@ const busName = /^[\w.-]{1,256}$/;
 const ruleName = /^[\w.-]{1,64}$/;
 const queueArn = /^arn:aws:sqs:[^:]+:[^:]+:[\w-]+(\.fifo)?$/;
 const inputPath = /^\$(\.[\w-]+)*$/;
+const longestGroup = 100;
 
 export type EventBridge = ReturnType<typeof openEventBridge>;
 
@@ -174,12 +175,27 @@ function messageOf(
   event: BusEvent,
   { endpoint }: CallContext,
 ) {
-  const part = path.split(".").slice(1).reduce<unknown>(fieldOf, event);
+  const part = partOf(event, path);
   return {
     QueueUrl: `${endpoint}/${embeddedAccount}/${arn.slice(arn.lastIndexOf(":") + 1)}`,
     MessageBody: JSON.stringify(part ?? null),
-    MessageGroupId: messageGroupId,
+    MessageGroupId: messageGroupId && groupOf(event, messageGroupId),
   };
+}
+
+/**
+ * A constant, or the string at a path. AWS does not document a path that matches nothing. Here, the
+ * event is not delivered, so that a test shows the mistake.
+ */
+function groupOf(event: BusEvent, constantOrPath: string): string {
+  if (!constantOrPath.startsWith("$")) return constantOrPath;
+  const group = partOf(event, constantOrPath);
+  if (typeof group === "string") return group;
+  throw new Error(`its MessageGroupId ${constantOrPath} matches no string`);
+}
+
+function partOf(event: BusEvent, path: string) {
+  return path.split(".").slice(1).reduce<unknown>(fieldOf, event);
 }
 
 function ruleArn(scope: EventBridgeScope, { bus, name }: RuleName) {
@@ -233,6 +249,9 @@ function readTarget(target: unknown): RuleTarget {
   if (path !== undefined && !inputPath.test(path))
     throw validationError(`Invalid InputPath for target ${id.slice(0, 64)}.`);
   const group = typeof messageGroupId === "string" ? messageGroupId : undefined;
+  const isGroup = group === undefined || !group.startsWith("$") || inputPath.test(group);
+  if (!isGroup || (group?.length ?? 0) > longestGroup)
+    throw validationError(`Invalid MessageGroupId for target ${id.slice(0, 64)}.`);
   return { id, arn, messageGroupId: group, inputPath: path };
 }
 

@@ -1,3 +1,4 @@
+import { createFairOrder } from "./fair-order.ts";
 import type { MessageAttributes } from "./message-attributes.ts";
 
 const deduplicationMs = 5 * 60 * 1000;
@@ -18,6 +19,7 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly visibleAt: number;
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
+  readonly receivedAt?: number;
   readonly receipt?: string;
   /** ARN of the queue that the message was moved from. */
   readonly deadLetterSource?: string;
@@ -39,7 +41,10 @@ export interface Receive {
 
 export type Queue = ReturnType<typeof createQueue>;
 
-/** In a FIFO queue, a hidden message blocks later messages of its group. */
+/**
+ * In a FIFO queue, a hidden message blocks later messages of its group. A standard queue is fair to
+ * groups.
+ */
 export function createQueue({
   fifo,
   messages: stored,
@@ -58,6 +63,7 @@ export function createQueue({
   const messages = recordedMap(stored, ({ id }) => id, recordMessage);
   const remembered = rememberSends(sends, recordSend);
   const nextSequence = countFrom([...stored, ...sends]);
+  const fair = fifo ? undefined : createFairOrder(stored);
 
   const receivedBy = (receipt: string) => {
     const message = messages.get(String(partsOf(receipt)[0]));
@@ -72,6 +78,7 @@ export function createQueue({
       if (before !== undefined) return before;
       const sent = { id: createId(), sequence: nextSequence(now), sentAt: now };
       messages.put({ ...message, ...sent, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
+      fair?.sent(message, now);
       if (deduplicationId !== undefined) remembered.add({ deduplicationId, ...sent });
       return sent;
     },
@@ -80,11 +87,13 @@ export function createQueue({
       now: number,
     ) {
       messages.put({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
+      fair?.sent(message, now);
     },
     receive({ max, visibilityMs, maxReceiveCount = Infinity }: Receive, now: number) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];
-      for (const message of unblocked(messages.values(), fifo, now)) {
+      const all = messages.values();
+      for (const message of fair?.order(all, now) ?? unblocked(all, now)) {
         if (taken.length === max) break;
         if (message.receiveCount >= maxReceiveCount) {
           messages.drop(message);
@@ -95,6 +104,7 @@ export function createQueue({
             visibleAt: hiddenUntil(now, visibilityMs),
             receiveCount: message.receiveCount + 1,
             firstReceivedAt: message.firstReceivedAt ?? now,
+            receivedAt: now,
             receipt: receiptOf(message.id, createId()),
           };
           messages.put(received);
@@ -109,6 +119,7 @@ export function createQueue({
       if (typeof message === "string") return message;
       if (fifo && message.visibleAt <= now) return "expired";
       messages.drop(message);
+      fair?.ended(message, now);
       return "deleted";
     },
     changeVisibility(receipt: string, visibilityMs: number, now: number) {
@@ -127,17 +138,18 @@ export function createQueue({
       for (const message of messages.values()) messages.drop(message);
       remembered.clear();
     },
-    counts(now: number) {
-      const all = [...messages.values()];
-      const hidden = all.filter(({ visibleAt }) => visibleAt > now);
-      const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
-      return { visible: all.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
-    },
+    counts: (now: number) => countsOf([...messages.values()], now),
     nextVisibleAt(now: number) {
       const times = Array.from(messages.values(), ({ visibleAt }) => visibleAt);
       return times.reduce((next, at) => (at > now && at < next ? at : next), Infinity);
     },
   };
+}
+
+function countsOf(all: readonly QueueMessage[], now: number) {
+  const hidden = all.filter(({ visibleAt }) => visibleAt > now);
+  const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
+  return { visible: all.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
 }
 
 /** In the order of sequence numbers. */
@@ -167,10 +179,10 @@ function hiddenUntil(now: number, ms: number) {
   return ms === 0 ? 0 : now + ms;
 }
 
-function* unblocked(messages: Iterable<QueueMessage>, fifo: boolean, now: number) {
+function* unblocked(messages: Iterable<QueueMessage>, now: number) {
   const held = new Set<string | undefined>();
   for (const message of messages) {
-    if (fifo && held.has(message.group)) continue;
+    if (held.has(message.group)) continue;
     if (message.visibleAt > now) held.add(message.group);
     else yield message;
   }

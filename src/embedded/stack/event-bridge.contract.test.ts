@@ -11,7 +11,7 @@ import { openSqs } from "../queues/sqs.ts";
 import { createFrontServer } from "./front-server.ts";
 import { startEmbeddedStack } from "./index.ts";
 
-const capabilities = { checksInput: true, disablesRules: true };
+const capabilities = { checksInput: true, disablesRules: true, resolvesGroups: true };
 
 describeEventBridgeContract(
   "The embedded stack, in memory",

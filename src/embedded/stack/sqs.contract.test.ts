@@ -15,6 +15,7 @@ const capabilities = {
   tracksReceipts: true,
   answersBatchesPartly: true,
   repeatsSequenceNumbers: true,
+  isFair: true,
 };
 
 describeSqsContract(
