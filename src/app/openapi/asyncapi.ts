@@ -30,6 +30,7 @@ export async function asyncApiDocument(
             ...{ kind: { const: "shared" }, type: { const: type }, eventId: id },
             payload: withRequestId(await payloadOf(schema, `event ${type}`), components),
           },
+          { group: componentRef("keelson.group") },
         ),
     ),
   );
@@ -97,6 +98,10 @@ const commonSchemas: Schemas = {
     const: "system",
     description: "A run of the system created the message; absent for all that requests lead to.",
   },
+  "keelson.group": {
+    ...{ type: "string", minLength: 1, maxLength: 100 },
+    description: "The tenant, or its hash: the message group on the queue. Older versions omit it.",
+  },
   "keelson.proof": {
     type: "object",
     description: "Proves that the message comes from this server.",
@@ -116,6 +121,7 @@ function message(
   feature: string,
   summary: string,
   { payload, ...members }: Schemas & { readonly payload: JsonSchema },
+  more: Schemas = {},
 ): Message {
   const required = {
     ...members,
@@ -128,6 +134,7 @@ function message(
     originator: componentRef("keelson.originator"),
     proof: componentRef("keelson.proof"),
     trace: componentRef("keelson.trace"),
+    ...more,
   };
   const content = {
     ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },

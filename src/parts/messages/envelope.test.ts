@@ -96,15 +96,29 @@ test("reads a published event unchanged, with or without EventBridge's wrapper",
 
 test("adds the first request's ID to the payload on the wire, and removes it when reading", () => {
   const text = published(event);
-  expect(JSON.parse(text)).toEqual({ ...event, payload: { name: "a.txt", requestId: "r0" } });
+  const payload = { name: "a.txt", requestId: "r0" };
+  expect(JSON.parse(text)).toEqual({ ...event, payload, group: "acme" });
   expect(readEnvelope(text)).toEqual(event);
 });
 
-test("reads an event of an older version, which has no originator, as not created by the system", () => {
+test("reads an event of an older version, without group and originator, as not created by the system", () => {
   const text =
     '{"kind":"shared","type":"file.created","eventId":"e1","payload":{"name":"a.txt","requestId":"r0"},"causedBy":"r1","origRequestId":"r0","tenantId":"acme","userId":"ann"}';
   expect(readEnvelope(text)).toEqual(event);
-  expect(published(event)).toBe(text);
+  expect(published(event)).toBe(text.replace(/}$/, ',"group":"acme"}'));
+});
+
+test("every envelope has a group, which consumers do not see", () => {
+  const { tenantId: _, userId: _user, ...anonymous } = event;
+  for (const [sent, group] of [
+    [{ ...event, tenantId: "x\u00fc" }, expect.stringMatching(/^sha256:/)],
+    [anonymous, "-"],
+    [{ ...event, payload: { name: "\uFFFE" } }, "acme"],
+  ] as const) {
+    const text = published(sent);
+    expect(JSON.parse(text)).toMatchObject({ group });
+    expect(readEnvelope(text)).toEqual(sent);
+  }
 });
 
 test("carries the trace of the publisher if it is valid, and hides it from consumers", () => {
@@ -224,7 +238,7 @@ test("a queue accepts an event with any characters as the bus writes it, and it 
 
 test("sends a payload as text with the first request's ID only if the bus could not deliver it otherwise", () => {
   const { payloadText, ...rest } = JSON.parse(published({ ...event, payload: { name: "\uFFFE" } }));
-  expect(rest).toEqual({ ...event, payload: undefined });
+  expect(rest).toEqual({ ...event, payload: undefined, group: "acme" });
   expect(payloadText).toBe(String.raw`{"name":"\ufffe","requestId":"r0"}`);
   expect(published({ ...event, payload: { name: "\u{1FFFE}\0\u2028" } })).not.toContain(
     "payloadText",

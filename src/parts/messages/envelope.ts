@@ -3,6 +3,7 @@ import { PermanentError } from "../../base/errors/errors.ts";
 import { eventType } from "../../base/errors/option-table.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
+import { tenantGroup } from "./tenant-group.ts";
 
 /** Members of a message or of a part of it, unchecked. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -59,10 +60,12 @@ export function envelopeText(
 ): string {
   const { type, origRequestId } = event;
   const payload = { ...event.payload, requestId: origRequestId };
-  let text = JSON.stringify({ ...event, payload, proof, trace });
+  // The rule of the bus makes this member the message group.
+  const added = { group: tenantGroup(event.tenantId), proof, trace };
+  let text = JSON.stringify({ ...event, payload, ...added });
   if (mayBeUnescaped(text)) {
     const payloadText = queueText(JSON.stringify(payload));
-    text = JSON.stringify({ ...event, payload: undefined, payloadText, proof, trace });
+    text = JSON.stringify({ ...event, payload: undefined, payloadText, ...added });
   }
   const bytes = Buffer.byteLength(text) + entryBytes;
   if (bytes > maxEntryBytes) {
