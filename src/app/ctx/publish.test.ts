@@ -50,6 +50,7 @@ describe("ctx.publish", () => {
       eventId: written,
       payload: { n: 1, requestId: "r1" },
       ...ofRequest,
+      group: "acme",
       proof: { key: "k1", mac: "mac" },
       trace: { traceparent: "00-trace" },
     });
