@@ -4,6 +4,7 @@ import type { Metafile } from "esbuild";
 
 export interface ModuleFacts {
   readonly isEntry: boolean;
+  readonly code: string | null;
   readonly importedIds: readonly string[];
   readonly dynamicallyImportedIds: readonly string[];
 }
@@ -42,6 +43,9 @@ function isHttp(id: string) {
  * | some entries | other entries | the bundler's choice: a shared file would run others' code |
  * | the first request | any | one file |
  * | the SDK as keelson uses it | any | a separate file, which a configuration query does not need |
+ *
+ * An entry with a top-level `await` keeps its own file. If lazy files imported from it, they would
+ * wait for its end while it waits for them.
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];
@@ -62,7 +66,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   return {
     start: (id) => {
       used.add(id);
-      if (!isStart(id) || !isOnlyStart(id)) return undefined;
+      if (!isStart(id) || !isOnlyStart(id) || isAwaiting(facts(id))) return undefined;
       const key = reached.map(({ atStart }) => Number(atStart.has(id))).join("");
       const name = names.get(key) ?? (names.size === 0 ? "start" : `start${names.size + 1}`);
       names.set(key, name);
@@ -76,7 +80,17 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   };
 }
 
-const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
+const outside: ModuleFacts = {
+  isEntry: false,
+  code: null,
+  importedIds: [],
+  dynamicallyImportedIds: [],
+};
+
+/** Top-level statements begin their lines. Another line that matches costs a file more. */
+function isAwaiting({ isEntry, code }: ModuleFacts): boolean {
+  return isEntry && /^(?:export )?(?:(?:const|let|var) [^=]+=\s*)?await\b/m.test(code ?? "");
+}
 
 function reach(from: readonly string[], next: (id: string) => readonly string[]) {
   const reached = new Set(from);
@@ -129,7 +143,8 @@ export function groupChunks(
     const out = resolve(folder, dirname(path), name.replace(mark, ""));
     const file = { path: resolve(folder, path), out, exports, ...(entryPoint && { entryPoint }) };
     const isEntry = entryPoint !== undefined && !name.startsWith(mark);
-    return { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
+    const code = isEntry ? textOf(file.path) : null;
+    return { file, isEntry, code, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
   };
   const facts = new Map(
     Object.entries(outputs).map((output) => [idOf(output[0]), factsAt(output)] as const),
