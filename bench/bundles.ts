@@ -60,7 +60,7 @@ const ours = bundleFile("ours");
 
 /** The path of a handler of this folder. */
 export function bundleFile(name: string): string {
-  return new URL(name.startsWith("write-") ? `${name}.ts` : `bundle-${name}.ts`, import.meta.url)
+  return new URL(/^(write|front)-/.test(name) ? `${name}.ts` : `bundle-${name}.ts`, import.meta.url)
     .pathname;
 }
 

@@ -6,6 +6,7 @@ import { bundleResults } from "./bundles.ts";
 import { coldResults } from "./cold.ts";
 import { configResults } from "./config.ts";
 import { drainResults } from "./drains.ts";
+import { frontResults } from "./fronts.ts";
 import { httpResults } from "./http.ts";
 import { jsonResults } from "./json.ts";
 import type { Result } from "./measure.ts";
@@ -31,6 +32,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   bundles: bundleResults,
   cold: coldResults,
   http: httpResults,
+  fronts: frontResults,
   memory: memoryResults,
   drains: drainResults,
   typecheck: typecheckResults,

@@ -4,7 +4,7 @@ export interface Result {
   /** Medians. */
   readonly ours: number;
   readonly peer: number;
-  readonly unit: "ns" | "us" | "ms" | "calls" | "requests" | "bytes" | "instantiations";
+  readonly unit: "ns" | "us" | "ms" | "calls" | "requests" | "bytes" | "instantiations" | "per s";
   /** `ours / peer`; `ours` where the peer's is 0. */
   readonly ratio: number;
   /** The lower and the upper quartile of the ratios of single runs, where these are processes of their own. */
