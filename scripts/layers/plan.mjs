@@ -74,6 +74,7 @@ export const folders = [
   "base/types",
   "base/request",
   "base/process",
+  "base/sizes",
   "base/errors",
 ];
 

@@ -32,7 +32,7 @@ export interface EventBridgeConnection {
 
 /** Where implementations are known to differ. */
 export interface EventBridgeCapabilities {
-  /** A pattern that is none, no entries, and more than 262,144 bytes are refused. */
+  /** A pattern that is none, no entries, and more than 1,048,576 bytes are refused. */
   readonly checksInput: boolean;
   /** A rule that is disabled gets no event, also not one that was put before it is enabled. */
   readonly disablesRules: boolean;

@@ -337,12 +337,12 @@ function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilit
     });
 
     if (capabilities.checksInput) {
-      test("no entries, more than ten, and more than 262,144 bytes are refused", async () => {
+      test("no entries, more than ten, and more than 1,048,576 bytes are refused", async () => {
         expect(await refused(put())).toBe("ValidationException");
         expect(await refused(put(...Array.from({ length: 11 }, () => entry("default", {}))))).toBe(
           "ValidationException",
         );
-        expect(await refused(put(entry("default", { text: "x".repeat(262_144) })))).toBe(
+        expect(await refused(put(entry("default", { text: "x".repeat(1_048_576) })))).toBe(
           "ValidationException",
         );
       });

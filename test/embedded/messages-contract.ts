@@ -159,6 +159,10 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
       expect(await refused(send(url, ""))).toBe("MissingParameter");
       expect(await refused(send(url, "x".repeat(262_145)))).toBe("InvalidParameterValue");
       expect(await refused(send(url, "x".repeat(262_144)))).toBe("taken");
+      // Without the attribute, a queue takes what SQS takes.
+      const large = await create();
+      expect(await refused(send(large, "x".repeat(1_048_577)))).toBe("InvalidParameterValue");
+      expect(await refused(send(large, "x".repeat(1_048_576)))).toBe("taken");
       for (const unfit of ["\u0000", "\uFFFE", "a\uFFFF"]) {
         expect(await refused(send(url, unfit))).toBe("InvalidMessageContents");
       }

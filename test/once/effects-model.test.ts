@@ -394,7 +394,7 @@ function scopeOf(clock: { now(): number }): RequestScope {
     trace: { headers: () => ({}) },
   } as unknown as RequestScope;
 }
-const adapters = { outbox: { item: (row: OutboxRow) => ({ row }) } } as unknown as Adapters;
+const adapters = { outbox: { items: (row: OutboxRow) => [{ row }] } } as unknown as Adapters;
 function runsOf(once: RunServices["once"]): RunServices {
   const outbox = {
     row: ({ eventId, type }: OutboxRow, text: string) => ({

@@ -79,7 +79,7 @@ export function recordedRun(options: RecordedOptions = {}) {
     scope,
     log,
     adapters: {
-      outbox: { item: ({ eventId }: { readonly eventId: string }) => ({ Put: eventId }) },
+      outbox: { items: ({ eventId }: { readonly eventId: string }) => [{ Put: eventId }] },
       messaging: { open: async () => ({ jobs: { send: note("send") } }) },
       ...options.adapters,
     },

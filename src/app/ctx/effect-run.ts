@@ -90,7 +90,7 @@ export function itemsOf(
   { outbox }: Pick<Adapters, "outbox">,
   { row, kept }: HeldEffect,
 ): readonly TransactionItem[] {
-  return [outbox.item(row), ...(kept === undefined ? [] : [kept])];
+  return [...outbox.items(row), ...(kept === undefined ? [] : [kept])];
 }
 
 /** Longest wait for the effects, in milliseconds. The sweep sends the rest. */

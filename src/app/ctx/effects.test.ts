@@ -211,7 +211,7 @@ describe("an event", () => {
     ],
     [
       "is too large",
-      (ctx: PipelineContext) => ctx.publish("note.written", { text: "x".repeat(262_144) }),
+      (ctx: PipelineContext) => ctx.publish("note.written", { text: "x".repeat(1_048_576) }),
       "EventBridge takes",
     ],
   ])("that %s fails the write, and nothing is published", async (_, publish, why) => {
@@ -513,7 +513,7 @@ describe("a job", () => {
     ],
     [
       "is too large",
-      (ctx: PipelineContext) => ctx.enqueue("notes.note.print", { text: "x".repeat(262_144) }),
+      (ctx: PipelineContext) => ctx.enqueue("notes.note.print", { text: "x".repeat(1_048_576) }),
       "SQS takes",
     ],
   ])("that %s is not enqueued", async (_, enqueue, why) => {

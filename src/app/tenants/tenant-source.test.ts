@@ -253,6 +253,31 @@ describe("the export of a row", () => {
     }
   });
 
+  test("has the parts of a large row, the last without the proof; parts of no tenant belong to none", () => {
+    const source = sourceOf("outbox", "acme");
+    const part = (tenantId: string | undefined, envelope: string) => ({
+      ...texts({ pk: "part#shard#1#1#e1", sk: "2", envelope }),
+      ...(tenantId === undefined ? {} : texts({ tenantId })),
+    });
+    const head = (tenantId: string | undefined) => ({
+      ...texts({ pk: "shard#1", sk: "1#e1", eventId: "e1", type: "a.b" }),
+      parts: { N: "3" },
+      ...(tenantId === undefined ? {} : texts({ tenantId })),
+    });
+    for (const [tenantId, verdict] of [
+      ["acme", "own"],
+      ["evil", "other"],
+      [undefined, "other"],
+    ] as const) {
+      expect(source.verdict(part(tenantId, 'xx"}'))).toBe(verdict);
+      expect(source.verdict(head(tenantId))).toBe(verdict);
+    }
+    expect(source.exported(head("acme"))).toEqual(head("acme"));
+    expect(source.exported(part("acme", `xx"},"proof":{"key":"k","mac":"m1"}}`))).toEqual(
+      part("acme", `xx"},"proof":{"key":"k","mac":""}}`),
+    );
+  });
+
   test("has no proof, even in an envelope that was cut or moved within its row", () => {
     const mac = "m".repeat(43);
     const row = (envelope: string) =>

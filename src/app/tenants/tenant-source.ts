@@ -157,8 +157,10 @@ function byEnvelope(tenantId: string): TenantRowsIn {
   const rows = byTenantId(tenantId);
   return {
     ...rows,
-    looksAt: ["tenantId", "envelope"],
+    looksAt: ["tenantId", "envelope", "parts"],
     verdict: (item) => {
+      const isLarge = item["parts"] !== undefined || textOf(item, "pk")?.startsWith("part#");
+      if (item["tenantId"] === undefined && isLarge === true) return "other";
       const envelope = item["tenantId"] === undefined ? envelopeOf(item) : undefined;
       if (envelope === undefined) return rows.verdict(item);
       return envelope["tenantId"] === tenantId ? "own" : "other";

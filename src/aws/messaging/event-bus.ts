@@ -1,10 +1,11 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
+import { eventWrapperBytes, serviceSizes } from "../../base/sizes/service-sizes.ts";
 import type { EventBus, Refusal } from "../../parts/messages/outbox.ts";
 import { isInstrumented, type MessagingSdk } from "../clients/client-options.ts";
 import { callFailure, entryRefusal } from "./refusal.ts";
 
-const [maxEntries, maxBytes] = [10, 262_144];
-const entryBytes = 512;
+const maxEntries = 10;
+const { maxBytes } = serviceSizes.eventBridgeEntry;
 const maxAttempts = 4;
 /** Consecutive failures, not caused by an entry, after which the bus is treated as down. */
 const maxFailedCalls = 3;
@@ -80,7 +81,7 @@ function batches(events: readonly Entry[], indexes: readonly number[]): number[]
   const all: number[][] = [];
   let bytes = 0;
   for (const index of indexes) {
-    const size = Buffer.byteLength((events[index] as Entry).text) + entryBytes; // safe: `indexes` has only indexes of `events`
+    const size = Buffer.byteLength((events[index] as Entry).text) + eventWrapperBytes; // safe: `indexes` has only indexes of `events`
     const current = all.at(-1);
     if (current === undefined || current.length === maxEntries || bytes + size > maxBytes) {
       all.push([index]);

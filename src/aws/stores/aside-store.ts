@@ -1,6 +1,7 @@
 import type { Database } from "../../base/types/database.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { marshalled } from "./claim-store.ts";
+import { partKeys, partsOf } from "./large-rows.ts";
 import { tableOf, transact } from "./table.ts";
 
 /** Partition of the events that were set aside, which no version of the sweep reads. */
@@ -35,6 +36,9 @@ export function dynamoAsideStore(database: Database, TableName: string) {
     },
     remove: async (item: AsideItem): Promise<void> => {
       await table.remove(marshalled({ pk: asidePartition, sk: String(item["sk"]) }));
+      const { pk, sk, parts = 0 } = itemBefore(item) ?? {};
+      for (const part of partKeys({ shard: String(pk), sort: String(sk) }, Number(parts)))
+        await table.remove(marshalled(part));
     },
   };
 }
@@ -52,8 +56,11 @@ export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideI
   };
 }
 
+/** A large row has the number of its parts instead of the envelope. The parts do not move. */
 export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): AsideItem {
-  return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), envelope: text };
+  const parts = partsOf(text).length;
+  const content = parts === 0 ? { envelope: text } : { parts };
+  return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), ...content };
 }
 
 /** Restores the item that was set aside. Returns `undefined` if it does not name its shard. */

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/process/clock.ts";
+import { serviceSizes, tooLarge } from "../../base/sizes/service-sizes.ts";
 import type { Database } from "../../base/types/database.ts";
 import { envelopeText } from "../../parts/messages/envelope.ts";
 import {
@@ -26,16 +27,22 @@ export function dynamoKeptEvents(
     through: (other) => createReader(other, tableName),
     keep: async (event, forDays, trace) => {
       const nowMs = clock.now();
-      await days.note(event, nowMs, forDays);
       const { type, eventId, tenantId } = event;
+      // No proof, because proofs protect events on the bus and the row outlives the key ring's keys.
+      const text = envelopeText(event, { trace });
+      const [bytes, size] = [Buffer.byteLength(text), serviceSizes.dynamodbText];
+      if (bytes > size.maxBytes)
+        throw tooLarge(`ctx.publish: the kept event ${type}`, bytes, size, publishPlace);
+      await days.note(event, nowMs, forDays);
       const key = { pk: dayPartition(event, dayOf(nowMs)), sk: `${timeText(nowMs)}#${eventId}` };
       const expiration = expiry(nowMs, forDays);
-      // No proof, because proofs protect events on the bus and the row outlives the key ring's keys.
-      const Item = { ...key, type, tenantId, expiration, event: envelopeText(event, { trace }) };
+      const Item = { ...key, type, tenantId, expiration, event: text };
       return { Put: { TableName: tableName, Item } };
     },
   };
 }
+
+const publishPlace = "publish where the data is, not the data";
 
 function createReader(database: Database, tableName: string): KeptEventReader {
   const table = tableOf(database, tableName);

@@ -14,6 +14,7 @@ type OutboxRecord =
 
 const shardKey = /^shard#\d{1,4}$/;
 const dueKey = /^due#\d{1,4}$/;
+const partKey = /^part#/;
 const sortKey = /^\d{15}#[\w-]{1,128}$/;
 
 /** Never throws, because any caller may have sent the record. */
@@ -33,6 +34,7 @@ export function readOutboxRecord(
   if (eventName === "REMOVE") return own("its row was removed");
   if (eventName !== "INSERT") return foreign("its row was not inserted");
   const [shard, sort, sequenceNumber] = [pk?.S, sk?.S, dynamodb?.SequenceNumber];
+  if (isText(shard, partKey)) return own("it is a part of a large row");
   if (shard === asidePartition) return own("its row was set aside");
   if (!isText(shard, shardKey) || !isText(sort, sortKey))
     return foreign("its keys are not an outbox row's");

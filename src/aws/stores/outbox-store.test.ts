@@ -31,7 +31,9 @@ test("reads waiting rows in order, before a time and after a row, until they are
     );
     const outbox = dynamoOutbox(database, "outbox");
     const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-    const items = [4, 2, 1, 3].map((number) => outbox.item(row(number)) as Record<string, never>); // an item of a transaction
+    const items = [4, 2, 1, 3].flatMap(
+      (number) => outbox.items(row(number)) as Record<string, never>[],
+    ); // an item of a transaction
     await database.send(new TransactWriteCommand({ TransactItems: items }));
 
     expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(1), row(2), row(3)]);
@@ -102,7 +104,7 @@ test("reads waiting rows in order, before a time and after a row, until they are
     ];
     await database.send(
       new TransactWriteCommand({
-        TransactItems: [due, other].map((job) => outbox.item(job) as never),
+        TransactItems: [due, other].flatMap((job) => outbox.items(job) as never[]),
       }),
     );
     const jobs = dynamoDueJobs(database, "outbox");
@@ -132,6 +134,93 @@ test("reads waiting rows in order, before a time and after a row, until they are
     database.destroy();
     await stack.close();
   }
+});
+
+test("a large row lies in parts, which are read, set aside, put back and deleted with it", async () => {
+  const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
+  const { endpoint } = stack;
+  const database = await openDatabase({ endpoint, region: "us-east-1", credentials });
+  try {
+    const table = { name: "outbox", tableName: "outbox", partitionKey: "pk", sortKey: "sk" };
+    await ensureTables(database, [{ ...table, indexes: [] }], "create");
+    const { ScanCommand } = await import("@aws-sdk/lib-dynamodb");
+    const { TransactWriteCommand, DeleteItemCommand } = await import("../clients/dynamodb-sdk.ts");
+    const places = async () => {
+      const all: string[] = [];
+      let start: Record<string, unknown> | undefined;
+      do {
+        const scan = { TableName: "outbox", ExclusiveStartKey: start };
+        const { Items = [], LastEvaluatedKey } = await database.send(new ScanCommand(scan));
+        all.push(...Items.map(({ pk, sk }) => `${pk} ${sk}`));
+        start = LastEvaluatedKey;
+      } while (start !== undefined);
+      return all.sort();
+    };
+    const outbox = dynamoOutbox(database, "outbox");
+    const put = async (one: OutboxRow) => {
+      const TransactItems = outbox.items(one) as never[];
+      await database.send(new TransactWriteCommand({ TransactItems }));
+    };
+    const large = (number: number, shard = "shard#1"): OutboxRow => ({
+      ...row(number),
+      shard,
+      tenantId: "acme",
+      text: `${number}${"€".repeat(349_000)}`,
+    });
+    const parts = (number: number, shard = "shard#1") =>
+      [0, 1, 2].map((part) => `part#${shard}#${row(number).sort} ${part}`);
+    const head = (number: number, shard = "shard#1") => `${shard} ${row(number).sort}`;
+
+    await put(row(1));
+    for (const number of [2, 3, 4, 5, 6]) await put(large(number));
+    const end = "9";
+    // A page ends before the fifth large row, and the next one goes on there.
+    const page = await outbox.pending("shard#1", end, 10);
+    expect(page).toEqual([row(1), large(2), large(3), large(4), large(5)]);
+    expect(await outbox.pending("shard#1", end, 10, row(5).sort)).toEqual([large(6)]);
+    for (const number of [1, 4, 5, 6]) await outbox.remove(number === 1 ? row(1) : large(number));
+    expect(await places()).toEqual([head(2), head(3), ...parts(2), ...parts(3)].sort());
+
+    const asides = dynamoAsideStore(database, "outbox");
+    const aside = async () => {
+      const items = [];
+      for await (const item of asides.list()) items.push(item);
+      return items;
+    };
+    expect(await outbox.setAside(large(2), "never", 7)).toBe(true);
+    expect(await outbox.pending("shard#1", end, 10)).toEqual([large(3)]);
+    const [first = {}] = await aside();
+    expect(first).toMatchObject({ parts: 3, eventId: "e2", asideReason: "never" });
+    await asides.putBack(first);
+    expect(await outbox.pending("shard#1", end, 10)).toEqual([large(2), large(3)]);
+    await outbox.setAside(large(2), "never", 7);
+    for (const item of await aside()) await asides.remove(item);
+    expect(await places()).toEqual([head(3), ...parts(3)].sort());
+
+    // Without all of its parts, a row cannot be read.
+    const Key = { pk: { S: `part#shard#1#${row(3).sort}` }, sk: { S: "1" } };
+    await database.send(new DeleteItemCommand({ TableName: "outbox", Key }));
+    expect(await outbox.pending("shard#1", end, 10)).toMatchObject([
+      { text: "", unreadable: { pk: "shard#1", eventId: "e3", parts: 3 } },
+    ]);
+
+    await put(large(7, "due#2"));
+    const due = dynamoDueJobs(database, "outbox");
+    expect(await due.takeBack(large(7, "due#2"), "evil")).toBe(false);
+    expect(await due.takeBack(large(7, "due#2"), "acme")).toBe(true);
+    expect((await places()).filter((place) => place.includes("due#2"))).toEqual([]);
+  } finally {
+    database.destroy();
+    await stack.close();
+  }
+});
+
+test("a large row that is in another transaction is not removed, and the caller hears of it", async () => {
+  const busy = Object.assign(new Error("busy"), { name: "TransactionCanceledException" });
+  const database = { send: () => Promise.reject(busy) } as never; // the only call of remove
+  const large = { ...row(1), text: "x".repeat(400_000) };
+  await expect(dynamoOutbox(database, "outbox").remove(large)).rejects.toBe(busy);
 });
 
 test("a row that is in another transaction stays where it is, and the caller hears of it", async () => {

@@ -3,9 +3,16 @@ import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
 import { asideItem, outboxAttributes } from "./aside-store.ts";
 import { marshalled } from "./claim-store.ts";
+import { partKeys, partPuts, partsOf, readParts } from "./large-rows.ts";
 import { tableOf, transact } from "./table.ts";
 
-/** A row's partition is its shard; its sort key starts with the time. Sending deletes the row. */
+/** Large rows in one page, which therefore has at most 4 MiB of their messages. */
+const largeRowsPerPage = 4;
+
+/**
+ * A row's partition is its shard; its sort key starts with the time. Sending deletes the row. The
+ * message of a large row is stored in parts, which are written, moved and deleted with it.
+ */
 export function dynamoOutbox(database: Database, TableName: string): OutboxStore {
   const table = tableOf(database, TableName);
   const pending: OutboxStore["pending"] = async (shard, beforeSort, limit, afterSort) => {
@@ -15,17 +22,34 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
       Limit: limit,
       ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
     });
-    return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns items
+    const rows: OutboxRow[] = [];
+    let large = 0;
+    // Safe: a Query always returns items.
+    for (const item of Items as NonNullable<typeof Items>) {
+      if (typeof item["parts"] !== "number") rows.push(rowOf(item));
+      else if (large++ === largeRowsPerPage) break;
+      else rows.push(await wholeRow(database, TableName, item));
+    }
+    return rows;
   };
   return {
     pending,
     firsts: (shards, beforeSort) =>
       Promise.allSettled(shards.map((shard) => pending(shard, beforeSort, 1))),
-    item: (row) => ({
-      Put: { TableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } },
-    }),
-    remove: async ({ shard, sort }) => {
-      await table.remove(marshalled({ pk: shard, sk: sort }));
+    items: (row) => [
+      { Put: { TableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } } },
+      ...partPuts(TableName, row),
+    ],
+    remove: async (row) => {
+      const { shard: pk, sort: sk, text } = row;
+      const parts = partKeys(row, partsOf(text).length);
+      if (parts.length === 0) return void (await table.remove(marshalled({ pk, sk })));
+      const keys = [{ pk, sk }, ...parts];
+      const failed = await transact(
+        database,
+        keys.map((Key) => ({ Delete: { TableName, Key } })),
+      );
+      if (failed !== undefined) throw failed.error;
     },
     setAside: async (row, reason, nowMs) => {
       // If the row no longer exists, another process has dispatched it or set it aside.
@@ -39,6 +63,17 @@ export function dynamoOutbox(database: Database, TableName: string): OutboxStore
       throw failed.error;
     },
   };
+}
+
+async function wholeRow(
+  database: Database,
+  tableName: string,
+  item: Readonly<Record<string, unknown>>,
+): Promise<OutboxRow> {
+  const place = { shard: String(item["pk"]), sort: String(item["sk"]) };
+  const envelope = await readParts(database, tableName, place, Number(item["parts"]));
+  const row = rowOf({ ...item, envelope });
+  return row.unreadable === undefined ? row : { ...row, unreadable: item };
 }
 
 function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
@@ -63,12 +98,18 @@ export function dynamoDueJobs(database: Database, tableName: string): DueStore {
       };
       return (await table.update(marshalled({ pk: shard, sk: sort }), change)) !== undefined;
     },
-    takeBack: ({ shard, sort }, tenantId) => {
+    takeBack: async ({ shard, sort }, tenantId) => {
       const isOurs =
         tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
       const tenant = tenantId && { ExpressionAttributeValues: { ":tenant": { S: tenantId } } };
       const ConditionExpression = `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`;
-      return table.remove(marshalled({ pk: shard, sk: sort }), { ConditionExpression, ...tenant });
+      const key = marshalled({ pk: shard, sk: sort });
+      const taken = await table.takeOut(key, { ConditionExpression, ...tenant });
+      if (taken === undefined) return false;
+      // After a crash before this, the parts remain until their tenant is erased.
+      for (const part of partKeys({ shard, sort }, Number(taken["parts"]?.N ?? 0)))
+        await table.remove(marshalled(part));
+      return true;
     },
   };
 }

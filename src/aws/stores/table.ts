@@ -46,6 +46,12 @@ export function tableOf(database: Database, TableName: string) {
       const command = new DeleteItemCommand({ TableName, Key, ...condition });
       return (await held(database.send(command))) !== undefined;
     },
+    /** Deletes an item, and resolves to it; to `undefined` if the condition failed. */
+    takeOut: async (Key: Item, condition: Condition): Promise<Item | undefined> => {
+      const { DeleteItemCommand } = await sdk();
+      const input = { TableName, Key, ...condition, ReturnValues: "ALL_OLD" as const };
+      return (await held(database.send(new DeleteItemCommand(input))))?.Attributes;
+    },
     query,
     queryAll: (input: Input) => pagesOf((start) => query({ ...input, ...start })),
     scan,

@@ -234,7 +234,7 @@ describe("refuses the invalid call", () => {
     ["RemoveTargets", { Rule: "r", Ids: [] }, "'ids' has to be a list"],
     ["PutEvents", {}, "1 to 10 entries"],
     ["PutEvents", { Entries: [7] }, "1 to 10 entries"],
-    ["PutEvents", { Entries: [{ Resources: ["x".repeat(262_144)], Time: 1 }] }, "over the limit"],
+    ["PutEvents", { Entries: [{ Resources: ["x".repeat(1_048_576)], Time: 1 }] }, "over the limit"],
   ])("%s %j", async (operation, input, message) => {
     await call("CreateEventBus", { Name: "b" });
     await putRule({ EventBusName: "b" });

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
+import { entryBytes, serviceSizes } from "../../base/sizes/service-sizes.ts";
 import { detected, type Input, parsed, ServiceError, validationError } from "../service/service.ts";
 
 const most = 10;
-const longestBytes = 262_144;
 
 export interface BusEvent {
   readonly version: "0";
@@ -24,14 +24,14 @@ interface EventOrigin extends Pick<BusEvent, "account" | "region"> {
 
 /**
  * An invalid entry does not affect the others.
- * @throws ServiceError for more than 10 entries or 256 KiB.
+ * @throws ServiceError for more than 10 entries or 1 MiB in total.
  */
 export function readEntries(entries: unknown, origin: EventOrigin) {
   const isList = Array.isArray(entries) && entries.length >= 1 && entries.length <= most;
   if (!isList || !entries.every(isRecord))
     throw detected(`'entries' has to be a list of 1 to ${most} entries`);
-  const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
-  if (bytes > longestBytes)
+  const bytes = entries.reduce((sum, entry) => sum + entryBytes(entry), 0);
+  if (bytes > serviceSizes.eventBridgeEntry.maxBytes)
     throw validationError("Total size of the entries in the request is over the limit.");
   return entries.map((entry) => readEntry(entry, origin));
 }
@@ -60,12 +60,6 @@ function readEntry(entry: Input, { account, region, nowMs }: EventOrigin) {
     detail,
   };
   return { bus: String(EventBusName), event };
-}
-
-/** By EventBridge's rule: the bytes of its strings, plus 14 for a time. */
-function bytesOf({ Source, DetailType, Detail, Resources, Time }: Input) {
-  const texts = [Source, DetailType, Detail, ...(Array.isArray(Resources) ? Resources : [])];
-  return Buffer.byteLength(texts.join("")) + (Time === undefined ? 0 : 14);
 }
 
 export function refused(ErrorCode: string, ErrorMessage: string) {

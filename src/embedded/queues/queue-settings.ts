@@ -1,4 +1,5 @@
 import { isRecord } from "../../base/errors/option-table.ts";
+import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import { parsed } from "../service/service.ts";
 import { invalidParameter, SqsError } from "./sqs-input.ts";
 
@@ -11,7 +12,7 @@ export interface RedrivePolicy {
   readonly maxReceiveCount: number;
 }
 
-export const longestMessageBytes = 262_144;
+const longestMessageBytes = serviceSizes.sqsMessage.maxBytes;
 
 export const longestVisibilitySeconds = 43_200;
 

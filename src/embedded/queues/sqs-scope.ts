@@ -1,7 +1,8 @@
 import { isRecord } from "../../base/errors/option-table.ts";
+import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import type { CallContext, Input, Operation } from "../service/service.ts";
 import type { LongPolls } from "./long-polls.ts";
-import { longestMessageBytes } from "./queue-settings.ts";
+import { readMessageAttributes, sizeOfAttributes } from "./message-attributes.ts";
 import type { QueueStore, StoredQueue } from "./queue-store.ts";
 import { requiredText, SqsError } from "./sqs-input.ts";
 
@@ -80,14 +81,24 @@ function batchEntries({ Entries: entries }: Input): readonly Input[] {
       "BatchEntryIdsNotDistinct",
       "Two or more batch entries in the request have the same Id.",
     );
-  const bodies = entries.map(({ MessageBody }) => String(MessageBody ?? ""));
-  const bytes = Buffer.byteLength(bodies.join(""));
-  if (bytes > longestMessageBytes)
+  const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
+  const { maxBytes } = serviceSizes.sqsMessage;
+  if (bytes > maxBytes)
     throw new SqsError(
       "BatchRequestTooLong",
-      `Batch requests cannot be longer than ${longestMessageBytes} bytes. You have sent ${bytes} bytes.`,
+      `Batch requests cannot be longer than ${maxBytes} bytes. You have sent ${bytes} bytes.`,
     );
   return entries;
+}
+
+/** An entry whose attributes are invalid counts by its body; it fails on its own later. */
+function bytesOf({ MessageBody, MessageAttributes }: Input) {
+  const body = Buffer.byteLength(String(MessageBody ?? ""));
+  try {
+    return body + sizeOfAttributes(readMessageAttributes(MessageAttributes));
+  } catch {
+    return body;
+  }
 }
 
 export function answerBatch(entries: readonly Input[], run: (entry: Input) => object) {

@@ -424,7 +424,7 @@ describe("refuses the invalid call", () => {
     [
       "CreateQueue",
       { QueueName: "a", Attributes: { MaximumMessageSize: "1" } },
-      "whole number from 1024 to 262144",
+      "whole number from 1024 to 1048576",
     ],
     [
       "CreateQueue",
@@ -522,17 +522,17 @@ describe("refuses the invalid call", () => {
       "SendMessage",
       {
         QueueUrl,
-        MessageBody: "x".repeat(262_140),
+        MessageBody: "x".repeat(1_048_570),
         MessageAttributes: { a: { DataType: "String", StringValue: "v" } },
       },
-      "shorter than 262144 bytes",
+      "shorter than 1048576 bytes",
     ],
     ["SendMessageBatch", { QueueUrl, Entries: {} }, "at least one entry"],
     ["SendMessageBatch", entries(7), "batch entry id"],
     ["SendMessageBatch", entries({ MessageBody: "x" }), "batch entry id"],
     [
       "SendMessageBatch",
-      entries({ Id: "a", MessageBody: "x".repeat(262_144) }, { Id: "b", MessageBody: "x" }),
+      entries({ Id: "a", MessageBody: "x".repeat(1_048_576) }, { Id: "b", MessageBody: "x" }),
       "cannot be longer",
     ],
     ["ReceiveMessage", { QueueUrl, MaxNumberOfMessages: 0 }, "between 1 and 10"],

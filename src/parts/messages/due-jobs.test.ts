@@ -56,7 +56,7 @@ function sweepOf(
     store: {
       firsts: (shards, before) =>
         Promise.allSettled(shards.map((shard) => options.store.pending(shard, before, 1))),
-      item: (row) => ({ Put: row }),
+      items: (row) => [{ Put: row }],
       remove: async (row) => void remove(row),
       setAside: async (row) => {
         if (keepsAll) throw new Error("AccessDenied");

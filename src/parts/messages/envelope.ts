@@ -3,6 +3,7 @@ import { PermanentError } from "../../base/errors/errors.ts";
 import { eventType } from "../../base/errors/option-table.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/access.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
+import { eventWrapperBytes, serviceSizes, tooLarge } from "../../base/sizes/service-sizes.ts";
 import { tenantGroup } from "./tenant-group.ts";
 
 /** Members of a message or of a part of it, unchecked. */
@@ -34,9 +35,6 @@ export interface SharedEvent<Payload = unknown> extends Cause {
   readonly payload: Payload;
 }
 
-/** EventBridge's limit for an entry, in bytes, and the part left for source, type and time. */
-const [maxEntryBytes, entryBytes] = [262_144, 512];
-
 /** {@link wirePayload} of an event. @throws TypeError also for a member `requestId`. */
 export function eventPayload(type: string, given: unknown): Fields {
   const payload = wirePayload(given, `ctx.publish: the payload of ${type}`);
@@ -67,12 +65,15 @@ export function envelopeText(
     const payloadText = queueText(JSON.stringify(payload));
     text = JSON.stringify({ ...event, payload: undefined, payloadText, ...added });
   }
-  const bytes = Buffer.byteLength(text) + entryBytes;
-  if (bytes > maxEntryBytes) {
-    throw new RangeError(
-      `ctx.publish: the event ${type} has ${bytes} bytes, and EventBridge takes ${maxEntryBytes}; publish where the data is, not the data`,
+  const bytes = Buffer.byteLength(text) + eventWrapperBytes;
+  const size = serviceSizes.eventBridgeEntry;
+  if (bytes > size.maxBytes)
+    throw tooLarge(
+      `ctx.publish: the event ${type}`,
+      bytes,
+      size,
+      "publish where the data is, not the data",
     );
-  }
   return text;
 }
 

@@ -69,11 +69,11 @@ test("drops unknown members of a job", () => {
 
 test("accepts a job up to SQS's limit, and refuses one byte more with both sizes", () => {
   const sized = (text: string) => jobText({ ...job, payload: { text } });
-  const room = 262_144 - Buffer.byteLength(sized(""));
-  expect(Buffer.byteLength(sized("x".repeat(room)))).toBe(262_144);
+  const room = 1_048_576 - Buffer.byteLength(sized(""));
+  expect(Buffer.byteLength(sized("x".repeat(room)))).toBe(1_048_576);
   expect(() => sized("x".repeat(room + 1))).toThrow(
     new RangeError(
-      "ctx.enqueue: the job files.file.scan has 262145 bytes, and SQS takes 262144; enqueue where the data is, not the data",
+      "ctx.enqueue: the job files.file.scan has 1048577 bytes, and SQS takes 1048576; enqueue where the data is, not the data",
     ),
   );
   expect(() => sized("€".repeat(Math.ceil(room / 2)))).toThrow(RangeError); // its bytes count, not its characters
@@ -88,8 +88,8 @@ test("escapes characters that SQS refuses, and counts the escapes towards the si
   const text = jobText(given);
   expect(text).toMatch(/^[ -~]+$/);
   expect(JSON.parse(text)).toEqual(given);
-  expect(() => jobText({ ...job, payload: { text: "\uFFFE".repeat(50_000) } })).toThrow(
-    "and SQS takes 262144",
+  expect(() => jobText({ ...job, payload: { text: "\uFFFE".repeat(180_000) } })).toThrow(
+    "and SQS takes 1048576",
   );
 });
 

@@ -1,4 +1,5 @@
 import { PermanentError } from "../../base/errors/errors.ts";
+import { serviceSizes, tooLarge } from "../../base/sizes/service-sizes.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import {
@@ -21,17 +22,17 @@ export interface JobMessage<Payload = unknown> extends Cause {
   readonly payload: Payload;
 }
 
-/** SQS's limit for a message, in bytes. */
-const maxBytes = 262_144;
-
 export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
   const text = queueText(JSON.stringify({ ...job, proof, trace }));
   const bytes = Buffer.byteLength(text);
-  if (bytes > maxBytes) {
-    throw new RangeError(
-      `ctx.enqueue: the job ${job.name} has ${bytes} bytes, and SQS takes ${maxBytes}; enqueue where the data is, not the data`,
+  const size = serviceSizes.sqsMessage;
+  if (bytes > size.maxBytes)
+    throw tooLarge(
+      `ctx.enqueue: the job ${job.name}`,
+      bytes,
+      size,
+      "enqueue where the data is, not the data",
     );
-  }
   return text;
 }
 

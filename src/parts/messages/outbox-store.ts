@@ -16,7 +16,8 @@ export interface OutboxRow {
 }
 
 export interface OutboxStore {
-  item(row: OutboxRow): TransactionItem;
+  /** Returns one row, or for a text above 384 KiB a head and its parts. */
+  items(row: OutboxRow): readonly TransactionItem[];
   remove(row: OutboxRow): Promise<void>;
   /** Moves a row out of its shard, so that it is not sent. Returns whether it still existed. */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;

@@ -95,7 +95,7 @@ function processOf(
     newOwner: () => `${name}${++owners}`,
   });
   const store: OutboxStore = {
-    item: (row) => ({ Put: row }),
+    items: (row) => [{ Put: row }],
     remove: async (row) => {
       await turn("remove");
       shared.rows = shared.rows.filter(({ eventId }) => eventId !== row.eventId);

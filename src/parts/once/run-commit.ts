@@ -214,8 +214,8 @@ const actionNames = ["Put", "Update", "Delete", "ConditionCheck"];
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
 
 /**
- * @param reserved - number of items that keelson adds: one for a claim, one for each event, two for
- * an event that is kept.
+ * @param reserved - number of items that keelson adds: one for a claim, one for each effect, one
+ * more for a kept event, and up to three more for an effect above 384 KiB.
  * @throws RangeError with the limit and the actual number; TypeError for a malformed list or item.
  */
 export function assertCommittable(
@@ -249,7 +249,7 @@ export function assertCommittable(
   }
   if (total > maxBytes)
     throw new RangeError(
-      `ctx.commit: the items have some ${total} bytes, and a transaction at most ${maxBytes}; commit less at once`,
+      `ctx.commit: the items have some ${total} bytes, and a transaction of DynamoDB at most ${maxBytes}; commit less at once`,
     );
 }
 

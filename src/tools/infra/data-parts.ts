@@ -1,5 +1,6 @@
 import { outboxTable } from "../../app/handlers/table.ts";
 import { attributeDefinitions, indexDescription, keySchema } from "../../aws/tables/tables.ts";
+import { serviceSizes } from "../../base/sizes/service-sizes.ts";
 import { queueTimeoutSeconds } from "./functions.ts";
 import type { NeededBus, NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
@@ -96,6 +97,8 @@ function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
   const { queue, dead } = messageIds[wanted.kind];
   const common = {
     FifoQueue: isOrdered || undefined,
+    // Set, because AWS documents two defaults, and a dead letter needs as much room.
+    MaximumMessageSize: serviceSizes.sqsMessage.maxBytes,
     KmsMasterKeyId: withCustomerKey(ref("CustomerKeyArn")),
     SqsManagedSseEnabled: withCustomerKey(false, true),
   };

@@ -362,7 +362,7 @@ describe("a queue in AWS", () => {
     expect(await look("jobs", { jobs: { VisibilityTimeout: "30" } })).toEqual([
       "fail",
       "it is not FIFO, and cannot be made so",
-      "aws sqs create-queue --queue-name jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30",
+      "aws sqs create-queue --queue-name jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30,MaximumMessageSize=1048576",
       "export KEELSON_JOB_QUEUE=jobs.fifo",
     ]);
     expect(await look("events", { events: { VisibilityTimeout: "29" } }, "", false)).toEqual([
@@ -376,9 +376,9 @@ describe("a queue in AWS", () => {
     ["jobs.fifo", "jobs-dead.fifo"],
     ["events", "events-dead"],
   ])("%s without a dead-letter queue gets a command that creates one", async (name, dead) => {
-    const ordered = name.endsWith(".fifo") ? " --attributes FifoQueue=true" : "";
+    const ordered = name.endsWith(".fifo") ? "FifoQueue=true," : "";
     const fixes = [
-      `aws sqs create-queue --queue-name ${dead}${ordered}`,
+      `aws sqs create-queue --queue-name ${dead} --attributes ${ordered}MaximumMessageSize=1048576`,
       setAttributes(name, redrive(dead, 5)),
     ];
     for (const attributes of [usual, { ...usual, RedrivePolicy: "" }]) {
@@ -400,7 +400,31 @@ describe("a queue in AWS", () => {
     ).toEqual([
       "fail",
       "its dead-letter queue gone.fifo does not exist: failing messages are retried until they expire",
-      "aws sqs create-queue --queue-name gone.fifo --attributes FifoQueue=true",
+      "aws sqs create-queue --queue-name gone.fifo --attributes FifoQueue=true,MaximumMessageSize=1048576",
+    ]);
+  });
+
+  test("is doubtful if it, or its dead-letter queue, refuses what SQS takes", async () => {
+    const small = { MaximumMessageSize: "262144" };
+    const refuses = (what: string) =>
+      `its MaximumMessageSize is 262144: it refuses larger ${what}, up to keelson's 1048576 bytes`;
+    const fix = (name: string) =>
+      `aws sqs set-queue-attributes --queue-url ${url(name)} --attributes MaximumMessageSize=1048576`;
+    expect(await look("jobs.fifo", { "jobs.fifo": { ...usual, ...small } })).toEqual([
+      "warn",
+      refuses("events and jobs"),
+      fix("jobs.fifo"),
+    ]);
+    const exact = { ...usual, MaximumMessageSize: "1048576" };
+    expect((await look("jobs.fifo", { "jobs.fifo": exact }))[0]).toBe("ok");
+    const attributes = {
+      "jobs.fifo": { ...usual, ...redrive("dead.fifo", 5) },
+      "dead.fifo": { FifoQueue: "true", ...small },
+    };
+    expect(await look("jobs.fifo", attributes, ": dead letters")).toEqual([
+      "warn",
+      refuses("dead letters"),
+      fix("dead.fifo"),
     ]);
   });
 

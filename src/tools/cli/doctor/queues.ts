@@ -1,5 +1,6 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import { queueName } from "../../../aws/messaging/sqs-queue.ts";
+import { serviceSizes } from "../../../base/sizes/service-sizes.ts";
 import type { NeededQueue } from "../../infra/needs.ts";
 import {
   after,
@@ -12,6 +13,9 @@ import {
   wrong,
 } from "./outcome.ts";
 import type { Place, PlaceOf } from "./place.ts";
+
+const { maxBytes } = serviceSizes.sqsMessage;
+const largestMessage = `MaximumMessageSize=${maxBytes}`;
 
 export interface FoundQueue {
   readonly url: string;
@@ -63,7 +67,7 @@ export function setAttributes(place: Place, url: string, attributes: string): st
 function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined) {
   const { name, isOrdered, variable, visibilitySeconds } = wanted;
   const own = queueName(name);
-  const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds}`;
+  const attributes = `${isOrdered ? "FifoQueue=true," : ""}VisibilityTimeout=${visibilitySeconds},${largestMessage}`;
   const create = (queue: string) => place.aws("create-queue", { "queue-name": queue, attributes });
   if (found === undefined) return wrong("it does not exist", create(own));
   if (isOrdered && found.attributes["FifoQueue"] !== "true") {
@@ -77,6 +81,8 @@ function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | und
       `its visibility timeout is ${seconds} s: a message is delivered again while it is being handled`,
       setAttributes(place, found.url, `VisibilityTimeout=${visibilitySeconds}`),
     );
+  const small = sizeOutcome(place, found, "events and jobs");
+  if (small !== undefined) return small;
   return fine(
     `${isOrdered ? "FIFO, " : ""}visibility timeout ${seconds} s; a Lambda function needs six times its own`,
   );
@@ -93,7 +99,7 @@ async function deadLetterOutcome(
     return setAttributes(place, found.url, JSON.stringify({ RedrivePolicy: policy }));
   };
   const create = (name: string) => {
-    const attributes = name.endsWith(".fifo") ? "FifoQueue=true" : undefined;
+    const attributes = `${name.endsWith(".fifo") ? "FifoQueue=true," : ""}${largestMessage}`;
     return place.aws("create-queue", { "queue-name": name, attributes });
   };
   if (arn === undefined) {
@@ -102,7 +108,8 @@ async function deadLetterOutcome(
     return wrong(message, create(deadName), set(deadArn));
   }
   const dead = arn.slice(arn.lastIndexOf(":") + 1);
-  if ((await findQueue(place, dead)) === undefined)
+  const foundDead = await findQueue(place, dead);
+  if (foundDead === undefined)
     return wrong(
       `its dead-letter queue ${dead} does not exist: failing messages are retried until they expire`,
       create(dead),
@@ -117,7 +124,19 @@ async function deadLetterOutcome(
     const message = `a message has ${receives} attempts before it goes to ${dead}: consumers forget after 300 s that they are done`;
     return doubtful(message, set(arn));
   }
+  const small = sizeOutcome(place, foundDead, "dead letters");
+  if (small !== undefined) return small;
   return fine(`${dead}, after ${receives} attempts`);
+}
+
+/** Queues that were created before 2026 take 256 KiB. */
+function sizeOutcome(place: Place, { url, attributes }: FoundQueue, refused: string) {
+  const bytes = Number(attributes["MaximumMessageSize"] ?? maxBytes);
+  if (bytes >= maxBytes) return undefined;
+  return doubtful(
+    `its MaximumMessageSize is ${bytes}: it refuses larger ${refused}, up to keelson's ${maxBytes} bytes`,
+    setAttributes(place, url, largestMessage),
+  );
 }
 
 function redriveOf({ attributes }: FoundQueue) {
