@@ -40,6 +40,37 @@ const differences: readonly {
     ],
     because: "an HTTP API decodes the path, so a malformed one is not found instead of refused",
   },
+  {
+    front: "web",
+    tests: [
+      "During the linger an idle or new session serves one more request, and a busy one is told and finishes",
+      "During the drain an idle session closes with the listener, and a stream in flight finishes",
+      "A stuck stream is cut off and named when the drain times out",
+    ],
+    because: "Lambda speaks HTTP/1.1 without TLS with a Web Function",
+  },
+  {
+    front: "web",
+    tests: [
+      "A second signal in the stopping of the workers skips the remaining waits: the exit code is 1",
+      "A worker that hangs is abandoned after its time limit, and the exit code is 1",
+    ],
+    because: "a Web Function runs no workers",
+  },
+  {
+    front: "web",
+    tests: [
+      "A second signal in the closing of the resources skips the remaining waits: the exit code is 1",
+    ],
+    because: "a Web Function exits with 0 in time, although a resource hangs",
+  },
+  {
+    front: "web",
+    tests: [
+      "Readiness is answered while draining, even if a check hangs, and does not delay the exit",
+    ],
+    because: "a Web Function that has listened serves only once its ready checks have passed",
+  },
 ];
 
 const front = process.env["KEELSON_TEST_FRONT"];

@@ -26,6 +26,8 @@ export default defineConfig({
         include: [
           "test/conformance/{client-log,contexts,counts,errors,events,identity,logging,once,operators}.test.ts",
           "test/integration/{typed-streams,streamed-replies,web-responses}.test.ts",
+          // Functions have no connections.
+          ...(name === "web" ? ["test/integration/sockets.system.test.ts"] : []),
         ],
         setupFiles: [
           "test/fronts/differences.ts",

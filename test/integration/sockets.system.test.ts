@@ -5,7 +5,9 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/stack/index.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
+import { freePort } from "../support/web-function.ts";
 
 const fixture = join(import.meta.dirname, "../fixtures/sockets.ts");
 const cert = readFileSync(new URL("../fixtures/tls/localhost-cert.pem", import.meta.url));
@@ -21,6 +23,21 @@ async function end(): Promise<void> {
   }
 }
 
+/** Whether the container runs as a Web Function (`npm run test:fronts`). */
+const isWebFunction = process.env["KEELSON_TEST_FRONT"] === "web";
+let stack: EmbeddedStack | undefined;
+
+/** A Web Function has no embedded stack of its own. */
+async function webFunction() {
+  stack ??= await startEmbeddedStack();
+  return {
+    ...stack.env,
+    NODE_ENV: "production",
+    AWS_LAMBDA_HTTP_ENDPOINT: `127.0.0.1:${await freePort()}`,
+  };
+}
+afterAll(() => stack?.close());
+
 async function start(
   shutdown: Readonly<Record<string, number>>,
   hangs?: "worker" | "check" | "resource",
@@ -28,11 +45,9 @@ async function start(
 ): Promise<StartedProcess> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-sockets-"));
   const started = await startProcess(process.execPath, [fixture], {
-    PORT: "0",
-    NODE_ENV: "development",
+    ...(isWebFunction ? await webFunction() : { NODE_ENV: "development", PORT: "0" }),
     LOG_FORMAT: "json",
     KEELSON_DIRECTORY: directory,
-    AWS_ENDPOINT_URL: undefined,
     SHUTDOWN: JSON.stringify(shutdown),
     HANGS: hangs,
     TLS: tls,
@@ -148,7 +163,7 @@ describe("During the linger, requests are served, and their connections close af
   let slowBytes = 0;
   let texts: Record<"pipelined" | "upgraded" | "late" | "large", string>;
   beforeAll(async () => {
-    one = await start({ lingerMs: 2_500 });
+    one = await start({ lingerMs: 2_500, drainMs: 30_000, totalMs: 40_000 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/told");
     const toPipeline = await client(one);
     one.child.kill("SIGTERM");
@@ -277,7 +292,7 @@ describe("When the drain times out, remaining requests are cut off and reported"
   let one: StartedProcess;
   let upgradedText = "";
   beforeAll(async () => {
-    one = await start({ lingerMs: 0, drainMs: 3_000 });
+    one = await start({ lingerMs: 0, drainMs: 3_000, totalMs: 40_000 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/never");
     const pipelined = await client(one, ask("/text", "p1") + ask("/never", "p2"));
     await hears(one, "never.began");

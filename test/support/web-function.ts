@@ -69,7 +69,7 @@ export async function startWebFunction(
   };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const listener = createListener().listen(0, "127.0.0.1");
   await once(listener, "listening");
   const { port } = listener.address() as AddressInfo; // safe: it listens on a port
