@@ -132,7 +132,7 @@ export {
 } from "./parts/config/read/request-parameter.ts";
 export { type ConfigResolver, createConfigResolver } from "./parts/config/read/resolver.ts";
 export type { ReplyCookie } from "./parts/http/cookies.ts";
-export type { CorsOptions } from "./parts/http/cors.ts";
+export type { CorsOptions } from "./parts/http/cors-options.ts";
 export type { Limits } from "./parts/http/limits.ts";
 export type { BodyKind } from "./parts/http/message.ts";
 export { type Reply, type ReplyOptions, reply } from "./parts/http/reply.ts";

@@ -41,7 +41,7 @@ export function featureUses(options: unknown, report: Report): ReadonlyMap<strin
 export function useProblems(
   features: readonly { readonly name: string; readonly uses: ReadonlyMap<string, TableUse> }[],
 ): BootProblem[] {
-  const names = features.map(({ name }) => name);
+  const names = new Set(features.map(({ name }) => name));
   return features.flatMap(({ name: feature, uses }) =>
     [...uses.keys()].flatMap((used): BootProblem[] => {
       const problem = { feature, key: "uses" };
@@ -49,11 +49,11 @@ export function useProblems(
         const fix = "leave it out: its own tables are its own";
         return [{ ...problem, rule: "uses-itself", message: "it uses itself", fix }];
       }
-      if (names.includes(used)) return [];
+      if (names.has(used)) return [];
       const message = `it uses ${quoted(used)}, which is no feature of this server`;
       const meant = nearest(used, names);
       const fix =
-        meant === undefined ? `the server has ${names.join(", ")}` : `did you mean ${meant}?`;
+        meant === undefined ? `the server has ${[...names].join(", ")}` : `did you mean ${meant}?`;
       return [{ ...problem, rule: "uses-unknown", message, fix }];
     }),
   );

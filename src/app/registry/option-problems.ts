@@ -19,7 +19,7 @@ import { type Environment, environmentOf } from "../../base/process/environment.
 import { mergedTimes, webFunctionMs } from "../../base/process/shutdown-limits.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
 import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
-import { corsProblems } from "../../parts/http/cors.ts";
+import { corsProblems } from "../../parts/http/cors-options.ts";
 import { limitChecks, limitProblems } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";

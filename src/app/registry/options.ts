@@ -7,7 +7,7 @@ import type { IncomingTrace } from "../../base/request/trace.ts";
 import type { CacheOptions } from "../../parts/config/cache/cache-options.ts";
 import type { OverridesOf } from "../../parts/config/declare/app-overrides.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
-import type { CorsOptions } from "../../parts/http/cors.ts";
+import type { CorsOptions } from "../../parts/http/cors-options.ts";
 import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import type { OnceOptions } from "../../parts/once/once-by.ts";

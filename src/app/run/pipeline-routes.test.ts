@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { hostless } from "../../../test/fixtures/hostless.ts";
 import { PipelineError } from "../../base/errors/errors.ts";
 import { access } from "../../base/identity/access.ts";
-import type { CorsOptions } from "../../parts/http/cors.ts";
+import type { CorsOptions } from "../../parts/http/cors-options.ts";
 import { defineFeature } from "../features/feature.ts";
 import { buildServer } from "../server/server.ts";
 

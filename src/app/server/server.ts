@@ -4,7 +4,7 @@ import { environmentOf } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { eventFunctionName } from "../../base/process/platform.ts";
 import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
-import { configKeyProblems } from "../../parts/config/declare/validators.ts";
+import { configKeyProblems, keyNames } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
 import { conflicts } from "../../parts/http/route.ts";
 import type { Feature } from "../features/feature.ts";
@@ -122,6 +122,7 @@ export function buildServer<const Features extends readonly Feature[]>(
   const registry = createRegistry(options?.features, options?.delivery);
   const environment = options?.environment ?? environmentOf(process.env);
   const keys = [...registry.configKeys.values()];
+  const namesOfKeys = keyNames(keys);
   const problems = [
     ...optionProblems(options),
     ...registry.problems,
@@ -134,7 +135,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...keyProblems(registry, options),
     // Not required elsewhere, where the development secret replaces a missing key ring.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
-    ...keys.flatMap((key) => configKeyProblems(key, keys)),
+    ...keys.flatMap((key) => configKeyProblems(key, namesOfKeys)),
     ...appOverrideProblems(registry, options?.config ?? {}),
     ...routeConflicts(routed(registry.handlers.values())),
   ];

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assertCookie, serializeCookie } from "./cookies.ts";
+import { assertCookie } from "./cookies.ts";
 import { parseCookies } from "./request-cookies.ts";
+import { serializeCookie } from "./serialize-cookie.ts";
 
 describe("parseCookies", () => {
   test.each<[string, string | undefined, Record<string, string>]>([

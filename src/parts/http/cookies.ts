@@ -59,27 +59,3 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
   if (maxAgeSeconds !== undefined && !Number.isSafeInteger(maxAgeSeconds))
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
 }
-
-export function serializeCookie(
-  name: string,
-  cookie: unknown,
-  { development }: { readonly development: boolean },
-): string {
-  assertCookie(name, cookie);
-  const {
-    value,
-    httpOnly = true,
-    secure = !development,
-    sameSite = "Lax",
-    maxAgeSeconds,
-    path = "/",
-  } = cookie;
-  return [
-    `${name}=${encodeURIComponent(value.toWellFormed())}`,
-    `Path=${path}`,
-    ...(maxAgeSeconds === undefined ? [] : [`Max-Age=${maxAgeSeconds}`]),
-    ...(httpOnly ? ["HttpOnly"] : []),
-    ...(secure ? ["Secure"] : []),
-    `SameSite=${sameSite}`,
-  ].join("; ");
-}

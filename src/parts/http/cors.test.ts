@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { corsHeaders, corsProblems, preflight } from "./cors.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { corsProblems } from "./cors-options.ts";
 
 const origin = "https://app.example.com";
 

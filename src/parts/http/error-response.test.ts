@@ -11,7 +11,8 @@ import {
   PipelineError,
   ValidationError,
 } from "../../base/errors/errors.ts";
-import { type CorsOptions, corsHeaders, corsProblems, preflight } from "./cors.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { type CorsOptions, corsProblems } from "./cors-options.ts";
 import { errorResponse } from "./error-response.ts";
 
 const production = { requestId: "r1", environment: "production" } as const;

@@ -1,5 +1,4 @@
 import type { Readable } from "node:stream";
-import { serializeCookie } from "./cookies.ts";
 import type { HttpResponse } from "./message.ts";
 import {
   assertStatus,
@@ -10,6 +9,7 @@ import {
   type Reply,
   replyBrand,
 } from "./reply.ts";
+import { serializeCookie } from "./serialize-cookie.ts";
 import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
 export interface ResponseFacts {

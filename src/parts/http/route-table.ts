@@ -29,6 +29,7 @@ export function createRouteTable<Target>(
 ): RouteTable<Target> {
   const root = emptyNode<Target>();
   const withoutParams = new Map<string, Node<Target>>();
+  let ofServer: string | undefined;
   for (const entry of routes) {
     const node = entry.route.segments.reduce(descend, root);
     if (!entry.route.segments.some((segment) => "param" in segment))
@@ -49,8 +50,10 @@ export function createRouteTable<Target>(
       if (!isWellFormed(path))
         return { kind: "malformed", message: "The path has malformed percent-encoding" };
       // `OPTIONS *` refers to the server as a whole (RFC 9110, 9.3.7).
-      if (path === "*" && method === "OPTIONS")
-        return { kind: "options", allow: allowOf(routes.map(({ route }) => route.method)) };
+      if (path === "*" && method === "OPTIONS") {
+        ofServer ??= allowOf(routes.map(({ route }) => route.method));
+        return { kind: "options", allow: ofServer };
+      }
       const parts = partsOf(path, basePath);
       if (parts === undefined) return { kind: "not-found" };
       const nodes = candidates(root, parts);

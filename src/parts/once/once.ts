@@ -39,6 +39,11 @@ export function createOnce(options: OnceOptions): Once {
   const { store, clock, waitMs, draining, schedule = processSchedule, newOwner, metrics } = options;
   const recent = createRecentAnswers(clock);
   const running = new Map<string, SharedRun>();
+  // One listener, because removing one of many from a signal passes over all others.
+  const waiting = new Set<() => void>();
+  draining.addEventListener("abort", () => {
+    for (const stop of waiting) stop();
+  });
   const parts: OnceParts = {
     store,
     clock,
@@ -72,7 +77,7 @@ export function createOnce(options: OnceOptions): Once {
         // No `await` may come between here and `running.set`, or a duplicate could start as well.
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
-        const joined = await duplicate.join(run.signal, { waitMs, draining });
+        const joined = await duplicate.join(run.signal, { waitMs, draining, waiting });
         if (metrics !== undefined && joined !== "retry")
           countReplayed(metrics, joined === "running" ? "conflicted" : "waited");
         if (joined === "running") throw inProgress();
@@ -144,7 +149,16 @@ class SharedRun {
    */
   async join(
     caller: AbortSignal | undefined,
-    { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
+    {
+      waitMs,
+      draining,
+      waiting,
+    }: {
+      readonly waitMs: number;
+      readonly draining: AbortSignal;
+      /** Called when `draining` aborts. */
+      readonly waiting: Set<() => void>;
+    },
   ): Promise<WriteAnswer | "retry" | "running"> {
     caller?.throwIfAborted();
     // Safe cast: the outcome is set before callers join.
@@ -156,7 +170,7 @@ class SharedRun {
     const stop = () => resolve("running");
     const timer = setTimeout(stop, waitMs);
     caller?.addEventListener("abort", stop);
-    draining.addEventListener("abort", stop);
+    waiting.add(stop);
     try {
       if (draining.aborted) return "running";
       const retry = () => "retry" as const;
@@ -173,7 +187,7 @@ class SharedRun {
     } finally {
       clearTimeout(timer);
       caller?.removeEventListener("abort", stop);
-      draining.removeEventListener("abort", stop);
+      waiting.delete(stop);
       leave();
     }
   }

@@ -63,8 +63,16 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
     const session: Session = sessions.get(key) ?? {};
     sessions.delete(key);
     sessions.set(key, session);
-    if (sessions.size > most) sessions.delete(sessions.keys().next().value as string); // the cast is safe: the map is not empty
+    if (sessions.size > most) forgetOldest();
     return session;
+  }
+
+  /** Forgets a tenth at once, because iterating a `Map` passes over every entry deleted before. */
+  function forgetOldest(): void {
+    for (const key of sessions.keys()) {
+      if (sessions.size <= Math.ceil(most * 0.9)) return;
+      sessions.delete(key);
+    }
   }
 
   function take(session: Session, tag: SessionTag): Promise<SessionCredentials> {

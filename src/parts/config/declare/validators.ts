@@ -43,13 +43,13 @@ export function validateConfigKeyAllowPerRequest(registry: ConfigKeyRegistry): v
 
 function validate(registry: ConfigKeyRegistry, rule: Rule): void {
   const keys = [...registry.configKeys.values()];
-  const problems = keys.flatMap((key) => configKeyProblems(key, keys, [rule]));
+  const problems = keys.flatMap((key) => configKeyProblems(key, undefined, [rule]));
   if (problems.length > 0) throw new BootError(placed(problems));
 }
 
 export function configKeyProblems(
   key: RegisteredConfigKey,
-  keys: readonly RegisteredConfigKey[] = [],
+  names: KeyNames = new Map(),
   rules = everyRule,
 ): BootProblem[] {
   const problems: BootProblem[] = [];
@@ -58,7 +58,7 @@ export function configKeyProblems(
   if (isDefinition(key.definition)) {
     const { options } = key.definition.declared;
     const subject = { ...key, options: isRecord(options) ? options : {} };
-    for (const rule of rules) rule(subject, report, keys);
+    for (const rule of rules) rule(subject, report, names);
   } else {
     const message = "it was not made by one of the three factories";
     const fix = "declare it with createSystemConfig, createTenantConfig or createUserConfig";
@@ -67,7 +67,17 @@ export function configKeyProblems(
   return problems;
 }
 
-type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
+/** Keys by the identifiers that they have or had. */
+type KeyNames = ReadonlyMap<string, readonly { readonly id: string }[]>;
+
+export function keyNames(keys: readonly RegisteredConfigKey[]): KeyNames {
+  const named = keys.flatMap(({ id, definition }) =>
+    [id, ...(definition?.formerly ?? [])].map((name) => ({ name, id })),
+  );
+  return Map.groupBy(named, ({ name }) => name);
+}
+
+type Rule = (key: Subject, report: Report, names: KeyNames) => void;
 
 interface Subject extends RegisteredConfigKey {
   readonly options: Readonly<Record<string, unknown>>;
@@ -208,13 +218,11 @@ function allowPerRequestProblems({ definition, options }: Subject, report: Repor
 function formerlyProblems(
   { id, options: { formerly } }: Subject,
   report: Report,
-  keys: readonly RegisteredConfigKey[],
+  names: KeyNames,
 ): void {
   for (const name of [formerly ?? []].flat()) {
-    const isTaken = keys.some(
-      (key) =>
-        key.id === name || (key.id !== id && key.definition?.formerly?.includes(String(name))),
-    );
+    // Safe cast: no other value is in a map of names.
+    const isTaken = names.get(name as string)?.some((key) => key.id === name || key.id !== id);
     if (isKeyId(name) && !isTaken) continue;
     const wrong = isTaken ? "is another key's" : "is no identifier";
     report("formerly", `formerly ${quoted(name)} ${wrong}`, "name what this key was before");
