@@ -78,10 +78,10 @@ export const contextRows: readonly Row[] = [
         { as },
       );
       expect(body).toEqual({
-        user: { id: as.id, tenantId: as.tenantId, roles: ["editor"] },
+        user: { id: as.id, tenantId: as.tenantId, roles: ["editor"], kind: "user" },
         isFrozen: true,
       });
-      expect((await handle((ctx) => ctx.user)).body).toEqual({ roles: [] });
+      expect((await handle((ctx) => ctx.user)).body).toEqual({ roles: [], kind: "user" });
     },
   },
   {

@@ -83,7 +83,7 @@ export const eventRows: readonly Row[] = [
         size: 10,
         plan: { plan: "free" },
         requestId,
-        user: { id: as.id, tenantId: as.tenantId, roles: [] },
+        user: { id: as.id, tenantId: as.tenantId, roles: [], kind: "user" },
         send: "function",
       });
     },

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
+import { usage as apiKeysUsage } from "../../src/tools/cli/commands/api-keys-command.ts";
 import { usage as doctorUsage } from "../../src/tools/cli/commands/doctor-command.ts";
 import { openApi } from "../../src/tools/cli/commands/document-command.ts";
 import { usage as infraUsage } from "../../src/tools/cli/commands/infra-command.ts";
@@ -210,6 +211,8 @@ function isCommand([command, action, ...options]: readonly string[]): boolean {
   if (command === "openapi") return names.every((name) => openApi.usage.includes(name));
   if (command === "infra") return names.every((name) => infraUsage.includes(name));
   if (command === "init") return names.every((name) => initUsage.includes(name));
+  if (command === "api-keys")
+    return apiKeysUsage.includes(`keelson api-keys ${action} `) && names.length === 0;
   if (command === "steps")
     return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
   if (command === "tenant")

@@ -74,7 +74,7 @@ function startPlain(): Process {
         { headers: { "x-request-id": "r" }, signal: undefined },
         async (scope) => {
           scope.handler = "h";
-          scope.user = { id, tenantId, roles: [...roles] };
+          scope.user = { id, tenantId, roles: [...roles], kind: "user" };
           return createContext(scope, await runtime.adapters.open(), {});
         },
       ),

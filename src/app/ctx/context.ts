@@ -1,4 +1,4 @@
-import type { User } from "../../base/identity/access.ts";
+import { anonymous, type User } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { ownMetrics } from "../../base/metrics/metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
@@ -156,7 +156,11 @@ class Session implements ReadingSession, DatabaseRequest {
   }
 
   sessionFor({ tenantId, userId }: RowOwner): OperatorSession {
-    return new Session(this.scope, this.#adapters, this.parts, { id: userId, tenantId, roles: [] });
+    return new Session(this.scope, this.#adapters, this.parts, {
+      ...anonymous,
+      id: userId,
+      tenantId,
+    });
   }
 
   override(id: string): unknown {

@@ -221,5 +221,7 @@ export interface HandlerDeclaration {
   readonly replayHeaders?: readonly string[];
   /** Whether a claim may store the fingerprint of an input. Default: always. */
   readonly isClaimable?: (input: unknown) => boolean;
+  /** Adds to a committed result what only the first response has, and no store: a secret. */
+  readonly revealed?: (result: unknown) => unknown;
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
 }

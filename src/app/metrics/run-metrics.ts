@@ -13,6 +13,7 @@ import {
   schemeOf,
   type TaskEnd,
 } from "../observe/run-observer.ts";
+import { apiKeyRoutes } from "../operators/api-key-handlers.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 
@@ -107,7 +108,11 @@ function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
 
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
-  const handlers = [...registry.handlers.values(), ...configHandlers(registry)];
+  const handlers = [
+    ...registry.handlers.values(),
+    ...configHandlers(registry),
+    ...apiKeyRoutes(options),
+  ];
   const routes = handlers.flatMap(({ route }) => route ?? []);
   return {
     routes: [...routes, ...ownRoutes].map((route) => routeLabel(route, options.basePath)),

@@ -1,5 +1,6 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
+import type { ServerOptions } from "../registry/options.ts";
 import { routed } from "../registry/registry.ts";
 import {
   answerHeaders,
@@ -10,6 +11,7 @@ import {
   type OpenApiSpec,
   takesNothing,
 } from "./answers.ts";
+import { apiKeyOperations } from "./api-key-operations.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, createComponents } from "./components.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
@@ -88,7 +90,7 @@ export async function openApiDocument(
       responses,
       parameters: reachedOf("parameters", headerParameters, used),
       headers: reachedOf("headers", answerHeaders, used),
-      securitySchemes: { bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT" } },
+      securitySchemes: securitySchemes(options),
     },
   };
   const ofBytes = new Set(
@@ -115,7 +117,7 @@ function operationOf(
     description: own?.description ?? `Who may call it: ${describeRule(rule)}.`,
     tags: [handler.feature],
     // A public route accepts a token but does not require one.
-    security: needsIdentity(rule) ? [{ bearer: [] }] : [{}, { bearer: [] }],
+    security: [...(needsIdentity(rule) ? [] : [{}]), ...securityOf(handler, server.options)],
     "x-keelson-access": describeRule(rule),
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
     ...(requestBody && { requestBody }),
@@ -124,6 +126,23 @@ function operationOf(
       ...errorsOf(operation, server, errors),
     },
   };
+}
+
+const schemes = {
+  bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT" },
+  apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
+};
+
+function securitySchemes({ auth }: ServerOptions) {
+  const { bearer, apiKey } = schemes;
+  return auth?.apiKeys ? { bearer, apiKey } : { bearer };
+}
+
+/** API keys cannot manage API keys. */
+function securityOf({ name }: DeclaredHandler, options: ServerOptions) {
+  const names = Object.keys(securitySchemes(options));
+  const isManaging = name in apiKeyOperations;
+  return names.filter((scheme) => scheme === "bearer" || !isManaging).map((one) => ({ [one]: [] }));
 }
 
 function summaryOf(name: string): string {

@@ -4,6 +4,7 @@ import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { ParsedRoute } from "../../parts/http/route.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
+import { apiKeyOperations } from "./api-key-operations.ts";
 import { dateTime, type JsonSchema, object, type Schemas, text } from "./schema.ts";
 
 export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
@@ -192,6 +193,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
     written,
     { ...ofChange, nothing_to_undo: 409 },
   ),
+  ...apiKeyOperations,
   "keelson.openapi.show": {
     summary: "OpenAPI",
     description: "This document.",

@@ -8,6 +8,7 @@ import {
   type OpenApiSpec,
   openApiDocument,
 } from "../openapi/openapi.ts";
+import { apiKeyRoutes } from "../operators/api-key-handlers.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { clientLogRoute, healthRoutes, openApiRoute } from "./own-routes.ts";
@@ -26,6 +27,7 @@ export function serverDocument(
   const rule = options.openapi === false ? undefined : options.openapi?.access;
   const own = [
     ...(registry.configKeys.size > 0 ? configHandlers(registry) : []),
+    ...apiKeyRoutes(options),
     clientLogRoute,
     ...healthRoutes,
     ...(rule === undefined ? [] : [openApiRoute(rule)]),

@@ -22,13 +22,13 @@ export async function refuse(
 type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
 
 /** Identifies the caller of a rejected request for the log. */
-export function recognize(
-  scope: RequestScope,
-  { headers, gatewayClaims }: SentRequest,
-): Promise<void> | undefined {
+export function recognize(scope: RequestScope, request: SentRequest): Promise<void> | undefined {
+  const { headers, gatewayClaims } = request;
   const { authorization } = headers;
-  if (authorization === undefined && gatewayClaims === undefined) return undefined;
-  return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
+  const { authenticator } = scope.runtime;
+  if (authorization === undefined && gatewayClaims === undefined && !authenticator.readsAll)
+    return undefined;
+  return authenticator.recognize({ authorization, gatewayClaims, request }).then((user) => {
     if (user !== undefined) scope.user = user;
   });
 }

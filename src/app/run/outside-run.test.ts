@@ -38,7 +38,7 @@ describe("a run without a request ID", () => {
 
   test("has its user with each role once, an ID of its own and the signal", async () => {
     const lone = start();
-    const own = { id: "ann", tenantId: "acme", roles: ["a", "b"] };
+    const own = { id: "ann", tenantId: "acme", roles: ["a", "b"], kind: "user" };
     const options = { ...ann, roles: ["a", "b", "a"] };
     const ctx = await runOf(lone, options, (given) => given);
     expect([ctx?.user, ctx?.signal]).toEqual([own, signal]);

@@ -32,7 +32,8 @@ export async function runOutside<Result>(
 ): Promise<Result | undefined> {
   const { reason, userId: id, tenantId, roles = [] } = options;
   const requestId = options.requestId ?? runtime.newRequestId();
-  const user: User = Object.freeze({ id, tenantId, roles: Object.freeze([...new Set(roles)]) });
+  const names = Object.freeze([...new Set(roles)]);
+  const user: User = Object.freeze({ id, tenantId, roles: names, kind: "user" });
   const facts = {
     requestId,
     user,

@@ -21,10 +21,10 @@ const rooms = defineFeature("rooms", (r) => {
 const server = buildServer({ features: [rooms], auth: { secret } });
 const app = hostless(server);
 
-const ann = { id: "ann", tenantId: "acme", roles: [] };
+const ann = { id: "ann", tenantId: "acme", roles: [], kind: "user" };
 const bob: GatewayClaims = { by: "jwt", claims: { sub: "bob", tenantId: "globex" } };
-const bobUser = { id: "bob", tenantId: "globex", roles: [] };
-const nobody = { roles: [] };
+const bobUser = { id: "bob", tenantId: "globex", roles: [], kind: "user" };
+const nobody = { roles: [], kind: "user" };
 let token: string;
 beforeAll(async () => {
   const signed = { secret, userId: "ann", tenantId: "acme", roles: [] };

@@ -174,9 +174,9 @@ export function authorize(
 ): User | Promise<User> {
   const { authorization } = request.headers;
   const { gatewayClaims } = request;
-  if (authorization === undefined && gatewayClaims === undefined && !needsIdentity(rule))
-    return anonymous;
-  return authenticated(scope, { authorization, gatewayClaims }, rule);
+  const isSilent = authorization === undefined && gatewayClaims === undefined;
+  if (isSilent && !scope.runtime.authenticator.readsAll && !needsIdentity(rule)) return anonymous;
+  return authenticated(scope, { authorization, gatewayClaims, request }, rule);
 }
 
 async function authenticated(

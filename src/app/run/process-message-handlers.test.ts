@@ -254,7 +254,13 @@ describe("the run of a message", () => {
     ["a user", { tenantId: "acme", userId: "ann" }, { tenantId: "acme", id: "ann" }],
   ])("is that of %s, without roles, in the chain of its request", async (_, cause, user) => {
     for (const ctx of await contextsOf(cause)) {
-      expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, ...user, roles: [] });
+      expect(ctx.user).toEqual({
+        id: undefined,
+        tenantId: undefined,
+        ...user,
+        roles: [],
+        kind: "user",
+      });
       expect(ctx.requestId).toBe("o-1");
     }
   });

@@ -196,7 +196,7 @@ describe("the run of a replayed event", () => {
     const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
     const trace = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` };
     const { ctx, lines } = await replayed({ envelope: { userId: "ann" }, trace }, "acme");
-    expect(ctx.user).toEqual({ id: "ann", tenantId: "acme", roles: [] });
+    expect(ctx.user).toEqual({ id: "ann", tenantId: "acme", roles: [], kind: "user" });
     expect([Object.isFrozen(ctx.user), Object.isFrozen(ctx.user.roles)]).toEqual([true, true]);
     expect([ctx.requestId, ctx.trace.traceId]).toEqual(["o-1", traceId]);
     const ids = { requestId: "o-1", origRequestId: "o-1", eventId: "e-1", causedBy: "c-1" };

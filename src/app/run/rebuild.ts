@@ -1,3 +1,4 @@
+import { anonymous } from "../../base/identity/access.ts";
 import { asksSystem, checkPayload, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
@@ -191,7 +192,7 @@ async function replay(
   const event = { ...read, payload: await checkPayload(schema, read.payload, refuse) };
   const facts = {
     requestId: origRequestId,
-    user: Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) }),
+    user: Object.freeze({ ...anonymous, id: userId, tenantId }),
     handler: `${projection.name}:${type}`,
     deadlineMs: undefined,
     isSystem: asksSystem(read),

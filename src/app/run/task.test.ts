@@ -165,7 +165,7 @@ describe("the run of a task", () => {
 
   test("is of its cause's request and user, who has no roles", async () => {
     const [ctx, scope] = await given({});
-    expect(ctx.user).toEqual({ id: "ann", tenantId: "acme", roles: [] });
+    expect(ctx.user).toEqual({ id: "ann", tenantId: "acme", roles: [], kind: "user" });
     expect([Object.isFrozen(ctx.user), Object.isFrozen(ctx.user.roles)]).toEqual([true, true]);
     expect([ctx.requestId, scope.requestId]).toEqual(["o-1", "o-1"]);
     expect([scope.handler, scope.logFields, scope.user]).toEqual([

@@ -1,5 +1,5 @@
 import { errorLog } from "../../base/errors/describe.ts";
-import type { User } from "../../base/identity/access.ts";
+import { anonymous, type User } from "../../base/identity/access.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { claimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
@@ -48,7 +48,7 @@ export async function consumeOnce(
 ): Promise<TaskOutcome> {
   const { handler, cause, isSystem, deadlineMs, logFields, parent, redeliveryMs = 0 } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
-  const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
+  const user: User = Object.freeze({ ...anonymous, id: userId, tenantId });
   const claim: OnceClaim = {
     kind: "message",
     key: claimKey(...task.claimed),

@@ -13,7 +13,7 @@ import { buildServer } from "../server/server.ts";
 import { idempotencyKeyPattern, type WantedClaim, writeClaim } from "./write.ts";
 
 const name = "claimed.note.create";
-const ann: User = { id: "ann", tenantId: "acme", roles: [] };
+const ann: User = { id: "ann", tenantId: "acme", roles: [], kind: "user" };
 const byKey = { "idempotency-key": "k-1" };
 const byRequest = { "x-request-id": "r-1" };
 

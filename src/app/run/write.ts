@@ -56,6 +56,7 @@ export async function runWrite(
     return receiveResult(declaration, returned, scope, { read });
   };
   let made: WriteAnswer | undefined;
+  let committed: unknown;
   /** An invalid result gets a 500 that is marked as done, because the effects have happened. */
   const doneAnswer = (result: unknown): WriteAnswer => {
     if (made !== undefined) return made;
@@ -92,6 +93,7 @@ export async function runWrite(
     answerOf: doneAnswer,
     committing: async (returned) => {
       const result = await receive(returned);
+      committed = result;
       return { result, answer: toResponse(result, shape) as WriteAnswer }; // safe: a write's body is never a stream
     },
   });
@@ -100,7 +102,9 @@ export async function runWrite(
     outcome.kind === "committed" ||
     (outcome.kind === "done" && outcome.isNoted && !saysNotDone(outcome.answer));
   if (isNoted && hooks !== undefined) await hooks.after();
-  return responseOf(outcome);
+  return declaration.revealed === undefined || outcome.kind === "replayed"
+    ? responseOf(outcome)
+    : toResponse(declaration.revealed(committed), shape);
 }
 
 export function causeOf({

@@ -2,6 +2,7 @@ import type { SQSClient } from "@aws-sdk/client-sqs";
 import type { SSMClient } from "@aws-sdk/client-ssm";
 import type { Lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
+import type { ApiKeyStore } from "../../parts/api-keys/api-key.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
 import type { ConfigStore, OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
@@ -37,6 +38,7 @@ export interface Adapters {
   readonly dueJobs: Lazy<DueStore>;
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
+  readonly apiKeys: Lazy<ApiKeyStore>;
   /** Ends long polls. Only on the embedded stack, where this cannot lose a message. */
   endPolls?(queueUrl: string): Promise<void>;
   /** Loads the SDK, which configuration rows do not need. Absent if it is loaded. */

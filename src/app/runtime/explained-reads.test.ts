@@ -2,7 +2,7 @@ import { parseList } from "structured-headers";
 import { expect, test } from "vitest";
 import { createExplainedReads } from "./explained-reads.ts";
 
-const operator = { id: "ann", tenantId: "acme", roles: ["systemAdmin"] };
+const operator = { id: "ann", tenantId: "acme", roles: ["systemAdmin"], kind: "user" as const };
 const own = { tenantId: "acme", userId: "ann" };
 
 test("a header is bounded and states the number of omitted reads", () => {

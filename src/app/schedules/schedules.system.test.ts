@@ -122,7 +122,7 @@ test("runs as the system: without a tenant, across all tenants, with one request
   const ids: string[] = [];
   handler = (ctx) => {
     ids.push(ctx.requestId);
-    expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [] });
+    expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [], kind: "user" });
     ctx.acrossTenants("all reports");
     if (ids.length === 1) throw new Error("once");
   };

@@ -1,6 +1,6 @@
 import { BootError } from "../../base/errors/boot.ts";
 import { describeError } from "../../base/errors/describe.ts";
-import { type AuthOptions, authProblems } from "../../base/identity/auth-options.ts";
+import { type AuthOptions, authProblems, namesTokens } from "../../base/identity/auth-options.ts";
 import { createAuthenticator } from "../../base/identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../../base/log/server-logger.ts";
 import { systemClock } from "../../base/process/clock.ts";
@@ -10,6 +10,7 @@ import { isOnLambda } from "../../base/process/platform.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
 import { defined } from "../../base/types/defined.ts";
+import type { ApiKeys } from "../../parts/api-keys/api-keys.ts";
 import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
 import {
   type CachedRows,
@@ -28,6 +29,7 @@ import { tableNames } from "../handlers/table-handle.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
 import { createColdStart, createRunLines } from "../observe/run-lines.ts";
 import { isTracerRegistered, observers, spanEnds } from "../observe/run-observer.ts";
+import { apiKeyHandlers } from "../operators/api-key-handlers.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import { configReaders } from "../registry/declared-server.ts";
 import { routed, usesMessages } from "../registry/registry.ts";
@@ -39,6 +41,7 @@ import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRequestIds } from "../runtime/scope.ts";
 import { readKeyRing } from "./boot-parameters.ts";
+import { identifying, verifying } from "./callers.ts";
 import { openingWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
@@ -77,6 +80,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     tracing,
     lifecycle: createProcessState(),
     adapters,
+    apiKeys: verifying(() => parts),
   };
   const coldStart = createColdStart(variables);
   const secrets = createRuntimeSecrets(parts, developmentSecret);
@@ -95,8 +99,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     cipher: createRowCipher(secrets, () => tableName(configTable.name), {
       bindVersion: state.options.keyRing?.bindVersion,
     }),
-    authenticator: createAuthenticator({ auth, clock: options.clock }),
-    verifiesTokens: auth !== undefined,
+    authenticator: identifying(parts, auth, createAuthenticator({ auth, clock: options.clock })),
+    verifiesTokens: namesTokens(auth),
     refusalOfHeaders: createHeaderCheck(),
     bodyLimitBytes: bodyLimit(state.options.limits),
     tenantsInFlight: options.tenantsInFlight,
@@ -153,6 +157,7 @@ interface Parts
     "server" | "environment" | "clock" | "log" | "metrics" | "tracing" | "lifecycle"
   > {
   readonly adapters: RuntimeAdapters;
+  readonly apiKeys: Lazy<ApiKeys>;
 }
 
 /** @throws Error if a secret of the environment is weak, or if production disables idempotency. */
@@ -162,7 +167,8 @@ function authentication(
 ): { readonly auth: AuthOptions | undefined; readonly developmentSecret: string | undefined } {
   const { environment = state.environment } = options;
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
-  const auth = given ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  const declared = given ?? state.options.auth;
+  const auth = namesTokens(declared) || secret === undefined ? declared : { ...declared, secret };
   if (auth?.secret !== undefined && auth.secret === secret) {
     // `buildServer` has already checked its own `auth`. The message never contains the secret.
     const [problem] = authProblems(auth);
@@ -265,6 +271,7 @@ function handlersOf(parts: Parts) {
     ...metricsPage(parts),
     clientLogHandler(parts.clock),
     ...configHandlers(registry),
+    ...apiKeyHandlers(options, parts),
     ...openApiHandlers(parts),
   ];
   return all.map((handler) =>

@@ -100,7 +100,7 @@ describe("a run without a request", () => {
       },
     );
     expect(user).toEqual({
-      user: { id: "ann", tenantId: "acme", roles: ["admin"] },
+      user: { id: "ann", tenantId: "acme", roles: ["admin"], kind: "user" },
       Item: { pk: "acme/row" },
       size: 3,
       isAmbient: true,
@@ -163,7 +163,7 @@ describe("a run without a request", () => {
 
   test("as the system crosses tenants and enqueues for a tenant, which owns everything that follows", async () => {
     await server.run({ reason }, async (ctx) => {
-      expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [] });
+      expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [], kind: "user" });
       await ctx
         .acrossTenants("a count")
         .send(new PutCommand({ TableName: runs.table.name, Item: { pk: "evil/row" } }));

@@ -1,5 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Variables } from "../../base/process/environment.ts";
+import { keyPartition, secretPartition } from "../../parts/api-keys/api-key.ts";
 import { successorOf } from "../../parts/config/declare/key.ts";
 import { historyPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import { objectOf } from "../../parts/messages/envelope.ts";
@@ -73,7 +74,7 @@ export function tenantSources(
       ...own.filter(({ tenant }) => tenant === true).map(inWall),
       ...(tables.includes(keptEventsTable) ? [inWall(keptEventsTable)] : []),
       ...(tables.includes(outboxTable) ? [sourceOf(outboxTable, byEnvelope(tenantId))] : []),
-      sourceOf(onceTable, byTenantId(tenantId)),
+      { ...sourceOf(onceTable, byTenantId(tenantId)), exported: withoutHashes },
       {
         ...sourceOf(configTable, byPartition(configTable, configPartitions(tenantId))),
         exported: withoutSecrets(registry),
@@ -184,6 +185,16 @@ function withoutProof(text: string): string {
   } catch {
     return text.replace(/"mac"\s*:\s*"[\w-]*"/g, '"mac":""');
   }
+}
+
+/** Removes the hashes of API keys: of a key its attributes, of a secret the key of its row. */
+function withoutHashes(item: StoredItem): StoredItem {
+  const partition = textOf(item, onceTable.partitionKey) ?? "";
+  if (partition.startsWith(secretPartition))
+    return { ...item, [onceTable.partitionKey]: { S: secretPartition } };
+  if (!partition.startsWith(keyPartition)) return item;
+  const { hash: _hash, formerHash: _former, ...shown } = item;
+  return shown;
 }
 
 function envelopeOf(item: StoredItem): Readonly<Record<string, unknown>> | undefined {

@@ -138,6 +138,9 @@ function lazyStores(
       (await import("../stores/schedule-store.ts")).dynamoSchedules(database, once),
     ),
     steps: lazy(async () => (await import("../stores/step-store.ts")).dynamoSteps(database, once)),
+    apiKeys: lazy(async () =>
+      (await import("../stores/api-key-store.ts")).dynamoApiKeys(database, once),
+    ),
     dueJobs: lazy(async () => dynamoDueJobs(database, tableName(outboxTable.name))),
     keptEvents: lazy(async () =>
       (await import("../stores/kept-event-store.ts")).dynamoKeptEvents(database, kept, clock),

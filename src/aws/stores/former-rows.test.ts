@@ -111,7 +111,7 @@ function context(tenantId: string, store: ConfigStore): OperatorContext {
     contextFor: () => ({}) as never,
   });
   return {
-    user: { id: "ann", tenantId, roles: ["systemAdmin"] },
+    user: { id: "ann", tenantId, roles: ["systemAdmin"], kind: "user" },
     log,
     db: { [operatorSession]: open } as never,
   };

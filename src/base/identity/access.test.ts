@@ -13,13 +13,14 @@ import {
   type User,
 } from "./access.ts";
 
-const user = (...roles: string[]): User => ({ id: "ann", tenantId: "acme", roles });
+type NamedCaller = Omit<User, "kind">;
+const user = (...roles: string[]): NamedCaller => ({ id: "ann", tenantId: "acme", roles });
 /** What plain JavaScript might pass. */
 const untyped = (value: unknown) => value as never;
 
 describe("allows", () => {
   const { everyone, authenticated, tenant, admin, systemAdmin, roles, anyOf, allOf } = access;
-  test.each<[AccessRule, User, boolean]>([
+  test.each<[AccessRule, NamedCaller, boolean]>([
     [everyone, anonymous, true],
     [everyone, user(), true],
     [authenticated, anonymous, false],
@@ -51,7 +52,7 @@ describe("allows", () => {
   });
 
   test("requires a user and a tenant wherever a role is required", () => {
-    const halves: User[] = [
+    const halves: NamedCaller[] = [
       { id: undefined, tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
       { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },
       { id: "", tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
@@ -79,9 +80,10 @@ describe("allows", () => {
 
   test("agrees with a naive model of sets for any rule", () => {
     const names = ["admin", "systemAdmin", "editor", "owner"];
-    type Case = { rule: AccessRule; model: (caller: User) => boolean };
-    const signedIn = (caller: User) => caller.id !== undefined && caller.tenantId !== undefined;
-    const one = (wanted: string[]) => (caller: User) =>
+    type Case = { rule: AccessRule; model: (caller: NamedCaller) => boolean };
+    const signedIn = (caller: NamedCaller) =>
+      caller.id !== undefined && caller.tenantId !== undefined;
+    const one = (wanted: string[]) => (caller: NamedCaller) =>
       signedIn(caller) && wanted.filter((name) => new Set(caller.roles).has(name)).length > 0;
     const { rule: anyCase } = fc.letrec<{ rule: Case }>((tie) => ({
       rule: fc.oneof(
@@ -98,11 +100,11 @@ describe("allows", () => {
           .map((some) => ({ rule: roles(...some), model: one(some) })),
         fc.array(tie("rule"), { minLength: 1, maxLength: 3 }).map((parts) => ({
           rule: anyOf(...parts.map((part) => part.rule)),
-          model: (caller: User) => parts.filter((part) => part.model(caller)).length > 0,
+          model: (caller: NamedCaller) => parts.filter((part) => part.model(caller)).length > 0,
         })),
         fc.array(tie("rule"), { minLength: 1, maxLength: 3 }).map((parts) => ({
           rule: allOf(...parts.map((part) => part.rule)),
-          model: (caller: User) => parts.filter((part) => !part.model(caller)).length === 0,
+          model: (caller: NamedCaller) => parts.filter((part) => !part.model(caller)).length === 0,
         })),
       ),
     }));
@@ -146,7 +148,7 @@ describe("the type of a rule", () => {
       anyOf(...[admin].slice()),
     ],
   ];
-  const halves: readonly User[] = [
+  const halves: readonly NamedCaller[] = [
     anonymous,
     { id: undefined, tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
     { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },

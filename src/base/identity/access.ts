@@ -7,6 +7,8 @@ export interface User {
   /** Tenant ID; `undefined` for a caller that is not signed in. */
   readonly tenantId: string | undefined;
   readonly roles: readonly string[];
+  /** `apiKey` for an API key of the tenant, whose ID is then `id`; otherwise `user`. */
+  readonly kind: "user" | "apiKey";
 }
 
 /** Caller with a tenant, as `access.tenant` requires: a signed-in user or a system run. */
@@ -24,6 +26,7 @@ export const anonymous: User = Object.freeze({
   id: undefined,
   tenantId: undefined,
   roles: Object.freeze([]),
+  kind: "user",
 });
 
 export const maxNameLength = 256;
@@ -157,8 +160,11 @@ export function isAccessRule(value: unknown): value is AccessRule {
   return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
 }
 
+/** Members of a user that rules check. */
+type NamedCaller = Omit<User, "kind">;
+
 /** An unknown kind of rule, from another copy of the package, admits nobody. */
-export function allows(rule: AccessRule, user: User): boolean {
+export function allows(rule: AccessRule, user: NamedCaller): boolean {
   switch (rule.kind) {
     case "everyone":
       return true;
@@ -187,7 +193,7 @@ export function allows(rule: AccessRule, user: User): boolean {
  * @throws FrameworkError `unauthenticated` (401) without the required user or tenant,
  * AccessDeniedError (403) without access.
  */
-export function assertAllowed(rule: AccessRule, user: User, handler: string): void {
+export function assertAllowed(rule: AccessRule, user: NamedCaller, handler: string): void {
   if (allows(rule, user)) return;
   const asked = describeRule(rule);
   if (user.id !== undefined)
@@ -247,10 +253,10 @@ function assertArguments(
     throw new TypeError(`access.${factory}(): argument ${index + 1} ${messages.wrong}`);
 }
 
-function isSignedIn(user: User): boolean {
+function isSignedIn(user: NamedCaller): boolean {
   return Boolean(user.id) && Boolean(user.tenantId);
 }
 
-function hasRole(user: User, names: readonly string[]): boolean {
+function hasRole(user: NamedCaller, names: readonly string[]): boolean {
   return isSignedIn(user) && names.some((name) => user.roles.includes(name));
 }

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { access } from "./access.ts";
 import { authProblems } from "./auth-options.ts";
 
 const secret = "s".repeat(32);
@@ -29,6 +30,10 @@ test.each<[unknown]>([
     },
   ],
   [{ jwks, clockToleranceSeconds: 300 }],
+  [{ secret, apiKeys: true }],
+  [{ apiKeys: false }],
+  [{ apiKeys: {}, claims: { tenant: "org" } }],
+  [{ jwks, apiKeys: { manage: access.roles("owner") } }],
 ])("%# accepts the valid options %o", (options) => {
   expect(authProblems(options)).toEqual([]);
 });
@@ -40,6 +45,11 @@ test.each<[unknown, string, string]>([
   [[], "auth", "not-an-object"],
   [{}, "auth", "jwks-or-secret"],
   [{ jwks, secret }, "auth", "jwks-or-secret"],
+  [{ jwks, secret, apiKeys: true }, "auth", "jwks-or-secret"],
+  [{ secret, apiKeys: "all" }, "auth.apiKeys", "option-type"],
+  [{ secret, apiKeys: { manage: "admin" } }, "auth.apiKeys", "option-type"],
+  [{ secret, apiKeys: { manage: access.everyone } }, "auth.apiKeys", "option-type"],
+  [{ secret, apiKeys: { roles: [] } }, "auth.apiKeys", "option-type"],
   [{ secret: "s".repeat(31) }, "auth.secret", "secret-length"],
   [{ secret: "" }, "auth.secret", "secret-length"],
   [{ secret: Buffer.alloc(32) }, "auth.secret", "not-a-string"],

@@ -1,5 +1,6 @@
 import type { BootRule } from "../errors/boot-rule.ts";
 import { isRecord, type OptionProblem } from "../errors/option-table.ts";
+import { type AccessRule, isAccessRule, needsIdentity } from "./access.ts";
 
 /** Names of the claims for `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
@@ -11,7 +12,10 @@ export interface ClaimNames {
   readonly roles?: string;
 }
 
-/** Options for verifying tokens, with either `jwks` or `secret` (specification 5). */
+/**
+ * Options for identifying callers (specification 5): tokens with either `jwks` or `secret`, or
+ * without both as if there were no `auth`, and other schemes.
+ */
 export interface AuthOptions {
   /** URL of a JSON Web Key Set for asymmetric signatures: `https`, or `http` on this machine. */
   readonly jwks?: string;
@@ -27,6 +31,12 @@ export interface AuthOptions {
   readonly claims?: ClaimNames;
   /** Allowed clock difference for `exp` and `nbf`, in seconds, from 0 to 300. Default 0. */
   readonly clockToleranceSeconds?: number;
+  /**
+   * API keys of tenants, sent as bearer token or as `X-API-Key`, and the routes `/api-keys` for
+   * callers whom `manage` admits. See `docs/identity.md`. Default: none; `manage` is by default
+   * `access.admin`.
+   */
+  readonly apiKeys?: boolean | { readonly manage?: AccessRule };
 }
 
 /** RFC 7518 forbids keys shorter than the output of HS256. */
@@ -63,7 +73,17 @@ const optional: Readonly<Record<string, Check>> = {
     "out-of-bounds",
     "set a number of seconds from 0 to 300, or leave it out",
   ),
+  apiKeys: check(
+    (value) => typeof value === "boolean" || (isRecord(value) && isManaged(value)),
+    "option-type",
+    "set true or { manage } with a rule of `access` that requires a caller, or leave it out",
+  ),
 };
+
+function isManaged({ manage, ...others }: Readonly<Record<string, unknown>>): boolean {
+  const isRule = manage === undefined || (isAccessRule(manage) && needsIdentity(manage));
+  return isRule && Object.keys(others).length === 0;
+}
 
 function check(accepts: (value: unknown) => boolean, rule: BootRule, fix: string): Check {
   return (key, value) =>
@@ -75,7 +95,14 @@ export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boo
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }
 
-function sourceProblems({ jwks, secret }: Readonly<Record<string, unknown>>): OptionProblem[] {
+/** Whether the options name a key set or a secret. */
+export function namesTokens(auth: AuthOptions | undefined): boolean {
+  return (auth?.jwks ?? auth?.secret) !== undefined;
+}
+
+function sourceProblems(options: Readonly<Record<string, unknown>>): OptionProblem[] {
+  const { jwks, secret, apiKeys } = options;
+  if ((jwks ?? secret) === undefined && apiKeys !== undefined) return [];
   if ((jwks === undefined) === (secret === undefined)) {
     const message =
       jwks === undefined

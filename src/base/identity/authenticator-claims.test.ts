@@ -10,7 +10,7 @@ describe("identify", () => {
       roles: ["admin", "admin", "x"],
       exp: 1,
     });
-    expect(user).toEqual({ id: "ann", tenantId: "acme", roles: ["admin", "x"] });
+    expect(user).toEqual({ id: "ann", tenantId: "acme", roles: ["admin", "x"], kind: "user" });
     expect(Object.isFrozen(user)).toBe(true);
     expect(Object.isFrozen(user?.roles)).toBe(true);
   });
@@ -27,7 +27,12 @@ describe("identify", () => {
       "https://example.com/roles": ["a"],
       custom: { tenantId: "evil" },
     };
-    expect(identify(claims, names).user).toEqual({ id: "ann", tenantId: "acme", roles: ["a"] });
+    expect(identify(claims, names).user).toEqual({
+      id: "ann",
+      tenantId: "acme",
+      roles: ["a"],
+      kind: "user",
+    });
     expect(
       identify({ sub: "ann", "a.b": "acme", a: { b: "evil" } }, { tenant: "a.b" }).user?.tenantId,
     ).toBe("acme");
@@ -81,7 +86,12 @@ describe("identify", () => {
 
   test("accepts IDs in other scripts, with emoji, spaces and 256 characters", () => {
     for (const id of ["Zoë", "李小龍", "😀", "a b#c/d", "a".repeat(256)]) {
-      expect(identify({ sub: id, tenantId: id }).user).toEqual({ id, tenantId: id, roles: [] });
+      expect(identify({ sub: id, tenantId: id }).user).toEqual({
+        id,
+        tenantId: id,
+        roles: [],
+        kind: "user",
+      });
     }
   });
 });

@@ -16,7 +16,7 @@ const secret = "a secret of thirty-two bytes and more";
 const seconds = 1_700_000_000;
 const clock = { now: () => seconds * 1000 };
 const ann = { sub: "ann", tenantId: "acme", roles: ["admin"], exp: seconds + 60 };
-const annUser = { user: { id: "ann", tenantId: "acme", roles: ["admin"] } };
+const annUser = { user: { id: "ann", tenantId: "acme", roles: ["admin"], kind: "user" } };
 
 const encode = (part: unknown) =>
   Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url");
@@ -347,7 +347,9 @@ describe("with a gateway's claims", () => {
     exp: "1700000000",
     token_use: "id",
   };
-  const ofGateway = { user: { id: "ann", tenantId: "acme", roles: ["admin", "user"] } };
+  const ofGateway = {
+    user: { id: "ann", tenantId: "acme", roles: ["admin", "user"], kind: "user" },
+  };
 
   test("identifies the caller even without any auth", async () => {
     expect(await authenticate(undefined, undefined, claims)).toEqual(ofGateway);

@@ -4,16 +4,25 @@ import { PipelineError } from "../errors/errors.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
 import { defined } from "../types/defined.ts";
 import { isIdentifier, type User } from "./access.ts";
-import { type AuthOptions, authProblems, type ClaimNames } from "./auth-options.ts";
+import { type AuthOptions, authProblems, type ClaimNames, namesTokens } from "./auth-options.ts";
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 
 export interface Credentials {
   readonly authorization: string | undefined;
   /** Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
+  /** Request with the credentials, for schemes that read other headers. */
+  readonly request?: Readonly<Record<"headers", Readonly<Record<string, string>>>>;
 }
 
-export type Authenticator = ReturnType<typeof createAuthenticator>;
+export interface Authenticator {
+  /** Identifies the caller (specification 5). @throws PipelineError 503 if that is not possible. */
+  authenticate(credentials: Credentials): Promise<Identification>;
+  /** Identifies the caller of a request that is rejected anyway. Never fails, reads or fetches. */
+  recognize(credentials: Credentials): Promise<User | undefined>;
+  /** Whether it looks into every request, with credentials or without. */
+  readonly readsAll?: boolean;
+}
 
 const maxHeaderLength = "Bearer ".length + 8 * 1024;
 
@@ -25,11 +34,12 @@ const maxHeaderLength = "Bearer ".length + 8 * 1024;
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
   readonly clock?: Clock | undefined;
-}) {
+}): Authenticator {
   const { auth, clock } = options;
   const problems = auth === undefined ? [] : authProblems(auth);
   if (problems.length > 0)
     throw new BootError(problems.map((problem) => ({ feature: "", ...problem })));
+  const tokens = namesTokens(auth) ? auth : undefined;
   let verifier: Promise<TokenVerifier> | undefined;
   const open = (given: AuthOptions): Promise<TokenVerifier> => {
     verifier ??= createTokenVerifier(given, clock).catch((error: unknown) => {
@@ -40,26 +50,24 @@ export function createAuthenticator(options: {
   };
 
   return Object.freeze({
-    /** Identifies the caller (specification 5). @throws PipelineError 503 if keys are unavailable. */
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known;
-      if (auth === undefined) return refuse("authentication is not configured");
+      if (tokens === undefined) return refuse("authentication is not configured");
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
-      return verified(open(auth), token, auth);
+      return verified(open(tokens), token, tokens);
     },
-    /** Identifies the caller of a request that is rejected anyway. Never fails or fetches keys. */
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
       const known = identifyBy(gatewayClaims, auth);
       if (known !== undefined) return known.user;
       // Without a verifier, no token has needed the key set yet, so no key is known.
-      if (auth === undefined || (auth.secret === undefined && verifier === undefined))
+      if (tokens === undefined || (tokens.secret === undefined && verifier === undefined))
         return undefined;
       const token = bearerToken(authorization);
       if (typeof token !== "string") return undefined;
       try {
-        return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
+        return identify(await (await open(tokens)).verifyAtHand(token), tokens.claims).user;
       } catch {
         return undefined;
       }
@@ -121,7 +129,7 @@ export function identify(
   if (!isIdentifier(tenantId)) return refuse(`the ${tenant} claim is not valid`);
   const parsed = Object.hasOwn(claims, roles) ? rolesOf(claims[roles]) : [];
   if (parsed === undefined) return refuse(`the ${roles} claim is not valid`);
-  return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
+  return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed), kind: "user" }) };
 }
 
 /** Whether a user, a tenant or roles are named, valid or not. */

@@ -37,7 +37,7 @@ describe("signToken", () => {
         gatewayClaims: undefined,
       }),
     ).toEqual({
-      user: { id: "ann", tenantId: "acme", roles: ["admin", "x"] },
+      user: { id: "ann", tenantId: "acme", roles: ["admin", "x"], kind: "user" },
     });
   });
 

@@ -49,7 +49,7 @@ function check(options: TokenOptions, payload: Record<string, unknown>, seconds:
       "user, tenant and roles are non-empty strings of at most 256 characters, without control characters";
     refuse(`${identification.problem}; ${rule}`);
   }
-  const asked = { id: userId, tenantId, roles: [...new Set(roles)] };
+  const asked = { id: userId, tenantId, roles: [...new Set(roles)], kind: "user" };
   if (JSON.stringify(identification.user) !== JSON.stringify(asked)) {
     refuse(
       "two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each",

@@ -84,7 +84,7 @@ test("a handler gets its own ctx, and the ambient context has the same request I
     input: { id: "a b", q: "1" },
     requestId: "r1",
     ambient: "r1",
-    user: { roles: [] },
+    user: { roles: [], kind: "user" },
   });
 });
 

@@ -504,7 +504,7 @@ test("keeps 200 overlapping invocations of different tenants and shapes apart", 
       input: { id: "1", n: id },
       requestId: id,
       tenantId: as.tenantId,
-      user: { id: as.sub, tenantId: as.tenantId, roles: [] },
+      user: { id: as.sub, tenantId: as.tenantId, roles: [], kind: "user" },
     })),
   );
 });

@@ -134,5 +134,5 @@ test("an event that is not HTTP runs as the tenant that Lambda names, and may no
 
   await expect(import_("acme")).rejects.toThrow("ctx.acrossTenants takes systemAdmin");
   expect(logs.at(-1)).toMatchObject({ tenantId: "acme" });
-  expect(await import_()).toEqual({ id: undefined, tenantId: undefined, roles: [] });
+  expect(await import_()).toEqual({ id: undefined, tenantId: undefined, roles: [], kind: "user" });
 });

@@ -186,7 +186,7 @@ describe("the program", () => {
         gatewayClaims: undefined,
       }),
     ).toEqual({
-      user: { id: "ann", tenantId: "acme", roles: ["admin"] },
+      user: { id: "ann", tenantId: "acme", roles: ["admin"], kind: "user" },
     });
   });
 

@@ -17,7 +17,7 @@ import {
 } from "./setup/define-command.ts";
 
 const commands =
-  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson api-keys, keelson projection or keelson trace";
 
 type Load = () => Promise<{ readonly run: RunCommand }>;
 
@@ -58,6 +58,10 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
     () => import("./commands/trace-command.ts"),
   ],
   tenant: ["exports and erases the rows of a tenant", () => import("./commands/tenant-command.ts")],
+  "api-keys": [
+    "lists and revokes the API keys of a tenant",
+    () => import("./commands/api-keys-command.ts"),
+  ],
   projection: [
     "rebuilds projections and tells how they are",
     () => import("./commands/projection-command.ts"),

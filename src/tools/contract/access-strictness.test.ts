@@ -38,6 +38,7 @@ const everybody: readonly User[] = [
     id: "ann",
     tenantId: "acme",
     roles: roles.filter((_role, index) => (bits >> index) % 2 === 1),
+    kind: "user" as const,
   })),
 ];
 

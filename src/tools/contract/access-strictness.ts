@@ -1,11 +1,5 @@
 import { sortedBy } from "../../app/openapi/canonical.ts";
-import {
-  type AccessRule,
-  access,
-  allows,
-  anonymous,
-  type User,
-} from "../../base/identity/access.ts";
+import { type AccessRule, access, allows, anonymous } from "../../base/identity/access.ts";
 
 export type LockedAccess =
   | Exclude<AccessRule["kind"], "roles" | "anyOf" | "allOf">
@@ -27,8 +21,7 @@ export function isStricter(before: unknown, after: unknown) {
   if (was === undefined || is === undefined) return true;
   if (allows(was, anonymous) && !allows(is, anonymous)) return true;
   const callers = leastRoles(was);
-  const isRefused = (roles: Roles) =>
-    !allows(is, { id: "u", tenantId: "t", roles: [...roles] } satisfies User);
+  const isRefused = (roles: Roles) => !allows(is, { id: "u", tenantId: "t", roles: [...roles] });
   return callers === undefined || callers.some(isRefused);
 }
 

@@ -12,6 +12,8 @@ export type Duty =
   | "read-config"
   | "operate-config"
   | "rename-config"
+  | "identify-api-keys"
+  | "manage-api-keys"
   | "claim"
   | "steps"
   | "publish"
@@ -58,7 +60,7 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     ...(shape === "each"
       ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one))
       : []),
-    httpFunction(registry, needs, shape),
+    httpFunction(server, needs, shape),
     ...(needs.events === undefined && needs.jobs === undefined
       ? []
       : [{ name: "queue", ...ofQueues, ...effects(registry, needs, consuming, "consume") }]),
@@ -70,7 +72,7 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
 }
 
 function handlerFunction(
-  { registry, options: { basePath } }: DeclaredServer,
+  { registry, options: { basePath, auth } }: DeclaredServer,
   needs: Needs,
   { route, target }: RoutedHandler,
 ): NeededFunction {
@@ -87,17 +89,23 @@ function handlerFunction(
     routes: methods.map((method) => `${method} ${path}`),
     duties: new Set([
       ...configDuties(registry),
+      ...(auth?.apiKeys ? identifies : []),
       ...(isQuery ? readingDuties(needs) : effectDuties(needs)),
     ]),
     tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
 
-function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
+function httpFunction(
+  { registry, options }: DeclaredServer,
+  needs: Needs,
+  shape: Shape,
+): NeededFunction {
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const keys = [...registry.configKeys.values()];
   const operates: Duty[] = keys.length > 0 ? ["operate-config", "claim"] : [];
   if (keys.some(({ definition }) => definition.formerly)) operates.push("rename-config");
+  if (options.auth?.apiKeys) operates.push(...identifies, "manage-api-keys", "claim");
   const writes = handlers.some(({ kind }) => kind === "write");
   return {
     name: "http",
@@ -144,6 +152,8 @@ function effects(
     tables: reachedTables(registry, features.map(runnerOf)),
   };
 }
+
+const identifies: readonly Duty[] = ["identify-api-keys"];
 
 const runnerOf = (feature: string): Runner => ({ feature, isQuery: false });
 

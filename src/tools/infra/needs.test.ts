@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer, serverInternals } from "../../app/server/server.ts";
+import type { AuthOptions } from "../../base/identity/auth-options.ts";
 import { needsOf } from "./needs.ts";
 
 declare module "../../base/types/names.ts" {
@@ -58,6 +59,18 @@ test("tokens are verified with a secret from the environment unless the server c
   expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(
     false,
   );
+});
+
+test("API keys leave tokens to the environment, and make the table of claims permanent", () => {
+  const needs = (auth: AuthOptions) =>
+    needsOf(serverInternals(buildServer({ features: [spoons], auth })));
+  const claims = ({ tables }: ReturnType<typeof needs>) =>
+    tables.find(({ name }) => name === "once")?.isLasting;
+  expect(needs({ apiKeys: true }).hasAuthSecret).toBe(true);
+  expect(needs({ apiKeys: true, secret: "s".repeat(32) }).hasAuthSecret).toBe(false);
+  expect(claims(needs({ apiKeys: true }))).toBe(true);
+  expect(claims(needs({ secret: "s".repeat(32) }))).toBe(false);
+  expect(claims(needsOf(server))).toBe(false);
 });
 
 test("a server is isolated if it sets the option and has tenants' rows", () => {

@@ -6,10 +6,12 @@ import {
   tableVariable,
 } from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import type { ServerOptions } from "../../app/registry/options.ts";
 import { allTables, type Registry, usesMessages } from "../../app/registry/registry.ts";
 import { eventRule, maxReceives, messagingNames } from "../../aws/messaging/messaging.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging/sqs-queue.ts";
 import type { RequiredTable } from "../../aws/tables/tables.ts";
+import { namesTokens } from "../../base/identity/auth-options.ts";
 import type { Variables } from "../../base/process/environment.ts";
 
 export interface NeededTable extends RequiredTable {
@@ -47,7 +49,7 @@ export function needsOf(
   const start = prefix ?? source;
   const names = messagingNames(start, env);
   const needed = (table: TableDeclaration) =>
-    neededTable(table, physicalTableName(table.name, start, env));
+    neededTable(table, physicalTableName(table.name, start, env), keepsInClaims(options));
   const [config, ...others] = allTables(registry);
   const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
   return {
@@ -56,7 +58,7 @@ export function needsOf(
     jobs: usesMessages(registry) ? neededQueue("jobs", names.jobs) : undefined,
     bus: registry.events.size > 0 ? neededBus(names.bus, source, consumed) : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
-    hasAuthSecret: options.auth === undefined,
+    hasAuthSecret: !namesTokens(options.auth),
     isIsolated: options.isolation !== undefined && hasTenants(registry),
   };
 }
@@ -69,12 +71,21 @@ function neededBus(name: string, source: string, consumed: readonly string[]) {
   return { name, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed };
 }
 
-export function neededTable(table: TableDeclaration, tableName: string): NeededTable {
+/** Whether the table of claims also has permanent rows. */
+export function keepsInClaims({ auth }: ServerOptions): boolean {
+  return Boolean(auth?.apiKeys);
+}
+
+export function neededTable(
+  table: TableDeclaration,
+  tableName: string,
+  isLastingClaims = false,
+): NeededTable {
   return {
     ...table,
     tableName,
     variable: tableVariable(table.name),
-    isLasting: table.name !== onceTable.name, // claims live for minutes
+    isLasting: table.name !== onceTable.name || isLastingClaims, // claims live for minutes
     stream: table.name === outboxTable.name ? "KEYS_ONLY" : undefined, // payloads stay in the table
   };
 }

@@ -83,6 +83,28 @@ describe("a role", () => {
     expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
   });
 
+  test("with API keys may identify callers by them, and only the function of their routes changes them", () => {
+    const options = { auth: { apiKeys: true } };
+    const one = templateOf([quiet], {}, options);
+    expect(sids(one, "HttpRole")).toEqual([
+      ...["IdentifyApiKeys", "ManageApiKeys", "Claim"],
+      ...["Log", "UseCustomerKey"],
+    ]);
+    const asking = templateOf([quiet], { shape: "each" }, options);
+    expect(sids(asking, "QuietQuietAskRole")).toEqual(["IdentifyApiKeys", "Log", "UseCustomerKey"]);
+    expect(statement(asking, "QuietQuietAskRole", "IdentifyApiKeys")).toMatchObject({
+      Action: ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+      Resource: [arn("OnceTable")],
+      Condition: {
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["api-key#*", "api-keys#*"] },
+        Null: { "dynamodb:LeadingKeys": "false" },
+      },
+    });
+    const acting = templateOf([spades, sheds], { shape: "each" }, options);
+    expect(sids(acting, "SpadesSpadeDigRole")).toContain("IdentifyApiKeys");
+    expect(sids(acting, "QueueRole")).not.toContain("IdentifyApiKeys");
+  });
+
   test("may rename configuration rows only if a key has a former name", () => {
     const renaming = defineFeature("renaming", (r) => {
       r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });

@@ -1,5 +1,6 @@
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
+import { keyPartition, secretPartition } from "../../parts/api-keys/api-key.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
 import { arnOf, type DataPlace } from "./data-parts.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
@@ -25,7 +26,9 @@ export function statementsOf(
     ...parameterStatements(needs),
     ...[...needed.duties]
       .flatMap((duty) => grants[duty])
-      .flatMap(([sid, actions, resources]) => statement(sid, actions, resources(place, queues))),
+      .flatMap(([sid, actions, resources, condition]) =>
+        statement(sid, actions, resources(place, queues), condition),
+      ),
     ...tableStatements(tables, place),
     ...statement("Log", ["logs:CreateLogStream", "logs:PutLogEvents"], logGroups.map(arnRef)),
   ];
@@ -46,13 +49,25 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs) {
 }
 
 type Resources = (place: DataPlace, queues: readonly NeededQueue[]) => Value[];
-type Grant = readonly [sid: string, actions: readonly string[], resources: Resources];
+type Grant = readonly [
+  sid: string,
+  actions: readonly string[],
+  resources: Resources,
+  condition?: Value,
+];
 
 const [config, once, outbox, kept] = [configTable, onceTable, outboxTable, keptEventsTable].map(
   (table): Resources =>
     (place) => [place.tableArn(table)],
 ) as [Resources, Resources, Resources, Resources]; // safe cast: four tables
 const dynamodb = (...actions: readonly string[]) => actions.map((action) => `dynamodb:${action}`);
+/** Only rows of API keys. `Null` requires a key, as in {@link ofTenant}. */
+const ofApiKeys = {
+  "ForAllValues:StringLike": {
+    "dynamodb:LeadingKeys": [`${secretPartition}*`, `${keyPartition}*`],
+  },
+  Null: { "dynamodb:LeadingKeys": "false" },
+};
 const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
 const enqueue: Grant = [
@@ -70,6 +85,17 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
   // Taking and completing (PutItem), a duplicate (GetItem), renewal (UpdateItem) and release.
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
+  // The owner of a secret (GetItem) and the last use (UpdateItem), even in functions that only read.
+  "identify-api-keys": [["IdentifyApiKeys", dynamodb("GetItem", "UpdateItem"), once, ofApiKeys]],
+  // The list (Query), and changes of a key with its secrets and the count.
+  "manage-api-keys": [
+    [
+      "ManageApiKeys",
+      dynamodb("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+      once,
+      ofApiKeys,
+    ],
+  ],
   // `ctx.step`, and responses with cookies, which are never stored, only check the claim.
   steps: [["Step", dynamodb("ConditionCheckItem"), once]],
   publish: [leave, putEvents],

@@ -14,7 +14,7 @@ export interface Caller {
 export function userOf(caller: Caller | undefined): User {
   if (caller === undefined) return anonymous;
   const { id, tenantId, roles = [] } = caller;
-  return { id, tenantId, roles: [...roles] };
+  return { id, tenantId, roles: [...roles], kind: "user" };
 }
 
 /** Options of {@link testToken}. */

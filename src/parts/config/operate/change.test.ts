@@ -26,7 +26,7 @@ import {
 } from "./operator-session.ts";
 
 const nowMs = 1_700_000_000_000;
-const admin: User = { id: "ann", tenantId: "acme", roles: ["admin"] };
+const admin: User = { id: "ann", tenantId: "acme", roles: ["admin"], kind: "user" };
 const bounds = { min: 1, max: 100 };
 const limit = createTenantConfig("number", { default: 10, bounds });
 

@@ -19,7 +19,7 @@ import {
   type TargetKey,
 } from "./target.ts";
 
-const ann: User = { id: "ann", tenantId: "acme", roles: ["editor"] };
+const ann: User = { id: "ann", tenantId: "acme", roles: ["editor"], kind: "user" };
 const admin: User = { ...ann, roles: ["admin"] };
 const operator: User = { ...ann, roles: ["systemAdmin"] };
 const ofAnn = { tenantId: "acme", userId: "ann" };

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { dynamoApiKeys } from "./api-key-store.ts";
+
+const storeOf = (send: () => Promise<unknown>) => dynamoApiKeys({ send } as never, "keelson-once"); // safe: the store only sends
+
+test("a key that has changed is not written, and any other refusal keeps its error", async () => {
+  const cancelled = (code: string) =>
+    Object.assign(new Error("cancelled"), {
+      name: "TransactionCanceledException",
+      CancellationReasons: [{ Code: code }],
+    });
+  const write = (code: string) => storeOf(() => Promise.reject(cancelled(code))).write([]);
+  await expect(write("ConditionalCheckFailed")).rejects.toThrow("has changed since it was read");
+  await expect(write("ThrottlingError")).rejects.toThrow("cancelled");
+});
+
+test("a page without keys is an empty list", async () => {
+  expect(await storeOf(async () => ({})).list("acme")).toEqual([]);
+});

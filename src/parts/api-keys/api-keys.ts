@@ -1,0 +1,126 @@
+import type { Clock } from "../../base/process/clock.ts";
+import type { ApiKeyStore, SecretOwner } from "./api-key.ts";
+import { hashOfSecret, isWellFormed } from "./secret.ts";
+
+export type ApiKeys = ReturnType<typeof createApiKeys>;
+
+interface ApiKeysOptions {
+  readonly store: () => Promise<ApiKeyStore>;
+  readonly clock: Clock;
+  /** Called if the time of a use cannot be written. The request goes on. */
+  readonly onLostUse: (error: unknown) => void;
+}
+
+/** Age at which a known secret is read again, so that a revocation elsewhere applies in time. */
+const knownMs = 5_000;
+const unknownMs = 60_000;
+const useMs = 3_600_000;
+const [maxKnown, maxUnknown] = [2_000, 10_000];
+
+/**
+ * Verifies API keys with the secrets that this process has read. A wrong checksum costs no read, an
+ * unknown secret one a minute, a known one at most one every five seconds.
+ */
+export function createApiKeys({ store, clock, onLostUse }: ApiKeysOptions) {
+  const known = new Recent<SecretOwner>(maxKnown, knownMs);
+  const unknown = new Recent<true>(maxUnknown, unknownMs);
+  const uses = new Recent<true>(maxKnown, useMs);
+  let flights = new Map<string, Promise<SecretOwner | undefined>>();
+
+  const read = async (hash: string): Promise<SecretOwner | undefined> => {
+    const begunIn = flights;
+    const askedMs = clock.now();
+    const owner = await (await store()).find(hash);
+    // A revocation by this process replaces the flights, and the results of earlier ones are not kept.
+    if (begunIn !== flights) return owner;
+    if (owner === undefined) unknown.set(hash, true, askedMs);
+    else known.set(hash, owner, askedMs);
+    return owner;
+  };
+  const joined = (hash: string): Promise<SecretOwner | undefined> => {
+    const begunIn = flights;
+    const flight = begunIn.get(hash) ?? read(hash).finally(() => begunIn.delete(hash));
+    begunIn.set(hash, flight);
+    return flight;
+  };
+  /** A secret that has ended never becomes valid again, so it costs no more reads. */
+  const valid = (hash: string, owner: SecretOwner | undefined): SecretOwner | undefined => {
+    const nowMs = clock.now();
+    if (owner?.endsMs === undefined || nowMs < owner.endsMs) return owner;
+    known.delete(hash);
+    unknown.set(hash, true, nowMs);
+    return undefined;
+  };
+  const noteUse = async (owner: SecretOwner): Promise<void> => {
+    const nowMs = clock.now();
+    if (uses.get(owner.id, nowMs) !== undefined) return;
+    uses.set(owner.id, true, nowMs);
+    try {
+      await (await store()).noteUse(owner, nowMs, nowMs - useMs);
+    } catch (error) {
+      onLostUse(error);
+    }
+  };
+  const atHand = (text: string): SecretOwner | undefined => {
+    if (!isWellFormed(text)) return undefined;
+    const hash = hashOfSecret(text);
+    return valid(hash, known.get(hash, clock.now()));
+  };
+
+  return {
+    /** Resolves to `undefined` for any invalid key. @throws any error of the store. */
+    async verify(text: string): Promise<SecretOwner | undefined> {
+      if (!isWellFormed(text)) return undefined;
+      const hash = hashOfSecret(text);
+      const nowMs = clock.now();
+      if (unknown.get(hash, nowMs) !== undefined) return undefined;
+      const owner = valid(hash, known.get(hash, nowMs) ?? (await joined(hash)));
+      if (owner !== undefined) await noteUse(owner);
+      return owner;
+    },
+    /** Like `verify`, for a key that this process has just read. */
+    atHand,
+    /** Forgets the secrets of a key that this process has changed. */
+    forget(id: string): void {
+      flights = new Map();
+      known.deleteWhere((owner) => owner.id === id);
+    },
+  };
+}
+
+/** Keeps at most `limit` values, each for `maxAgeMs`. */
+class Recent<Value> {
+  readonly #entries = new Map<string, { readonly value: Value; readonly atMs: number }>();
+  readonly #limit: number;
+  readonly #maxAgeMs: number;
+
+  constructor(limit: number, maxAgeMs: number) {
+    this.#limit = limit;
+    this.#maxAgeMs = maxAgeMs;
+  }
+
+  get(name: string, nowMs: number): Value | undefined {
+    const entry = this.#entries.get(name);
+    const ageMs = nowMs - (entry?.atMs ?? 0);
+    // A clock that was set back must not prolong a value.
+    return ageMs >= 0 && ageMs < this.#maxAgeMs ? entry?.value : undefined;
+  }
+
+  set(name: string, value: Value, atMs: number): void {
+    this.#entries.delete(name);
+    this.#entries.set(name, { value, atMs });
+    if (this.#entries.size <= this.#limit) return;
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest);
+      return;
+    }
+  }
+
+  delete(name: string): void {
+    this.#entries.delete(name);
+  }
+
+  deleteWhere(test: (value: Value) => boolean): void {
+    for (const [name, { value }] of this.#entries) if (test(value)) this.#entries.delete(name);
+  }
+}
