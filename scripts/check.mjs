@@ -13,7 +13,8 @@ try {
   step("types", () => run("tsc", ["--noEmit"]));
   step("lint, format", () => run("biome", ["check", "--error-on-warnings", "."]));
   step("import directions", () => run("node", ["scripts/layers.mjs"]));
-  step("length of files, English of comments", () => run("node", ["scripts/sources.mjs"]));
+  step("length of files and functions", () => run("node", ["scripts/sources.mjs"]));
+  step("English of documents, comments and messages", () => run("node", ["scripts/wording.mjs"]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
   step("files that requests pass", () =>

@@ -270,17 +270,17 @@ describe("messages that no keelson producer would send", () => {
       [
         "a tenant that is a list",
         { tenantId: [marker] },
-        "tenantId is not a text of 1 to 256 characters without control characters",
+        "tenantId is not a string of 1 to 256 characters without control characters",
       ],
       [
         "an empty tenant",
         { tenantId: "" },
-        "tenantId is not a text of 1 to 256 characters without control characters",
+        "tenantId is not a string of 1 to 256 characters without control characters",
       ],
       [
         "a user that is too long",
         { userId: marker.repeat(200) },
-        "userId is not a text of 1 to 256 characters without control characters",
+        "userId is not a string of 1 to 256 characters without control characters",
       ],
       ["no payload", { payload: undefined }, "its payload is not an object"],
       ["a payload that is a text", { payload: marker }, "its payload is not an object"],
@@ -348,7 +348,7 @@ describe("messages that no keelson producer would send", () => {
     ...forgedDeliveries([
       ["no channel", { channel: undefined }, "its channel is not a name"],
       ["a channel of a prototype", { channel: "__proto__" }, "its channel is not a name"],
-      ["no key", { key: undefined }, "its key is not a text"],
+      ["no key", { key: undefined }, "its key is not a string"],
       ["no message", { message: undefined }, "its message is not an object"],
       ["a message that is a list", { message: [marker] }, "its message is not an object"],
       [

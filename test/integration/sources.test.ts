@@ -47,26 +47,6 @@ test("a function counts its nested functions, and each of them is a finding of i
   ]);
 });
 
-test.each([
-  ["/** The claim is none of ours. */", '"is none": write there is no ...'],
-  ["// It was mended later.", '"mended": write fixed'],
-  ["/** Lets it run. */", '"Lets it run": write runs'],
-  ["/** Read by who has schedules. */", '"by who": write a noun'],
-  ["/** Two\n * lines for whoever waits. */", '"whoever": write the caller, the process ...'],
-])("translated English in a comment is refused: %s", async (comment, finding) => {
-  expect(await check(`${comment}\nexport const a = 1;\n`)).toEqual([`a.ts:1 ${finding}`]);
-});
-
-test("strings, tests and tool directives may contain translated English", async () => {
-  const mark = "// biome-ignore lint/x: there is none, whoever asks\n";
-  expect(await check(`${mark}export const a = "mended";\n`)).toEqual(["sources: clean"]);
-  expect(await check("// mended\n", "b.test.ts")).toEqual(["sources: clean"]);
-});
-
-test("at most 100 comments start with a question word", async () => {
-  const comments = (count: number) => "/** What it is. */\nlet a;\n".repeat(count);
-  expect(await check(comments(100))).toEqual(["sources: clean"]);
-  const found = await check(comments(101));
-  expect(found[0]).toBe("101 comments open with What, Who, Whose, Where or How, more than 100:");
-  expect(found[1]).toBe("  a.ts:1 What it is.");
+test("tests are not checked", async () => {
+  expect(await check(`${"\n".repeat(300)}let a;\n`, "b.test.ts")).toEqual(["sources: clean"]);
 });

@@ -205,7 +205,7 @@ test("a batch may hold tenant tables or other tables, and a mix of both is not s
     body: {
       found: [
         1,
-        "BatchGetItem has tables with tenants and others, which take credentials of their own here; send two commands",
+        "BatchGetItem has tables with tenants and others, which need different credentials here; send two commands",
       ],
     },
   });

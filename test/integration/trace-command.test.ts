@@ -279,7 +279,7 @@ describe("work that goes wrong", () => {
     expect([once.code, once.says]).toEqual([
       0,
       expect.stringMatching(
-        /^Nothing is stuck: job trunks\.trunk\.charge .* has failed, and comes again at /,
+        /^Nothing is stuck: job trunks\.trunk\.charge .* has failed, and is retried at /,
       ),
     ]);
     const { code, text } = await trace(app, module, requestId);

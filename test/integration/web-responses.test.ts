@@ -363,7 +363,7 @@ describe("a Response that cannot be sent", () => {
     ],
     ["torn", "torn"],
     ["odd", "reply: the stream of the Response has a chunk of type string; give it Uint8Array"],
-    ["wrong", "The server's answer is not what it should be"],
+    ["wrong", "The server's response does not match its contract"],
   ])("is logged with the reason: %s", async (path, message) => {
     const requestId = `wrong-${path}`;
     await container("GET", `/${path}`, { "x-request-id": requestId });

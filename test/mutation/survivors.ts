@@ -139,8 +139,8 @@ export const survivors: readonly Survivor[] = [
   },
   {
     file: "proof.ts",
-    line: 'if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0))) throw new TypeError("not written as it is");',
-    changes: ['"not written as it is" -> ""'],
+    line: 'if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0))) throw new TypeError("JSON would change it");',
+    changes: ['"JSON would change it" -> ""'],
     why: "nobody reads it: of a message that came it means that its proof is wrong, and one that goes is JSON",
   },
   {

@@ -400,7 +400,7 @@ describe("a result that does not fit its output schema", () => {
       { error: "response_mismatch" },
     ]);
     expect(JSON.stringify(linesOf(requestId))).toContain(
-      "return it as it is, without a content-encoding",
+      "return it unencoded, without a content-encoding",
     );
   });
 
@@ -452,7 +452,7 @@ describe("a result that does not fit its output schema", () => {
         500,
         {
           error: "response_mismatch",
-          message: "The server's answer is not what it should be",
+          message: "The server's response does not match its contract",
           requestId,
         },
       ]);
@@ -543,7 +543,7 @@ describe("a result that does not fit its output schema", () => {
       ].join(", ");
       await expect(own.call("many.item.show")).rejects.toMatchObject({
         cause: {
-          message: `many.item.show: the result does not fit its output schema at ${places}; mend the handler or the schema`,
+          message: `many.item.show: the result does not fit its output schema at ${places}; fix the handler or the schema`,
         },
       });
     } finally {

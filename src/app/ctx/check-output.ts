@@ -43,8 +43,8 @@ export function reader({ kind }: HandlerDeclaration, { signal }: RequestScope) {
 
 /**
  * Validates a result with the `output` schema of its handler and returns the schema's output. A
- * result without a described body (a stream, bytes, an error, a redirect) stays unchanged, as does
- * every result if the server's `output` option disables the check.
+ * result without a described body (a stream, bytes, an error, a redirect) stays unchanged. If the
+ * server's `output` option disables the check, every result stays unchanged.
  *
  * @throws FrameworkError `response_mismatch` if the result does not match. Its cause names the
  * handler and the paths.
@@ -146,10 +146,14 @@ function misfit(
     scope.misfits.add(name);
     return result;
   }
-  const what = `${name}: the result does not fit its output schema at ${paths.join(", ")}; mend the handler or the schema`;
-  throw new FrameworkError("response_mismatch", "The server's answer is not what it should be", {
-    cause: new TypeError(what, { cause: why }),
-  });
+  const what = `${name}: the result does not fit its output schema at ${paths.join(", ")}; fix the handler or the schema`;
+  throw new FrameworkError(
+    "response_mismatch",
+    "The server's response does not match its contract",
+    {
+      cause: new TypeError(what, { cause: why }),
+    },
+  );
 }
 
 const maxPaths = 10;

@@ -73,8 +73,8 @@ export class EffectLedger<Effect> {
   }
 
   /**
-   * Returns the ordinal of a new effect of a kind and name, from 0. A repeated run gets the same
-   * ordinals, as does the attempt after a failed one.
+   * Returns the ordinal of a new effect of a kind and name, from 0. A repeated run and
+   * the attempt after a failed one get the same ordinals.
    */
   ordinal(kind: string, name: string): number {
     return next(this.#ordinals, kind, name);

@@ -468,7 +468,7 @@ describe("a job", () => {
     };
     await app.fetch("/do", { method: "POST", as: ann });
     expect(thrown).toEqual(
-      new TypeError(`dedupKey of notes.note.keyed gave ${shown}; let it give a text`),
+      new TypeError(`dedupKey of notes.note.keyed returned ${shown}; return a string`),
     );
     work = (ctx) => ctx.enqueue("notes.note.keyed", { key: 7 });
     expect((await app.fetch("/do", { method: "POST", as: ann })).ok).toBe(true);

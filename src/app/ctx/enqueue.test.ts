@@ -201,7 +201,7 @@ describe("ctx.enqueue", () => {
       sort,
       { shelf: "a" },
       {},
-      "dedupKey of notes.note.sort gave undefined",
+      "dedupKey of notes.note.sort returned undefined",
     ],
     [
       "an invalid time",
@@ -378,7 +378,7 @@ describe("a job for a tenant", () => {
   test("needs a name that a tenant may have", async () => {
     const { run } = enqueueing({ isSystem: true }, system);
     await expect(enqueue(run, "handler", print, { n: 1 }, { tenantId: "" })).rejects.toThrow(
-      'ctx.enqueue: tenantId is ""; use a text',
+      'ctx.enqueue: tenantId is ""; use a string',
     );
   });
 });

@@ -50,7 +50,7 @@ export async function enqueue(
   const jobId = dueId(dueMs, ...counted);
   await checkPayload(declaration.input, payload, refuse);
   const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-  // With a key of its own, a job that enqueues itself is not dropped as a duplicate.
+  // With a separate key, a job that enqueues itself is not dropped as a duplicate.
   const queued = await queuedJob(run, { ...declaration, dedupKey: () => jobId }, job);
   const row = dueRow({ jobId, name, tenantId: job.tenantId, ...queued });
   await take(call, { kind: "job", name, row, dueMs });
@@ -109,7 +109,7 @@ async function queuedJob(
 function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);
   throw new TypeError(
-    `${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`,
+    `${option} of ${job} returned ${key === null ? "null" : typeof key}; return a string`,
   );
 }
 
@@ -132,7 +132,7 @@ function causeFor(run: EffectRun, tenantId: string | undefined): Cause {
   if (!run.scope.isSystem)
     throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
   if (!isIdentifier(tenantId))
-    throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a text`);
+    throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a string`);
   return { ...run.cause, tenantId };
 }
 

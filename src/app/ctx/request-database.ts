@@ -27,8 +27,8 @@ interface RequestDatabase {
  * that carries the request's signal and refuses to start once the signal is aborted (specification
  * 4.5). The object inherits from the client, because the SDK's paginators require an instance.
  *
- * With a wall, which isolates tenants, the request has its own middlewares around the client's,
- * whether a command is sent by `send`, by that of the client's class, or by a client made of it.
+ * With a wall, which isolates tenants, the request has its own middlewares around the client's
+ * middlewares. They apply to `send` of the client, of its class, and of clients derived from it.
  */
 export function requestDatabases(
   client: Database,
@@ -120,7 +120,7 @@ export function openAcrossTenants(
     throw new AccessDeniedError("ctx.acrossTenants takes systemAdmin");
   if (typeof reason !== "string" || reason.trim() === "") {
     throw new TypeError(
-      `ctx.acrossTenants: the reason is ${quoted(reason)}; say in a text what the rows of every tenant are for`,
+      `ctx.acrossTenants: the reason is ${quoted(reason)}; give the purpose of the access as a string`,
     );
   }
   log.warn("tenant.crossed", { reason });

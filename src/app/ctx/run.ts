@@ -47,7 +47,7 @@ export async function run<Result>(
 
 async function perform<Result>(parts: CommitParts<Result>): Promise<Result> {
   const { scope, log, adapters, run, work } = parts;
-  // A request without a signal gets none of a run that others share.
+  // A request without a signal does not get the signal of a run that others share.
   if (scope.signal !== undefined) scope.runSignal = run.signal;
   const { request, hooks } = work;
   let { input } = work;
@@ -182,7 +182,7 @@ export class RunCommits<Result> implements RunCalls {
     return this.#parts.work.answerOf?.(result) ?? noAnswer;
   }
 
-  /** Commits what waits, unless the answer reports that nothing was done. */
+  /** Commits waiting effects, unless the response reports that nothing was done. */
   async #commitRest(result: Result): Promise<void> {
     if (this.#begun?.ledger.phase !== "open") return;
     const { ledger } = this.#begun;

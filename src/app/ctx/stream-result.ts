@@ -5,8 +5,8 @@ import type { StreamForm } from "../../parts/http/streamed-output.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
- * Returns the reply that sends the items of a checked result as text. Any other result, such as a
- * reply without a body, stays unchanged.
+ * Returns the reply that sends the items of a checked result as encoded lines. Any other result,
+ * such as a reply without a body, stays unchanged.
  */
 export function streamedReply(form: StreamForm, result: unknown, scope: RequestScope): unknown {
   const { body, ...options }: Partial<Reply<unknown>> = isReply(result) ? result : { body: result };

@@ -95,7 +95,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   if (text.length > maxUrlLength)
     throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
   const url = URL.parse(text);
-  // The message omits the URL, any part of which may be a secret.
+  // The message omits the URL, because any part of the URL may be a secret.
   if (url === null)
     throw permanent(
       "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",

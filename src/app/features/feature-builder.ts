@@ -148,7 +148,7 @@ export interface FeatureBuilder<Name extends string = string> {
   schedule(name: string, options: ScheduleOptions): void;
   /**
    * Declares a projection named `<entity>.<name>`: rows of the application's tables, computed from
-   * kept events, each of which counts once. The returned handle makes the keys of these rows.
+   * kept events. Each event counts once. The returned handle makes the keys of these rows.
    */
   projection<const Given extends readonly AnyEvent[]>(
     name: string,

@@ -52,8 +52,8 @@ type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
 type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
 /**
- * What one of each kind is called, and the member with its unique name, in the order in which
- * duplicates are reported. The compiler compares the kinds with the lists of
+ * The noun for each kind, and the member with its unique name, in the order in which duplicates
+ * are reported. The compiler compares the kinds with the lists of
  * {@link FeatureDeclarations} and the maps of `Registry`.
  */
 export const kinds = Object.freeze({
@@ -82,7 +82,7 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/** The members that `declare` returned. A handle alone exports nothing. */
+/** The members that `declare` returned. A single handle exports nothing. */
 type Exported<Members> = Members extends Handle ? object : Members;
 
 /** Features without exports share one type, so that an array of one accepts all of them. */
@@ -189,10 +189,10 @@ export function defineFeature<
     report({ key: String(name), rule: "feature-name", message, fix });
   }
   const returned = declare(Object.freeze(builder));
-  // A function of one expression returns the handle of what it declares, which exports nothing.
+  // A function of one expression returns the handle of its declaration, which exports nothing.
   const members = handles.has(returned) ? undefined : returned;
   if (members instanceof Promise) {
-    const message = "its declaration is asynchronous, so what it declares may come too late";
+    const message = "its declaration is asynchronous, so its declarations may come too late";
     const fix = "declare everything in a function that is not async";
     report({ key: name, rule: "feature-async", message, fix });
   }

@@ -46,11 +46,11 @@ test.each<[unknown, string]>([
   ],
   [
     { uses: { order: "read" } },
-    'billing.uses: uses-unknown: it uses "order", which is no feature of this server; did you mean orders?',
+    'billing.uses: uses-unknown: it uses "order", which is not a feature of this server; did you mean orders?',
   ],
   [
     { uses: { customers: "read" } },
-    'billing.uses: uses-unknown: it uses "customers", which is no feature of this server; the server has billing, orders',
+    'billing.uses: uses-unknown: it uses "customers", which is not a feature of this server; the server has billing, orders',
   ],
   [
     { uses: { billing: "read" } },

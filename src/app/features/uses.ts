@@ -50,7 +50,7 @@ export function useProblems(
         return [{ ...problem, rule: "uses-itself", message: "it uses itself", fix }];
       }
       if (names.has(used)) return [];
-      const message = `it uses ${quoted(used)}, which is no feature of this server`;
+      const message = `it uses ${quoted(used)}, which is not a feature of this server`;
       const meant = nearest(used, names);
       const fix =
         meant === undefined ? `the server has ${[...names].join(", ")}` : `did you mean ${meant}?`;

@@ -88,8 +88,8 @@ const statusRequirements: Requirements = {
   status: {
     accepts: areSuccesses,
     rule: "status",
-    wrong: "is none of an answer that succeeds",
-    fix: "use one from 200 to 399, or a list of them",
+    wrong: "is not a status of success",
+    fix: "use a status from 200 to 399, or a list of such statuses",
   },
 };
 
@@ -183,7 +183,7 @@ function errorProblems(errors: Readonly<Record<string, unknown>>, problem: Probl
       problem("errors", `${shown} is keelson's own`, `use ${own}, or another code`);
     } else if (!isError || !/^(?=.{1,100}$)[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(code)) {
       const fix = "use snake case, and a status from 400 to 599";
-      problem("errors", `${shown} is no code with the status of an error`, fix);
+      problem("errors", `${shown} is not a code with the status of an error`, fix);
     }
   }
 }
@@ -204,7 +204,7 @@ function routeProblems(
     return;
   }
   if (access === undefined) {
-    const fix = "say who may call it, for example access.authenticated";
+    const fix = "add an access rule, for example access.authenticated";
     problem("access-missing", `route ${JSON.stringify(route)} has no \`access\``, fix);
   } else if (!isAccessRule(access)) {
     const fix = 'use a rule of `access`, for example access.roles("editor")';

@@ -13,7 +13,7 @@ export type Awaitable<Value> = Value | Promise<Value>;
 /** Value that a handler may return: its output, a `reply` with that output, or a web `Response`. */
 export type Answer<Output> = Output | Reply<Output> | Response;
 
-/** `Given` if it fits `Output`; otherwise a text, so that the compiler prints 1 line, not 7. */
+/** `Given` if it fits `Output`; otherwise a string, so that the compiler prints 1 line, not 7. */
 type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
   : [Settled<Given>] extends [Answer<Unwritten<Output>>]
@@ -94,7 +94,7 @@ export type DeclaredOutput<Name extends string> = Name extends keyof Queries
     ? Writes[Name]["output"]
     : unknown;
 
-/** Body of a handler's answer: the result of its `output` schema or, without one, what it returns. */
+/** Body of a handler's answer: the result of its `output` schema or, without one, its own result. */
 export type OutputOf<Result, Output, Sent> = unknown extends Output
   ? BodyOf<Settled<Result>>
   : Sent;
@@ -141,7 +141,7 @@ interface HandlerOptions<
 interface Routed<Rule extends AccessRule> {
   /** Method and pattern: `GET /files/:id`. */
   readonly route: string;
-  /** Rule that decides who may call the route, and the query through `ctx.query`. */
+  /** Access rule of the route, and of calls to the query through `ctx.query`. */
   readonly access: Rule;
 }
 
@@ -186,7 +186,7 @@ export type WriteOptions<
 /** Deduplication of a write's retries (specification 6.6). */
 interface Repeats {
   /**
-   * Options that replace those of the server's `once`; `false` turns deduplication off. Default: the
+   * Options that override the server's `once`; `false` turns deduplication off. Default: the
    * server's `once`.
    */
   readonly once?: OnceOptions | false;
@@ -204,7 +204,7 @@ export interface HandlerDeclaration {
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
   readonly output: StandardSchemaV1 | undefined;
-  /** How `output` streams; `undefined` if it is sent whole. */
+  /** Format in which `output` streams; `undefined` if it is sent whole. */
   readonly stream?: StreamForm | undefined;
   readonly errors?: Readonly<Record<string, number>>;
   /** Success statuses, a plain result's status first. `undefined`: 200, or 204 without a result. */
@@ -212,7 +212,7 @@ export interface HandlerDeclaration {
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
-  /** Options that replace those of the server's `once`. */
+  /** Options that override the server's `once`. */
   readonly once?: OnceOptions | false | undefined;
   /** These options merged with the server's, for a handler with a route. */
   readonly onceRule?: OnceRule | false;

@@ -26,7 +26,7 @@ export interface HookOptions<Write extends AnyWrite> {
   ) => Awaitable<
     | WriteOf<Write>["input"]
     | ChangedInput<WriteOf<Write>["input"], WriteOf<Write>["accepted"]>
-    // biome-ignore lint/suspicious/noConfusingVoidType: a hook that changes nothing returns nothing
+    // biome-ignore lint/suspicious/noConfusingVoidType: a hook without changes does not return a value
     | void
   >;
   /**

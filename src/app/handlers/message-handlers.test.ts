@@ -46,7 +46,10 @@ const badKeep = {
   rule: "event-keep",
   fix: "use { keepDays: 30 }, from 1 to 3650, or { keep: true } for ever",
 };
-const badConsumer = { rule: "consumer-name", fix: 'name what it does, for example "enqueue-scan"' };
+const badConsumer = {
+  rule: "consumer-name",
+  fix: 'choose a name for its task, for example "enqueue-scan"',
+};
 const undeclared = {
   rule: "event-undeclared",
   fix: "declare it with r.event, or add the feature that does",
@@ -581,7 +584,7 @@ test.each<[string, unknown, ...Problem[]]>([
     { webhook: { secret: 7, allowHttp: "yes", allowPrivate: 1, timeoutMs: 0 } },
     {
       key: "delivery.webhook.secret",
-      ...wanted("a value of type number", "the handle of a text key"),
+      ...wanted("a value of type number", "the handle of a key of type text"),
     },
     { key: "delivery.webhook.allowHttp", ...wanted('"yes"', "true or false") },
     { key: "delivery.webhook.allowPrivate", ...wanted("a value of type number", "true or false") },
@@ -592,7 +595,7 @@ test.each<[string, unknown, ...Problem[]]>([
     { webhook: { secret: { id: 7 }, timeoutMs: 1.5 } },
     {
       key: "delivery.webhook.secret",
-      ...wanted("a value of type object", "the handle of a text key"),
+      ...wanted("a value of type object", "the handle of a key of type text"),
     },
     { key: "delivery.webhook.timeoutMs", ...wanted("a value of type number", milliseconds) },
   ],

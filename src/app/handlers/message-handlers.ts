@@ -229,7 +229,7 @@ export function consumer(
   const given = knownOptions(fullName, options, ["name", "handler"], report);
   if (!isWord(name)) {
     const message = `name ${quoted(name)} of a consumer is not in kebab case`;
-    problem("consumer-name", message, 'name what it does, for example "enqueue-scan"');
+    problem("consumer-name", message, 'choose a name for its task, for example "enqueue-scan"');
   }
   requireOptions(given, consumerRequirements, problem);
   return { feature, name: fullName, type, run: given["handler"] as ConsumerDeclaration["run"] };

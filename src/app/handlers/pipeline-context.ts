@@ -36,7 +36,7 @@ export interface EffectOptions {
 export interface SendOptions extends EffectOptions {
   /**
    * Deduplicates messages with the same channel, tenant and key within a day. Default: each call is
-   * a message of its own, except in a retried run.
+   * a separate message, except in a retried run.
    */
   readonly key?: string;
 }

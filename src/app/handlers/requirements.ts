@@ -37,7 +37,7 @@ export function knownOptions(
   report: Report,
 ): RawOptions {
   // A string would have an unknown option for each of its characters.
-  const given = (typeof options === "string" ? {} : (options ?? {})) as RawOptions; // safe cast: reading a member of it never throws
+  const given = (typeof options === "string" ? {} : (options ?? {})) as RawOptions; // safe cast: reading any of its members never throws
   unknownOptions(key, given, known, report);
   return given;
 }

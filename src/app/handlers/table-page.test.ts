@@ -456,7 +456,7 @@ test("a page of a table with tenants needs a tenant", async () => {
 
 // Without a key ring, a client can compute a cursor's proof.
 test.each([
-  ["is not a text", [7]],
+  ["is not a string", [7]],
   ["lies outside the beginning", ["b1"]],
 ])("a forged cursor whose position %s is refused", async (_what, position) => {
   const place = ["keelson.cursor", "files", "", "=acme", "acme/list", "a", "ascending"];

@@ -84,7 +84,7 @@ test.each([[null], ["byOwner"], [[{ partitionKey: "owner" }]]])(
 
 test.each(["by", "by owner", "", "x".repeat(256)])("%j is refused as an index name", (name) => {
   expect(withIndexes({ [name]: { partitionKey: "owner" } })).toEqual([
-    expect.stringContaining(": index-name: DynamoDB takes no index name"),
+    expect.stringContaining(": index-name: DynamoDB does not accept the index name"),
   ]);
 });
 

@@ -232,7 +232,7 @@ function index(
   const { partitionKey, sortKey, project } = knownOptions(key, options, known, report);
   if (!/^[A-Za-z0-9_.-]{3,255}$/.test(name)) {
     const fix = "name it with 3 to 255 letters, digits, `_`, `.` and `-`, for example byOwner";
-    problem("index-name", `DynamoDB takes no index name ${quoted(name)}`, fix);
+    problem("index-name", `DynamoDB does not accept the index name ${quoted(name)}`, fix);
   }
   const keys = keysOf(partitionKey, sortKey);
   if (!areKeys(partitionKey, sortKey)) {

@@ -30,9 +30,9 @@ test("a sort key that is an index's partition key starts with the tenant too", (
 });
 
 test.each<[string, () => unknown]>([
-  ['table "files": key: undefined is not a text', () => files.key(ctx, undefined as never)],
-  ['table "files": key: null is not a text', () => files.key(ctx, "files", null as never)],
-  ['table "files": value: 7 is not a text', () => files.value(ctx, 7 as never)],
+  ['table "files": key: undefined is not a string', () => files.key(ctx, undefined as never)],
+  ['table "files": key: null is not a string', () => files.key(ctx, "files", null as never)],
+  ['table "files": value: 7 is not a string', () => files.value(ctx, 7 as never)],
   ['table "notes": key: the table has no sort key', () => notes.key(ctx, "a", "b")],
   [
     'table "files": key: the run has no tenant',

@@ -18,24 +18,24 @@ import {
 
 export const answerHeaders: Schemas = Object.freeze({
   "X-Request-ID": {
-    description: "The ID of the request, as logs have it.",
+    description: "The ID of the request, the same as in the logs.",
     required: true,
     schema: { type: "string", minLength: 1, maxLength: 128 },
   },
   "Idempotent-Replayed": {
     description:
-      "There where the answer is that of an earlier request with the same key, and nothing was done.",
+      "Present if the response is a replay of an earlier request with the same key, and this request had no effect.",
     schema: { const: "true" },
   },
   Location: {
-    description: "Where what was made, or moved, is to be found.",
+    description: "The location of the created or moved resource.",
     schema: { type: "string", format: "uri-reference" },
   },
   "Retry-After": {
-    description: "How many seconds to wait before the request is sent again.",
+    description: "Seconds to wait before sending the request again.",
     schema: { type: "string", pattern: "^\\d+$" },
   },
-  "WWW-Authenticate": { description: "How to say who calls.", schema: text },
+  "WWW-Authenticate": { description: "The authentication scheme to use.", schema: text },
 });
 
 function headersOf(names: readonly string[]): JsonSchema {
@@ -84,7 +84,7 @@ export function answersOf(
   );
 }
 
-/** Events are described as OpenAPI 3.2 sees them: fields of text, of which `data` holds JSON. */
+/** Events are described as OpenAPI 3.2 sees them: text fields, with JSON in `data`. */
 function itemContent(
   kind: keyof typeof mediaTypes,
   item: JsonSchema,
@@ -158,9 +158,9 @@ export async function takesNothing({ output }: Pick<DeclaredHandler, "output">):
 const descriptions: Readonly<Record<number, string>> = {
   200: "Done.",
   201: "Created.",
-  202: "Accepted: it is done later.",
-  204: "Done, and there is nothing to say.",
-  304: "What the client has is still true.",
+  202: "Accepted for later processing.",
+  204: "Done, without a response body.",
+  304: "The client's copy is still current.",
   503: "Not ready.",
 };
 
@@ -169,21 +169,22 @@ export type ErrorAnswers = Map<string, JsonSchema>;
 export const errorSchemas: Schemas = Object.freeze({
   Error: {
     type: "object",
-    description: "What every error answers with.",
+    description: "The body of every error.",
     properties: {
       error: { type: "string", description: "The code, for programs." },
-      message: { type: "string", description: "What went wrong, for people." },
-      requestId: { type: "string", description: "The ID of the request, as logs have it." },
+      message: { type: "string", description: "The reason, for people." },
+      requestId: { type: "string", description: "The ID of the request, the same as in the logs." },
       fields: {
         type: "array",
-        description: "Of `validation_error`: what does not fit, and where.",
+        description: "For `validation_error`: the invalid fields and the reasons.",
         items: object({ field: text, error: text }),
       },
     },
     required: ["error", "message", "requestId"],
   },
   Problem: {
-    description: "The same as RFC 9457 has it, for who accepts `application/problem+json`.",
+    description:
+      "The same error in the format of RFC 9457, for clients that accept `application/problem+json`.",
     allOf: [
       { $ref: "#/components/schemas/Error" },
       object({

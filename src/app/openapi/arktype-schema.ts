@@ -65,7 +65,7 @@ const mark = "x-keelson-converted";
 /** In `out`, a conversion looks like a declared `unknown`; only `converted` marks it. */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
-    return unsaid("what a conversion gives is known to its code alone; put .to(type) behind it");
+    return unsaid("the output of a conversion cannot be derived from its code; add .to(type)");
   }
   return mapParts(out, (part, way) => named(part, way.reduce(memberOf, converted)));
 }

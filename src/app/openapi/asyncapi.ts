@@ -47,7 +47,7 @@ export async function asyncApiDocument(
       // Safe cast: each channel that an application declares has a schema.
       const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
       const delivered = { channel: { const: name }, message: content, key: text };
-      const summary = `What ctx.delivery.send gives the channel ${name}.`;
+      const summary = `The message that ctx.delivery.send passes to the channel ${name}.`;
       return message(`delivery.${name}`, feature, summary, {
         ...{ jobId: id, name: { const: "keelson.delivery.send" } },
         payload: object(delivered),
@@ -139,7 +139,7 @@ function message(
   const content = {
     ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },
     correlationId: {
-      description: "The request that began the chain.",
+      description: "The request that started the chain.",
       location: "$message.payload#/origRequestId",
     },
     payload: {
@@ -167,7 +167,7 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   });
 }
 
-/** Draft-07 writes tuples differently and ignores keywords beside a reference. */
+/** Draft-07 writes tuples differently and ignores keywords next to a reference. */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)

@@ -94,11 +94,7 @@ describe("reports types without a JSON Schema, never as an empty schema", () => 
     ["zod's bigint", z.object({ a: z.bigint() }), "zod's bigint has no JSON Schema"],
     ["zod's map", z.object({ a: z.map(z.string(), z.string()) }), "zod's map"],
     ["zod's class", z.object({ a: z.instanceof(Upload) }), "zod's custom"],
-    [
-      "zod's conversion",
-      z.object({ a: z.string().transform(length) }),
-      "put .pipe(schema) behind it",
-    ],
+    ["zod's conversion", z.object({ a: z.string().transform(length) }), "add .pipe(schema)"],
     ["a bigint of zod's literal", z.object({ a: z.literal(1n) }), "a literal is a bigint"],
     ["zod/mini's set", mini.object({ a: mini.set(mini.string()) }), "zod's set"],
     [
@@ -109,11 +105,11 @@ describe("reports types without a JSON Schema, never as an empty schema", () => 
     [
       "valibot's conversion",
       v.object({ a: v.pipe(v.string(), v.transform(length)) }),
-      "put a schema behind it",
+      "add a schema behind it",
     ],
     ["ArkType's class", type({ a: type.instanceOf(Upload) }), "ArkType's proto has no JSON Schema"],
     ["a bigint of ArkType's unit", type({ a: type.unit(1n) }), "a unit is a value"],
-    ["ArkType's conversion", type({ a: type("string").pipe(length) }), "put .to(type) behind it"],
+    ["ArkType's conversion", type({ a: type("string").pipe(length) }), "add .to(type)"],
   ])("%s", async (_, schema, why) => {
     const { said, unsaid } = await read(schema);
     expect(said).toMatchObject({
@@ -171,7 +167,7 @@ describe("reports types without a JSON Schema, never as an empty schema", () => 
     expect(own?.unsaid[0]?.why).toBe(
       'own has no Standard JSON Schema; give it ["~standard"].jsonSchema',
     );
-    expect(zod3?.unsaid[0]?.why).toBe("zod 3 makes no JSON Schema; use zod 4");
+    expect(zod3?.unsaid[0]?.why).toBe("zod 3 cannot produce JSON Schema; use zod 4");
   });
 
   test("names a library that throws, with its message", async () => {
@@ -439,10 +435,10 @@ describe("gives the same result for the same declarations", () => {
 
 test("a missing or outdated package is named with the command that installs it", async () => {
   await expect(importFrom("no-such-package", "a", "/")).rejects.toThrow(
-    "no-such-package is not installed beside the application; npm install no-such-package",
+    "no-such-package is not installed in the application; npm install no-such-package",
   );
   await expect(importFrom("zod", "toYaml", process.cwd())).rejects.toThrow(
-    "the zod beside the application has no toYaml",
+    "the application's zod has no toYaml",
   );
   // From where keelson is, where the application's directory has none.
   expect((await createSchemaReader({ from: "/" }).read(v.string(), "input", "x"))["type"]).toBe(

@@ -117,7 +117,7 @@ async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise
   if (standard.vendor === "valibot") return valibotSchema(schema, options);
   throw new TypeError(
     standard.vendor === "zod"
-      ? "zod 3 makes no JSON Schema; use zod 4"
+      ? "zod 3 cannot produce JSON Schema; use zod 4"
       : `${standard.vendor} has no Standard JSON Schema; give it ["~standard"].jsonSchema`,
   );
 }
@@ -144,8 +144,8 @@ function mayBeMissing(schema: unknown): boolean {
 }
 
 /**
- * Loads the application's package, or else the one beside keelson; hidden from bundlers, because
- * few applications have it.
+ * Loads the application's package, otherwise the package next to keelson. Hidden from bundlers,
+ * because few applications have it.
  *
  * @throws Error that names the package to install.
  */
@@ -162,11 +162,9 @@ export async function importFrom(
     >; // safe: a module is an object
     // Safe cast: it is a function, and callers pass the arguments that the package documents.
     if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
-    throw new Error(
-      `the ${name} beside the application has no ${member}; install its latest version`,
-    );
+    throw new Error(`the application's ${name} has no ${member}; install its latest version`);
   }
-  throw new Error(`${name} is not installed beside the application; npm install ${name}`);
+  throw new Error(`${name} is not installed in the application; npm install ${name}`);
 }
 
 function resolved(name: string, place: string): string | undefined {
@@ -211,7 +209,7 @@ async function takesText(
   return true;
 }
 
-/** Values to try. None if the schema accepts strings anyway. */
+/** Returns values to try, or an empty list if the schema accepts strings anyway. */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);

@@ -253,7 +253,7 @@ describe("the fields of an input", () => {
   ] as const)(
     "may be anything of their kind in a body of %s without a schema",
     async (kind, mediaType, schema) => {
-      const description = "The operation declares no input, so that nothing is said of its body.";
+      const description = "The operation does not declare an input, so its body is not described.";
       expect((await requestOf("POST /mugs", undefined, { body: kind })).body).toEqual({
         ...body(mediaType, schema, false),
         description,
@@ -575,7 +575,7 @@ describe("callers and headers", () => {
     expect(closed).toMatchObject({
       security: [{ bearer: [] }],
       "x-keelson-access": "anyOf(admin, roles(potter))",
-      description: "Who may call it: anyOf(admin, roles(potter)).",
+      description: "Access rule: anyOf(admin, roles(potter)).",
     });
   });
 

@@ -114,7 +114,7 @@ function operationOf(
   return {
     operationId: handler.name,
     summary: own?.summary ?? summaryOf(handler.name),
-    description: own?.description ?? `Who may call it: ${describeRule(rule)}.`,
+    description: own?.description ?? `Access rule: ${describeRule(rule)}.`,
     tags: [handler.feature],
     // A public route accepts a token but does not require one.
     security: [...(needsIdentity(rule) ? [] : [{}]), ...securityOf(handler, server.options)],
@@ -162,7 +162,7 @@ function tagsOf(paths: Readonly<Record<string, Schemas>>): JsonSchema[] {
   // Safe cast: each operation has tags.
   const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[]));
   const description = (name: string) =>
-    name === "keelson" ? "What every server has." : `The feature ${name}.`;
+    name === "keelson" ? "Routes of every server." : `The feature ${name}.`;
   return [...names].map((name) => ({ name, description: description(name) }));
 }
 

@@ -152,7 +152,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   },
   "keelson.log.write": {
     description:
-      "Logs a record of a browser, or a list of them, as the caller's. All are taken or none.",
+      "Logs a record of a browser, or a list of records, under the caller's name. Accepts either all records or none.",
     input: object({ body: { anyOf: [record, list(record, { maxItems: 100 })] } }),
     answers: { 202: object({ accepted: { type: "integer", minimum: 0 } }) },
     errors: { validation_error: 422, too_many_requests: 429 },
@@ -164,19 +164,19 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
     { validation_error: 422 },
   ),
   "keelson.config.explain": ofConfig(
-    "Where a key's value comes from: every level with its value, who set it, when and why.",
+    "The source of a key's value: every level with its value, and the user, time and reason of the change.",
     { ...key, ...target },
     object({ ...shown, levels: list(level), declaration, "cacheAgeMs?": number }),
     ofKey,
   ),
   "keelson.config.set": ofConfig(
-    "Sets a key's value. Who may is the key's own rule.",
+    "Sets a key's value. The key's own rule determines the access.",
     { ...key, value: {}, ...orNull({ "expiresAt?": time }), ...change },
     written,
     ofChange,
   ),
   "keelson.config.reset": ofConfig(
-    "Removes a key's value at a level. Who may is the key's own rule.",
+    "Removes a key's value at a level. The key's own rule determines the access.",
     { ...key, ...change },
     written,
     ofChange,
@@ -188,7 +188,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
     ofKey,
   ),
   "keelson.config.undo": ofConfig(
-    "Restores an earlier version of a key's value. Who may is the key's own rule.",
+    "Restores an earlier version of a key's value. The key's own rule determines the access.",
     { ...key, ...change, ...orNull({ "version?": version }) },
     written,
     { ...ofChange, nothing_to_undo: 409 },

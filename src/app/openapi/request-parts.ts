@@ -167,7 +167,7 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
 function undeclaredBody({ handler: { body } }: DeclaredOperation): JsonSchema {
   const object = { type: "object" };
   const schemas = { text, bytes, value: {}, json: object, form: object };
-  const description = "The operation declares no input, so that nothing is said of its body.";
+  const description = "The operation does not declare an input, so its body is not described.";
   return { description, ...bodyOf(body, schemas[body], false) };
 }
 
@@ -222,7 +222,7 @@ function keyParameter(required: boolean): JsonSchema {
     in: "header",
     required,
     description:
-      "Makes retries safe: a request with the same key gets the answer of the first, and nothing is done again. Send a new UUID with each operation, and the same one with each retry of it.",
+      "Makes retries safe: a request with the same key gets the response of the first one and does not repeat its effects. Send a new UUID with each operation, and the same UUID with each retry.",
     schema: { type: "string", pattern: idempotencyKeyPattern },
   };
 }

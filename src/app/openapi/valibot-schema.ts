@@ -45,7 +45,7 @@ export async function valibotSchema(
     if (kind !== "transformation" || keepsType.includes(type) || side === "input")
       return jsonSchema;
     return unsaid(
-      `what valibot's ${type} gives is known to its code alone; put a schema behind it in the pipe`,
+      `the output of valibot's ${type} cannot be derived from its code; add a schema behind it in the pipe`,
     );
   };
   const options = { typeMode: side, target, errorMode: "ignore", overrideSchema, overrideAction };

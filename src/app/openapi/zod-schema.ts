@@ -87,7 +87,7 @@ function named(schema: JsonSchema): JsonSchema {
   return mapParts(said, named);
 }
 
-/** For a type that zod omits: its JSON form, or why JSON has none. */
+/** For a type that zod omits: its JSON form, or the reason why JSON cannot represent it. */
 function inJson(
   { type, coerce, values }: Definition,
   side: ReadOptions["side"],
@@ -102,7 +102,7 @@ function inJson(
     case "nan":
       return side === "output" ? { type: "null" } : { not: {} };
     case "transform":
-      return "what a transformation gives is known to its code alone; put .pipe(schema) behind it";
+      return "the output of a transformation cannot be derived from its code; add .pipe(schema)";
     case "literal":
       return values?.some((value) => typeof value === "bigint" || value === undefined) === false
         ? undefined

@@ -323,7 +323,7 @@ test.each([
     { value: 0, reason: 7, expectedVersion: -1, expiresAt: "tomorrow" },
     [
       { field: "value", error: "is below bounds.min 1; allowed is a number from 1 to 100" },
-      { field: "reason", error: "must be a text of at most 1000 characters" },
+      { field: "reason", error: "must be a string of at most 1000 characters" },
       { field: "expectedVersion", error: "must be a whole number, 0 or more" },
       {
         field: "expiresAt",

@@ -6,7 +6,7 @@ import type { ConfigInput, configActions } from "./config-actions.ts";
 
 /**
  * The operators' API for configuration keys. Every route requires an authenticated caller; the
- * rules of each key decide who may read and change it. The first call loads the actions.
+ * rules of each key decide which callers may read and change it. The first call loads the actions.
  */
 export function configHandlers({ configKeys }: Registry): readonly HandlerDeclaration[] {
   const declare = (action: keyof typeof configActions, route: string): HandlerDeclaration => ({

@@ -4,7 +4,7 @@ export interface ActiveVersion {
   readonly version: number;
   /** Random ID, new with each switch of readers to another version. */
   readonly revision: string;
-  /** A tenant's own version is valid while that of all tenants has this revision. */
+  /** A tenant's own version is valid while the version of all tenants has this revision. */
   readonly over?: string | undefined;
 }
 

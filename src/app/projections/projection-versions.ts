@@ -53,7 +53,7 @@ export async function* inOrder(
 interface Switching {
   readonly store: ProjectionStore;
   readonly projection: ProjectionDeclaration;
-  /** Tenants with events that could not be counted, except `""`, which is no tenant. */
+  /** Tenants with events that could not be counted, except `""`, which does not stand for a tenant. */
   readonly lost: readonly string[];
   readonly whole: readonly string[];
 }
@@ -107,7 +107,9 @@ async function follow({ store, projection: { name, version } }: Switching, tenan
 
 function switchedMeanwhile(name: string, version?: number) {
   const what = version === undefined ? "another version" : `version ${version}`;
-  return new Error(`the projection ${name} was switched to ${what} meanwhile; rebuild it again`);
+  return new Error(
+    `the projection ${name} was switched to ${what} in the meantime; rebuild it again`,
+  );
 }
 
 /** Look-back spans, in milliseconds. Usually the first is enough; no message waits two weeks. */

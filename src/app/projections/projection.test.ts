@@ -163,7 +163,7 @@ describe("r.projection", () => {
     [
       "item.count",
       { version: 1, on: [[{ kind: "event", name: "item.lost" }, run]] },
-      'item.count:item.lost: event-not-kept: it projects "item.lost", which is not kept, so it could not be made anew',
+      'item.count:item.lost: event-not-kept: it projects "item.lost", which is not kept, so it could not be rebuilt',
     ],
     [
       "item.count",
@@ -224,7 +224,7 @@ describe("r.projection", () => {
     [
       "item.count",
       { version: 1, on: { "item.lost": run } },
-      'item.count:item.lost: event-not-kept: it projects "item.lost", which is not kept, so it could not be made anew',
+      'item.count:item.lost: event-not-kept: it projects "item.lost", which is not kept, so it could not be rebuilt',
     ],
     [
       "item.count",
@@ -246,7 +246,7 @@ describe("r.projection", () => {
     );
   });
 
-  test("refuses a key part that is not a text", async () => {
+  test("refuses a key part that is not a string", async () => {
     const made: { usage?: Projection } = {};
     const feature = defineFeature("shelf", (r) => {
       r.event("item.kept", schema, { keep: true });
@@ -258,7 +258,7 @@ describe("r.projection", () => {
     const app = await startTestApp(buildServer({ features: [feature] }));
     const as = { id: "ann", tenantId: "acme" };
     await expect(app.call("shelf.item.key", {}, { as })).rejects.toThrow(
-      'projection "item.count": part 7 of a key is not a text',
+      'projection "item.count": part 7 of a key is not a string',
     );
     await app.close();
   });

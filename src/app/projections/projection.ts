@@ -148,5 +148,5 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
 /** Escapes like a JSON pointer (RFC 6901), so that different parts never make the same key. */
 function escaped(name: string, part: unknown) {
   if (typeof part === "string") return part.replaceAll("~", "~0").replaceAll("/", "~1");
-  throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a text`);
+  throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a string`);
 }

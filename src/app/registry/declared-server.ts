@@ -43,7 +43,7 @@ export const isolationVariable = "KEELSON_ISOLATION_ROLE";
  * Returns the ARN of the role whose sessions reach only the rows of one tenant, or `undefined` if
  * AWS does not enforce isolation.
  * @param isDeployed - production in an AWS account. Elsewhere, only the environment variable can
- * name a role, because the embedded stack has none.
+ * name a role, because the embedded stack does not have roles.
  * @throws Error if a deployed server requests isolation without a role.
  */
 export function isolationRole(

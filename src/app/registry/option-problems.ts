@@ -61,7 +61,7 @@ const callTable: OptionTable = {
   ),
 };
 
-/** Options with a table of their own, or with another check. */
+/** Options with a separate table or another check. */
 function allUnchecked(...names: readonly (keyof ServerOptions)[]): OptionTable {
   return Object.fromEntries(names.map((name) => [name, unchecked]));
 }
@@ -69,7 +69,7 @@ function allUnchecked(...names: readonly (keyof ServerOptions)[]): OptionTable {
 const pathRule = "a path such as /app, of at most 13 levels and without a slash at its end";
 const parameterRule = "the name of a parameter, such as /app/key-ring";
 const time = whole(0, 3_600_000, "0 to 3,600,000 milliseconds");
-const name = text(/^.{1,200}$/, "a text of 1 to 200 characters");
+const name = text(/^.{1,200}$/, "a string of 1 to 200 characters");
 
 /** Returns the tables of nested options by path, in the order in which problems are reported. */
 function tablesOf({ cache }: ServerOptions): Readonly<Record<string, OptionTable>> {
@@ -91,7 +91,7 @@ function tablesOf({ cache }: ServerOptions): Readonly<Record<string, OptionTable
     "delivery.webhook": {
       secret: kind(
         (value) => isRecord(value) && typeof value["id"] === "string",
-        "the handle of a text key",
+        "the handle of a key of type text",
       ),
       allowHttp: flag,
       allowPrivate: flag,
@@ -130,7 +130,7 @@ const further: Readonly<Record<string, (options: ServerOptions) => OptionProblem
   shutdown: shutdownProblems,
 };
 
-/** Returns the options at a path. `openapi: false` has none. */
+/** Returns the options at a path. `openapi: false` does not have options. */
 function valueAt(options: ServerOptions, path: string): unknown {
   let value: unknown = options;
   for (const part of path.split(".")) value = isRecord(value) ? value[part] : undefined;
@@ -155,7 +155,7 @@ function authenticationProblems({ auth, environment }: ServerOptions): OptionPro
 export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
   const proof = options?.messages?.proof;
   if (hasRing || (proof !== "sign" && proof !== "require")) return [];
-  const message = `${JSON.stringify(proof)} takes a key ring, and there is none`;
+  const message = `${JSON.stringify(proof)} requires a key ring, and the server has no key ring`;
   const fix = "name one as keyRing.parameter, made with keelson key-ring create";
   return [serverProblem("messages.proof", "proof-key-ring", message, fix)];
 }
@@ -166,7 +166,7 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions): OptionProblem[] {
   if (keyRing.parameter === undefined) return [missing(key, parameterRule)];
   if (typeof ssm?.path !== "string" || !String(keyRing.parameter).startsWith(`${ssm.path}/`))
     return [];
-  const message = "the key ring lies below ssm.path, where every parameter is an app-boot override";
+  const message = "the key ring is below ssm.path, where every parameter is an app-boot override";
   return [{ key, rule: "key-ring-path", message, fix: "give it a name elsewhere" }];
 }
 
@@ -176,7 +176,7 @@ function shutdownProblems({ shutdown: given }: ServerOptions): OptionProblem[] {
   const { lingerMs, drainMs, totalMs } = mergedTimes(given);
   const least = lingerMs + drainMs + (totalMs > webFunctionMs ? 1_000 : 200);
   if (totalMs >= least) return [];
-  const message = `totalMs is ${totalMs}, and linger and drain take ${lingerMs + drainMs} of it`;
+  const message = `totalMs is ${totalMs}, but linger and drain already take ${lingerMs + drainMs}`;
   const fix = `use ${least} or more, or shorten the others`;
   return [{ key: "shutdown.totalMs", rule: "shutdown-total", message, fix }];
 }

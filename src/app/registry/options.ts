@@ -31,8 +31,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /** Name of a SecureString in SSM: `/app/key-ring`. Must not be below `ssm.path`. */
     readonly parameter: string;
     /**
-     * Binds each encrypted value to the version of its row, so that nobody can restore an older
-     * value. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
+     * Binds each encrypted value to the version of its row, so that an attacker cannot restore an
+     * older value. Turn it on once no process runs keelson 0.1.0, which answers 503 for a bound value.
      * Bound and unbound values stay readable. Default `false`.
      */
     readonly bindVersion?: boolean;
@@ -62,8 +62,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** Prefix of every path: `/api`. Default: none. */
   readonly basePath?: string;
   /**
-   * Deduplication of retried writes (specification 6.6); `false` turns it off, except for writes with
-   * a `once` of their own.
+   * Deduplication of retried writes (specification 6.6); `false` turns it off, except for writes
+   * that set `once`.
    */
   readonly once?:
     | (OnceOptions & {
@@ -109,7 +109,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly openapi?:
     | false
     | {
-        /** Who may read the document. Default: every caller in development, nobody elsewhere. */
+        /** Access to the document. Default: every caller in development, no caller elsewhere. */
         readonly access?: AccessRule;
         /** Name of the API. Default `API`. */
         readonly title?: string;
@@ -118,7 +118,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
       };
   readonly trace?: {
     /**
-     * What to do with the trace that a request names. `trust` joins it: same trace ID, sampled if
+     * Handling of the trace that a request names. `trust` joins it: same trace ID, sampled if
      * the caller sampled it. `link` starts a new trace with a link to it, `ignore` one without.
      * Default: `trust` for an identified caller if the access rule requires one, otherwise `link`.
      */

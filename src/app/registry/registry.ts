@@ -150,7 +150,7 @@ export function messageProblems(registry: Registry): BootProblem[] {
         feature,
         key,
         rule: "event-not-kept",
-        message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
+        message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be rebuilt`,
         fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
       }),
     ),

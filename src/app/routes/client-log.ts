@@ -76,7 +76,7 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
   const nameOf = renaming("data", Object.keys(data), (name) => Object.hasOwn(added, name));
   if (!levels.includes(level))
     fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
-  if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
+  if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a string" });
   return {
     // Safe casts: if a type is wrong, the caller rejects the record with the fields.
     level: level as LogLevel,
@@ -93,7 +93,7 @@ const maxKeys = 10_000;
 
 /**
  * Creates token buckets by key. The returned function takes `count` tokens and returns 0. If too
- * few are left, it takes none and returns the seconds until there are enough.
+ * few are left, it does not take any and returns the seconds until there are enough.
  */
 export function createRateLimit(
   { burst, perSecond }: { readonly burst: number; readonly perSecond: number },

@@ -91,8 +91,8 @@ test("is available elsewhere to callers the server admits, and describes itself"
 
 test.each([
   [{ access: "admin" }, "openapi.access", "use a rule of `access`"],
-  [{ title: "" }, "openapi.title", "use a text of 1 to 200 characters"],
-  [{ version: 1 }, "openapi.version", "use a text of 1 to 200 characters"],
+  [{ title: "" }, "openapi.title", "use a string of 1 to 200 characters"],
+  [{ version: 1 }, "openapi.version", "use a string of 1 to 200 characters"],
   [{ path: "/docs" }, "openapi.path", "known are access, title, version"],
   [true, "openapi", "pass an object"],
 ])("the option %j is refused", (openapi, key, fix) => {

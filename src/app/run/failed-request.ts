@@ -56,7 +56,7 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
   return response;
 }
 
-/** Whether an error is the signal's reason, or the AbortError that the SDK and Node make of it. */
+/** Whether an error is the signal's reason, or the AbortError into which the SDK and Node turn it. */
 function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
   if (!signal?.aborted) return false;
   return error === signal.reason || (error instanceof Error && error.name === "AbortError");
@@ -116,7 +116,7 @@ function statusOf(
 ): number | undefined {
   const { errors } = declaration;
   if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
-  // Any status: errors thrown with a status of their own, and requests that a host refuses.
+  // Any status: errors thrown with their own status, and requests that a host refuses.
   if (code === "pipeline_error" || code === "malformed_request") return given;
   return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
 }

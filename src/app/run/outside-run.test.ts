@@ -141,8 +141,8 @@ describe("the options of a run", () => {
   ])("may be %s", (_, options) => expect(() => checkRunOptions(options)).not.toThrow());
 
   test.each<[problem: string, options: unknown]>([
-    ["the first argument is no object", null],
-    ["the first argument is no object", "a test"],
+    ["the first argument is not an object", null],
+    ["the first argument is not an object", "a test"],
     [
       'unknown option "tenant"; known are reason, tenantId, userId, roles, requestId',
       { reason, tenant: "acme" },
@@ -153,8 +153,8 @@ describe("the options of a run", () => {
     ['tenantId is ""', { reason, tenantId: "" }],
     ['userId is ""', { ...ann, userId: "" }],
     ["a user belongs to a tenant", { reason, userId: "ann" }],
-    ["roles is no list", { reason, roles: "admin" }],
-    ["roles is no list", { reason, roles: [7] }],
+    ["roles is not a list", { reason, roles: "admin" }],
+    ["roles is not a list", { reason, roles: [7] }],
     ["requestId is 7", { reason, requestId: 7 }],
     ["requestId is", { reason, requestId: "r".repeat(129) }],
   ])("are refused: %s", (problem, options) => {

@@ -133,24 +133,24 @@ export function checkRunOptions(options: RunOptions): void {
     throw new TypeError(`server.run: ${problem}`);
   };
   if (typeof options !== "object" || options === null)
-    fail("the first argument is no object; pass { reason: ... }");
+    fail("the first argument is not an object; pass { reason: ... }");
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown !== undefined)
     fail(`unknown option ${quoted(unknown)}; known are ${known.join(", ")}`);
   const { reason, tenantId, userId, roles = [], requestId } = options;
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > longestReason) {
     fail(
-      `the reason is ${quoted(reason)}; say in a text of at most ${longestReason} characters what the run is for`,
+      `the reason is ${quoted(reason)}; give the purpose of the run as a string of at most ${longestReason} characters`,
     );
   }
   if (tenantId !== undefined && !isIdentifier(tenantId))
-    fail(`tenantId is ${quoted(tenantId)}; use a text, or leave it out`);
+    fail(`tenantId is ${quoted(tenantId)}; use a string, or leave it out`);
   if (userId !== undefined && !isIdentifier(userId))
-    fail(`userId is ${quoted(userId)}; use a text, or leave it out`);
+    fail(`userId is ${quoted(userId)}; use a string, or leave it out`);
   if (userId !== undefined && tenantId === undefined)
     fail("a user belongs to a tenant; pass tenantId as well");
   if (!Array.isArray(roles) || parseRoles(roles) === undefined)
-    fail("roles is no list of at most 100 names");
+    fail("roles is not a list of at most 100 names");
   if (requestId === undefined) return;
   if (
     typeof requestId !== "string" ||

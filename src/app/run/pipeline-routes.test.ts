@@ -154,7 +154,7 @@ test("rejects a declared length above the limit first, without reading the body"
     return [status, status < 400 ? undefined : (json() as { readonly message: string }).message];
   };
 
-  expect(await send("POST /own", 11)).toEqual([413, "The body is over 10 bytes"]);
+  expect(await send("POST /own", 11)).toEqual([413, "The body exceeds 10 bytes"]);
   expect(await send("POST /own", 10)).toEqual([401, "authentication is not configured"]);
   expect(reads).toBe(0);
   expect(await send("POST /books", 10)).toEqual([200, undefined]);

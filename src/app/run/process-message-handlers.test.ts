@@ -233,7 +233,10 @@ describe("a message", () => {
   test("whose key is no text is a failed delivery, not a failed server", async () => {
     const { runtime, adapters } = start();
     const outcome = await runJob(runtime, adapters, withPayload(delivery, { key: 7 }));
-    expect(outcome).toMatchObject({ kind: "failed", error: { message: "its key is not a text" } });
+    expect(outcome).toMatchObject({
+      kind: "failed",
+      error: { message: "its key is not a string" },
+    });
   });
 });
 

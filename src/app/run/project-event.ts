@@ -5,8 +5,8 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
- * Writes an event into the active and the declared version of a projection, each with a commit of
- * its own. The consumer's run commits the declared version.
+ * Writes an event into the active and the declared version of a projection, each in a separate
+ * commit. The consumer's run commits the declared version.
  */
 export async function projectLive(
   scope: RequestScope,

@@ -154,7 +154,7 @@ describe("rebuilding", () => {
     await shelf.change(runtime, "a", 2);
     shelf.app.clock.advance(1.5 * 86_400_000);
     await expect(shelf.rebuildAt(runtime)).rejects.toThrow(
-      `the projection page.usage-${world} cannot be made as it was: the oldest events have expired (page.added-${world} of "a"); pass --partial`,
+      `the projection page.usage-${world} cannot be rebuilt completely: the oldest events have expired (page.added-${world} of "a"); pass --partial`,
     );
     expect(await shelf.rebuildAt(runtime, { isPartial: true })).toMatchObject({ replayed: 1 });
     expect(await shelf.total(runtime, "a")).toMatchObject({ total: 2, events: 1 });
@@ -261,7 +261,7 @@ describe("rebuilding", () => {
       });
     lose(7);
     await expect(shelf.rebuildAt(two.runtime)).rejects.toThrow(
-      `the projection page.usage-${world} was switched to version 7 meanwhile; rebuild it again`,
+      `the projection page.usage-${world} was switched to version 7 in the meantime; rebuild it again`,
     );
     lose(2);
     expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 1, hasSwitched: false });
@@ -498,7 +498,7 @@ describe("rebuilding", () => {
       tenantId === undefined ? activate(name, tenantId, ...more) : Promise.resolve(false);
     Object.assign(store, { activate: losing });
     await expect(shelf.rebuildAt(two.runtime)).rejects.toThrow(
-      "was switched to another version meanwhile; rebuild it again",
+      "was switched to another version in the meantime; rebuild it again",
     );
     Object.assign(store, { activate });
     expect(await shelf.rebuildAt(two.runtime)).toMatchObject({ hasSwitched: true, lost: ["evil"] });
@@ -506,7 +506,7 @@ describe("rebuilding", () => {
     const other = await (await mended.runtime.adapters.open()).projections.open();
     Object.assign(other, { activate: async () => false });
     await expect(shelf.rebuildAt(mended.runtime)).rejects.toThrow(
-      "was switched to another version meanwhile; rebuild it again",
+      "was switched to another version in the meantime; rebuild it again",
     );
   });
 

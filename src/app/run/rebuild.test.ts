@@ -192,8 +192,8 @@ describe("a rebuild with a signal", () => {
 describe("a rebuild whose oldest events have expired", () => {
   const refusal = (shown: string) =>
     [
-      `the projection ${countedName} cannot be made as it was: the oldest events have expired`,
-      `(${shown}); pass --partial to make it of those that are left`,
+      `the projection ${countedName} cannot be rebuilt completely: the oldest events have expired`,
+      `(${shown}); pass --partial to build it from the remaining events`,
     ].join(" ");
 
   /** Keeps an event of each tenant, which expire now or, where there is no tenant, a second ago. */

@@ -10,7 +10,7 @@ import { projectAlone } from "./project-event.ts";
 
 export interface RebuildOptions {
   readonly projection: ProjectionDeclaration;
-  /** Tenant to rebuild alone, which then has its own active version. Default: all tenants. */
+  /** The only tenant to rebuild, which then has its own active version. Default: all tenants. */
   readonly tenantId?: string | undefined;
   /** Whether to rebuild even if the oldest events have expired. Default `false`. */
   readonly isPartial?: boolean;
@@ -165,7 +165,7 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
     );
   const more = gone.length > shown.length ? ` and ${gone.length - shown.length} more` : "";
   throw new Error(
-    `the projection ${name} cannot be made as it was: the oldest events have expired (${shown.join(", ")}${more}); pass --partial to make it of those that are left`,
+    `the projection ${name} cannot be rebuilt completely: the oldest events have expired (${shown.join(", ")}${more}); pass --partial to build it from the remaining events`,
   );
 }
 

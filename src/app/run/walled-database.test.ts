@@ -100,12 +100,12 @@ test("rejects a command on another tenant's rows with AccessDeniedError, logs it
   expect(error).toMatchObject({
     message: "Access denied: tenant.wall",
     status: 403,
-    cause: { message: "GetItem on the table files: pk does not begin with the tenant" },
+    cause: { message: "GetItem on the table files: pk does not start with the tenant" },
   });
   expect(log.error.mock.calls).toEqual([
     [
       "tenant.wall",
-      { operation: "GetItem", table: "files", reason: "pk does not begin with the tenant" },
+      { operation: "GetItem", table: "files", reason: "pk does not start with the tenant" },
     ],
   ]);
   expect(sent).toEqual([]);

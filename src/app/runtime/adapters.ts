@@ -39,7 +39,7 @@ export interface Adapters {
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
   readonly apiKeys: Lazy<ApiKeyStore>;
-  /** Ends long polls. Only on the embedded stack, where this cannot lose a message. */
+  /** Ends long polls. Exists only on the embedded stack, which cannot lose a message by it. */
   endPolls?(queueUrl: string): Promise<void>;
   /** Loads the SDK, which configuration rows do not need. Absent if it is loaded. */
   load?(): Promise<unknown>;

@@ -34,7 +34,7 @@ export interface OpeningAdapters {
    * after a pause if SSM was the cause.
    */
   open(): Promise<Adapters>;
-  /** Opens what a handler needs, without the SDK if it only reads configuration. */
+  /** Opens the adapters of a handler, without the SDK if it only reads configuration. */
   openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
 }
 

@@ -110,7 +110,7 @@ export class RequestScope implements AmbientStore, ObservedRun {
   readonly headers: Readonly<Record<string, string>> | undefined;
   /** Aborts when the caller disconnects or the deadline passes. */
   readonly signal: AbortSignal | undefined;
-  /** Signal of the handler: the caller's, or that of a run that several callers share. */
+  /** Signal of the handler: the caller's, or the signal of a run that several callers share. */
   runSignal: AbortSignal | undefined;
   /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
@@ -286,7 +286,7 @@ export function createRequestIds(
   };
 }
 
-/** Returns the UUID of a time and ten bytes, of which six bits become the version and the variant. */
+/** Returns the UUID of a time and ten bytes. Six bits are replaced by the version and the variant. */
 function layout(time: string, bytes: DataView, at: number): string {
   const hex = (index: number, keep = 0xff, set = 0) =>
     octets[(bytes.getUint8(at + index) & keep) | set];

@@ -19,7 +19,7 @@ export interface BegunFire {
 export interface ScheduleStore {
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
   add(key: ClaimKey, lastMs: number): Promise<void>;
-  /** Number of attempts; `undefined` if this or a later run is done, or another has begun. */
+  /** Number of attempts; `undefined` if this or a later run is done, or another has started. */
   begin(key: ClaimKey, atMs: number): Promise<number | undefined>;
   /** Unless the record has changed since. */
   postpone(key: ClaimKey, fire: BegunFire): Promise<void>;
@@ -27,7 +27,7 @@ export interface ScheduleStore {
   giveUp(key: ClaimKey, fire: Omit<BegunFire, "retryMs">): Promise<boolean>;
   /** Skips runs due up to `atMs`. Returns `false` if the record has changed since `lastMs`. */
   pass(key: ClaimKey, lastMs: number, atMs: number): Promise<boolean>;
-  /** Marks another process's run as done, unless a later run is done, or another has begun. */
+  /** Marks another process's run as done, unless a later run is done, or another has started. */
   skip(key: ClaimKey, atMs: number): Promise<void>;
   done(key: ClaimKey, atMs: number): TransactionItem;
 }
@@ -39,7 +39,7 @@ export type ScheduleStep =
   /** Skips a missed run. */
   | { readonly kind: "pass"; readonly atMs: number };
 
-/** Lateness, in milliseconds, that is no miss: a rule invokes a function only once a minute. */
+/** Lateness, in milliseconds, that is not a miss: a rule invokes a function only once a minute. */
 export const graceMs = 120_000;
 /** Delays before each retry of a failed run, in milliseconds. */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];

@@ -71,17 +71,17 @@ test.each<[unknown, unknown, string]>([
   [
     "a.b",
     { ...fine, timeZone: "+02:00" },
-    'reports.a.b: schedule-time-zone: `timeZone` is "+02:00", which is no name',
+    'reports.a.b: schedule-time-zone: `timeZone` is "+02:00", which is not the name',
   ],
   [
     "a.b",
     { ...fine, timeZone: 2 },
-    "reports.a.b: schedule-time-zone: `timeZone` is 2, which is no name of a time zone",
+    "reports.a.b: schedule-time-zone: `timeZone` is 2, which is not the name of a time zone",
   ],
   [
     "a.b",
     { ...fine, timeZone: "Europe/Berlim" },
-    'schedule-time-zone: this Node knows no time zone "Europe/Berlim"',
+    'schedule-time-zone: this Node does not know the time zone "Europe/Berlim"',
   ],
   ["a.b", { ...fine, missed: "twice" }, 'reports.a.b: schedule-missed: `missed` is "twice"'],
   ["a.b", { ...fine, handler: "run" }, "reports.a.b: handler: `handler` is not a function"],

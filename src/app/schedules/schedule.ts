@@ -26,8 +26,8 @@ export interface ScheduleOptions {
   /** IANA time zone of `cron`. Default `UTC`. */
   readonly timeZone?: string;
   /**
-   * Handling of runs missed in an outage: `once` runs once as soon as possible, however many runs
-   * were missed, and `skip` skips a run that is more than two minutes late. Default `once`.
+   * Handling of runs missed in an outage: `once` makes up for all missed runs in one run as soon as
+   * possible, and `skip` skips a run that is more than two minutes late. Default `once`.
    */
   readonly missed?: "once" | "skip";
   /**
@@ -66,13 +66,13 @@ const requirements: Requirements = {
     // Rejects offsets such as +02:00, which ignore daylight saving time.
     accepts: (zone: unknown) => typeof zone === "string" && /^[A-Z][A-Z0-9_+/-]{0,99}$/i.test(zone),
     rule: "schedule-time-zone",
-    wrong: (zone: unknown) => `is ${quoted(zone)}, which is no name of a time zone`,
+    wrong: (zone: unknown) => `is ${quoted(zone)}, which is not the name of a time zone`,
     fix: timeZoneFix,
   },
   missed: {
     accepts: (missed: unknown) => missed === "once" || missed === "skip",
     rule: "schedule-missed",
-    fix: 'use "once", to make up for what was missed, or "skip"',
+    fix: 'use "once", to make up for missed runs in one run, or "skip"',
   },
   handler: required(aFunction("pass async (ctx) => ...")),
 };
@@ -101,7 +101,7 @@ export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): Boot
       feature,
       key: name,
       rule: "schedule-time-zone",
-      message: `this Node knows no time zone ${quoted(timeZone)}`,
+      message: `this Node does not know the time zone ${quoted(timeZone)}`,
       fix: timeZoneFix,
     }));
 }
@@ -125,10 +125,10 @@ const fields: readonly Field[] = [
   ["day of the week", 0, 7, "SUN MON TUE WED THU FRI SAT SUN".split(" ")],
 ];
 
-/** `undefined` if it is valid. Some functions never load croner, which would say so, too. */
+/** `undefined` if it is valid. Some functions never load croner, which would also report it. */
 export function cronProblem(expression: unknown) {
   if (typeof expression !== "string" || expression.length > 200)
-    return "it is not a text of at most 200 characters";
+    return "it is not a string of at most 200 characters";
   const given = expression.split(" ");
   if (given.length !== fields.length)
     return `it has ${given.length} fields, not minute, hour, day of the month, month and day of the week, one space apart`;
@@ -138,7 +138,7 @@ export function cronProblem(expression: unknown) {
       .find((part) => !isPart(part, field));
     const [name, least, most] = field;
     if (wrong !== undefined)
-      return `${JSON.stringify(wrong)} is no ${name}: use ${least} to ${most}, ranges, * and steps, as in 1-5 or */10`;
+      return `${JSON.stringify(wrong)} is not a valid ${name}: use ${least} to ${most}, ranges, * and steps, as in 1-5 or */10`;
   }
   return undefined;
 }

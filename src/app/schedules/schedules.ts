@@ -127,7 +127,7 @@ function createSchedule(
         attempts = await store.begin(key, atMs);
         // Throws, so that the claim is not completed.
         if (attempts === undefined)
-          throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
+          throw new ConflictError("schedule_begun", "The schedule has already fired, or is firing");
         // Logged here, because attempts that crashed their process have logged nothing.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });

@@ -6,8 +6,8 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 
 /**
- * Loads the app-boot overrides, of which those from SSM take precedence, and the key ring, if the
- * server names one or has a development secret.
+ * Loads the app-boot overrides and the key ring, if the server names one or has a development
+ * secret. Overrides from SSM take precedence.
  *
  * @throws Error if SSM fails. BootError with every problem of the parameters.
  */

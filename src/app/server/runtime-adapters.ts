@@ -63,7 +63,7 @@ const pauseMs = 5_000;
 
 /**
  * Returns the function that opens the adapters and loads the parameters of SSM. If it cannot load
- * them, it fails with `config_unavailable` (503), and so do the calls of the next five seconds.
+ * them, this call and all calls of the next five seconds fail with `config_unavailable` (503).
  */
 export function openingWithParameters(
   state: ServerInternals,

@@ -8,7 +8,7 @@ import type { WebhookOptions } from "../registry/options.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime, TenantsInFlight } from "../runtime/runtime.ts";
 
-/** What adapters use of their runtime. */
+/** The members of a runtime that adapters use. */
 export type AdaptedRuntime = Pick<
   Runtime,
   "server" | "environment" | "clock" | "log" | "metrics" | "runs" | "tableName"

@@ -184,7 +184,7 @@ describe("a run without a request", () => {
         ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "" }),
       ),
     );
-    expect(wrong).toEqual(new TypeError('ctx.enqueue: tenantId is ""; use a text'));
+    expect(wrong).toEqual(new TypeError('ctx.enqueue: tenantId is ""; use a string'));
   });
 
   test("of a tenant cannot enqueue for another, and neither can a request from any caller", async () => {
@@ -200,7 +200,7 @@ describe("a run without a request", () => {
   });
 
   test.each<[what: string, options: unknown, problem: string]>([
-    ["nothing", undefined, "the first argument is no object; pass { reason: ... }"],
+    ["nothing", undefined, "the first argument is not an object; pass { reason: ... }"],
     [
       "an unknown option",
       { reason, tenant: "acme" },
@@ -209,27 +209,31 @@ describe("a run without a request", () => {
     [
       "no reason",
       {},
-      "the reason is undefined; say in a text of at most 500 characters what the run is for",
+      "the reason is undefined; give the purpose of the run as a string of at most 500 characters",
     ],
     [
       "an empty reason",
       { reason: " \n" },
-      'the reason is " \\n"; say in a text of at most 500 characters what the run is for',
+      'the reason is " \\n"; give the purpose of the run as a string of at most 500 characters',
     ],
     ["a long reason", { reason: "x".repeat(501) }, 'the reason is "xxx'],
     [
       "a tenant that is none",
       { reason, tenantId: 7 },
-      "tenantId is 7; use a text, or leave it out",
+      "tenantId is 7; use a string, or leave it out",
     ],
-    ["a user that is none", { ...acme, userId: "" }, 'userId is ""; use a text, or leave it out'],
+    ["a user that is none", { ...acme, userId: "" }, 'userId is ""; use a string, or leave it out'],
     [
       "a user without tenant",
       { reason, userId: "ann" },
       "a user belongs to a tenant; pass tenantId as well",
     ],
-    ["roles that are a text", { ...acme, roles: "admin" }, "roles is no list of at most 100 names"],
-    ["roles that are none", { ...acme, roles: [7] }, "roles is no list of at most 100 names"],
+    [
+      "roles that are a text",
+      { ...acme, roles: "admin" },
+      "roles is not a list of at most 100 names",
+    ],
+    ["roles that are none", { ...acme, roles: [7] }, "roles is not a list of at most 100 names"],
     [
       "a request ID that is none",
       { reason, requestId: "a b" },
@@ -249,7 +253,7 @@ describe("a run without a request", () => {
   test("requires a function", async () => {
     const error = await failed(server.run({ reason }, undefined as never));
     expect(error).toEqual(
-      new TypeError("server.run: the second argument is no function; pass (ctx) => ..."),
+      new TypeError("server.run: the second argument is not a function; pass (ctx) => ..."),
     );
   });
 });
@@ -324,7 +328,7 @@ describe("closing a server", () => {
     expect(server.close()).toBeInstanceOf(Promise);
     const refused = await failed(server.run(acme, () => "never"));
     expect(refused).toEqual(
-      new Error("server.run: the server is closing; start what it has to do before"),
+      new Error("server.run: the server is closing; start runs before you close it"),
     );
     go.resolve("ran");
     expect(await running).toBe("ran");

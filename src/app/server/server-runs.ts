@@ -91,7 +91,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     ): Promise<Result> => {
       checkRunOptions(options);
       if (typeof work !== "function")
-        throw new TypeError("server.run: the second argument is no function; pass (ctx) => ...");
+        throw new TypeError("server.run: the second argument is not a function; pass (ctx) => ...");
       if (closing !== undefined) throw closed();
       const controller = new AbortController();
       const ended = begin(options, work, controller.signal);
@@ -116,7 +116,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
 const closeMs = 10_000;
 
 function closed(): Error {
-  return new Error("server.run: the server is closing; start what it has to do before");
+  return new Error("server.run: the server is closing; start runs before you close it");
 }
 
 function noHost(cause?: unknown): Error {

@@ -440,11 +440,11 @@ test("refuses anything that is not a server by name", () => {
 test("a server is ready at once when it has nothing to load", async () => {
   await expect(buildServer({ features: [] }).ready()).resolves.toBeUndefined();
   await expect(buildServer({ features: [], ssm: { path: "/app" } }).ready()).rejects.toThrow(
-    /no host says where SSM is/,
+    /no host has set the endpoint of SSM/,
   );
   await expect(
     buildServer({ features: [], keyRing: { parameter: "/ring" } }).ready(),
-  ).rejects.toThrow(/no host says where SSM is/);
+  ).rejects.toThrow(/no host has set the endpoint of SSM/);
 });
 
 test("a server's resolver fails with instructions until its overrides are loaded", async () => {
@@ -547,7 +547,7 @@ test.each(["sign", "require"] as const)(
         feature: "",
         key: "messages.proof",
         rule: "proof-key-ring",
-        message: `"${proof}" takes a key ring, and there is none`,
+        message: `"${proof}" requires a key ring, and the server has no key ring`,
         fix: "name one as keyRing.parameter, made with keelson key-ring create",
       },
     ]);
@@ -588,7 +588,7 @@ test("reports each invalid error declaration, with the allowed values", () => {
   expect(problemsOf({ features: [shop] }).map(({ message, fix }) => `${message}; ${fix}`)).toEqual([
     ...["Out-Of-Stock", "__", "sold", "half", "late", "text", "big"].map(
       (code) =>
-        `"${code}" of \`errors\` is no code with the status of an error; use snake case, and a status from 400 to 599`,
+        `"${code}" of \`errors\` is not a code with the status of an error; use snake case, and a status from 400 to 599`,
     ),
     '"not_found" of `errors` is keelson\'s own; use 404, or another code',
     expect.stringContaining("x".repeat(100)),

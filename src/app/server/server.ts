@@ -194,7 +194,7 @@ export function buildServer<const Features extends readonly Feature[]>(
       if (state.ready !== undefined) return state.ready();
       if (options.ssm !== undefined || options.keyRing !== undefined) {
         throw new Error(
-          "ready(): no host says where SSM is; first make one, such as lambdaHttp or runContainer",
+          "ready(): no host has set the endpoint of SSM; first create one, such as lambdaHttp or runContainer",
         );
       }
     },

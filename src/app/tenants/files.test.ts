@@ -87,9 +87,17 @@ describe("an export file", () => {
       "is a link",
       () => rename(at("out.part"), at("real")).then(() => symlink(at("real"), at("out.part"))),
     ],
-    ["a file with another name", "one name alone", () => link(at("out.part"), at("other"))],
-    ["a file that others may read", "is not yours alone", () => chmod(at("out.part"), 0o644)],
-    ["a file that others may write", "is not yours alone", () => chmod(at("out.part"), 0o620)],
+    ["a file with another name", "only one name", () => link(at("out.part"), at("other"))],
+    [
+      "a file that others may read",
+      "is accessible to other users",
+      () => chmod(at("out.part"), 0o644),
+    ],
+    [
+      "a file that others may write",
+      "is accessible to other users",
+      () => chmod(at("out.part"), 0o620),
+    ],
   ])("does not resume from %s", async (_case, says, change) => {
     const file = await openExportFile(at("out"));
     await file.write("one\ntwo\n");
@@ -174,7 +182,9 @@ describe("a state file", () => {
     await expect(file.read()).rejects.toThrow(`${at("state")} is a link; remove it`);
     await rename(at("prepared"), at("state"));
     await chmod(at("state"), 0o666);
-    await expect(file.read()).rejects.toThrow(`${at("state")} is not yours alone; remove it`);
+    await expect(file.read()).rejects.toThrow(
+      `${at("state")} is accessible to other users; remove it`,
+    );
   });
 
   test("says why it cannot be read", async () => {

@@ -18,7 +18,7 @@ export async function openExportFile(path: string, bytes?: number) {
   if (size < written) {
     await file.close();
     throw new Error(
-      `${part} has less than the ${written} bytes that were written; remove the state, and begin anew`,
+      `${part} has less than the ${written} bytes that were written; remove the state, and start again`,
     );
   }
   await file.truncate(written);
@@ -34,12 +34,12 @@ export async function openExportFile(path: string, bytes?: number) {
         written += bytesWritten;
       }
     },
-    /** Renames the file to `path`. @throws Error if another export of this name has begun. */
+    /** Renames the file to `path`. @throws Error if another export of this name has started. */
     finish: async () => {
       await file.datasync();
       await file.close();
       if ((await lstat(part)).ino !== ino)
-        throw new Error(`${part} is another file by now: another export has begun`);
+        throw new Error(`${part} is another file by now: another export has started`);
       await rename(part, path);
     },
     /** A later export can continue the incomplete file. */
@@ -127,10 +127,10 @@ async function openPrivateFile(path: string, others: keyof typeof forbidden): Pr
   try {
     const stats = await file.stat();
     if (!stats.isFile() || stats.nlink !== 1)
-      throw new Error(`${path} is no file with one name alone; ${remedy}`);
+      throw new Error(`${path} is not a file with only one name; ${remedy}`);
     const isOurs =
       ownUser === undefined || (stats.uid === ownUser && (stats.mode & forbidden[others]) === 0);
-    if (!isOurs) throw new Error(`${path} is not yours alone; ${remedy}`);
+    if (!isOurs) throw new Error(`${path} is accessible to other users; ${remedy}`);
     return file;
   } catch (error) {
     await file.close();
@@ -138,7 +138,7 @@ async function openPrivateFile(path: string, others: keyof typeof forbidden): Pr
   }
 }
 
-const remedy = "remove it and the state, and begin anew";
+const remedy = "remove it and the state, and start again";
 
 /* v8 ignore next -- Windows has no such flag, and few users there may create a link */
 const noFollow = constants.O_NOFOLLOW ?? 0;

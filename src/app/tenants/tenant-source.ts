@@ -30,7 +30,7 @@ export interface TenantSource {
     readonly names: Readonly<Record<string, string>>;
     readonly values: StoredItem;
   };
-  /** What `verdict` reads besides the key. */
+  /** Attributes that `verdict` reads in addition to the key. */
   readonly looksAt: readonly string[];
   /** Returns the owner of a row; `untold` if the row does not show it. */
   readonly verdict: (item: StoredItem) => "own" | "other" | "untold";
@@ -91,9 +91,9 @@ export function tenantSources(
 
 const outOfReach: readonly string[] = [
   "tables that no feature declares",
-  "messages in queues and dead-letter queues, and what is in flight",
+  "messages in queues and dead-letter queues, and requests and messages in flight",
   "backups, point-in-time recovery and exports of tables",
-  "logs, metrics and traces, and what running processes keep in memory",
+  "logs, metrics and traces, and data in the memory of running processes",
   "everything outside of these tables: buckets, caches, other services",
 ];
 

@@ -42,7 +42,7 @@ export interface Walk {
   readonly rows: TenantRows;
   readonly keysOnly: boolean;
   /**
-   * Called with the tenant's rows of each page, even if there are none.
+   * Called with the tenant's rows of each page, even if the page has no such rows.
    * @param counted - counts rows as processed, and returns a state that still points to this page.
    */
   readonly visit: (
@@ -156,9 +156,9 @@ const maxPasses = 5;
 const concurrentCalls = 4;
 
 /**
- * Deletes the rows of a tenant, pass by pass, until a pass finds none, because rows may be written
- * to pages that a pass has already read. `isDone` says that none was found, or that rows were only
- * counted.
+ * Deletes the rows of a tenant, pass by pass, until a pass finds no rows, because rows may be written
+ * to pages that a pass has already read. `isDone` is `true` if no rows were found, or if rows were
+ * only counted.
  *
  * @throws any error of the store.
  */

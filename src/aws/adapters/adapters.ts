@@ -173,7 +173,7 @@ export function endpointOf(
   return variables[`AWS_ENDPOINT_URL_${service}`] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
-/** None for the process's own variables, which the SDK reads itself. */
+/** Returns an empty object for the process's own variables, which the SDK reads itself. */
 function credentialsOf(variables: Variables) {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
   if (variables === process.env || !accessKeyId || !secretAccessKey) return {};

@@ -27,7 +27,7 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
     client.send(new sdk.PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
   return {
-    /** Returns `undefined` if there is no parameter. @throws Error if it is no SecureString. */
+    /** Returns `undefined` if there is no parameter. @throws Error if it is not a SecureString. */
     read: async (): Promise<StoredKeyRing | undefined> => {
       try {
         const command = new sdk.GetParameterCommand({ Name: name, WithDecryption: true });
@@ -41,7 +41,7 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
         throw error;
       }
       throw new Error(
-        `the parameter ${name} is no SecureString; delete it, and make a ring with new keys`,
+        `the parameter ${name} is not a SecureString; delete it, and create a ring with new keys`,
       );
     },
     /** Default of `KeyId`: the account's key. @throws Error if the parameter already exists. */

@@ -95,7 +95,7 @@ function itemsOf(bytes: Buffer, tableName: string): Item[] {
 type AttributeValue = Readonly<Record<string, unknown>>;
 type Item = Record<string, unknown>;
 
-/** Returns what the SDK's `unmarshall` does. @throws Error if the item is invalid. */
+/** Returns the same item as the SDK's `unmarshall`. @throws Error if the item is invalid. */
 export function readItem(item: Readonly<Record<string, AttributeValue>>): Item {
   // `fromEntries` creates own properties, so `__proto__` cannot change the prototype.
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, readValue(value)]));

@@ -228,7 +228,7 @@ describe("a call that is rejected as a whole", () => {
   test.each([
     [
       "ValidationException",
-      failure("ValidationException", "Total size of the entries in the request is over the limit."),
+      failure("ValidationException", "Total size of the entries in the request exceeds the limit."),
     ],
     ["SerializationException", failure("SerializationException", "a text cannot be read")],
     ["413", failure("UnknownError", "too large", { $metadata: { httpStatusCode: 413 } })],

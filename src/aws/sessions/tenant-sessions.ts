@@ -28,7 +28,7 @@ interface TenantSessionsOptions
 /**
  * Returns `undefined` without an isolation role: the process's own credentials reach tenants' rows.
  * @throws Error if production has no isolation role. In an event function, opening a session throws it
- * instead, because a function that reads no tenants' rows needs no role.
+ * instead, because a function that does not read tenants' rows works without a role.
  */
 export function openTenantSessions(
   { server, environment, clock, log }: Pick<Runtime, "server" | "environment" | "clock" | "log">,

@@ -25,7 +25,7 @@ export function dynamoAsideStore(database: Database, TableName: string) {
     putBack: async (item: AsideItem): Promise<void> => {
       const before = itemBefore(item);
       if (before === undefined)
-        throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
+        throw new Error(`${JSON.stringify(item["sk"])} does not name its shard`);
       // The condition lets only one of several processes put the event back.
       const Key = { pk: asidePartition, sk: item["sk"] };
       const failed = await transact(database, [

@@ -198,7 +198,7 @@ function ownedChanges(
       return renewed !== undefined;
     },
     release: async (key, owner) => {
-      // If the condition fails, the claim is deleted or has another owner, and so is released.
+      // If the condition fails, the claim is deleted or has another owner, so it is released anyway.
       await table.remove(marshalled(itemKey(key)), inProgress(owner));
     },
     vacate: async (key, owner, expiresAt) => {

@@ -1,7 +1,7 @@
 import type { BootProblem } from "./boot.ts";
 import { nearest, quoted } from "./quoted.ts";
 
-/** Returns `undefined` if the value is accepted, otherwise what is accepted instead. */
+/** Returns `undefined` if the value is accepted, otherwise a description of accepted values. */
 export type OptionCheck = (value: unknown) => string | undefined;
 
 export type OptionTable = Readonly<Record<string, OptionCheck>>;
@@ -70,7 +70,7 @@ function describe(value: unknown): string {
     : `a value of type ${value === null ? "null" : typeof value}`;
 }
 
-/** @throws TypeError that names `call`, if `options` is no object or has an unknown option. */
+/** @throws TypeError that names `call`, if `options` is not an object or has an unknown option. */
 export function assertKnownOptions(call: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;
   if (typeof options !== "object" || options === null || Array.isArray(options)) {

@@ -211,7 +211,7 @@ describe("the type of a rule", () => {
 
 describe("the factories", () => {
   test.each([
-    ["roles without names", () => access.roles(), /no role is named; name at least one/],
+    ["roles without names", () => access.roles(), /there are no roles; pass at least one/],
     [
       "roles with an array",
       () => access.roles(untyped(["admin"])),

@@ -130,7 +130,7 @@ export const access = Object.freeze({
   roles(...names: readonly string[]): AuthenticatedRule {
     const isName = (name: unknown) => typeof name === "string" && name.trim() !== "";
     assertArguments("roles", names, isName, {
-      none: "no role is named; name at least one, or use access.authenticated",
+      none: "there are no roles; pass at least one, or use access.authenticated",
       wrong: "is not a role name; pass non-empty strings, not an array",
     });
     return rule("roles", names);
@@ -163,7 +163,7 @@ export function isAccessRule(value: unknown): value is AccessRule {
 /** Members of a user that rules check. */
 type NamedCaller = Omit<User, "kind">;
 
-/** An unknown kind of rule, from another copy of the package, admits nobody. */
+/** An unknown kind of rule, from another copy of the package, does not admit any caller. */
 export function allows(rule: AccessRule, user: NamedCaller): boolean {
   switch (rule.kind) {
     case "everyone":
@@ -234,7 +234,7 @@ function composed<Caller extends User>(
   rules: readonly AccessRule[],
 ): AccessRule<Caller> {
   assertArguments(kind, rules, isAccessRule, {
-    none: "no rule is given; pass at least one, or say access.everyone where everyone is meant",
+    none: "no rule is given; pass at least one, or access.everyone to allow every caller",
     wrong:
       'is not an access rule; pass access.admin, access.roles("editor") and the like, not an array',
   });

@@ -26,7 +26,7 @@ export interface AuthOptions {
    * `audience`.
    */
   readonly issuer?: string;
-  /** Accepted `aud` values, of which a token needs one. Default: not checked. */
+  /** Accepted `aud` values. A token needs one. Default: not checked. */
   readonly audience?: string | readonly string[];
   readonly claims?: ClaimNames;
   /** Allowed clock difference for `exp` and `nbf`, in seconds, from 0 to 300. Default 0. */
@@ -65,7 +65,7 @@ const optional: Readonly<Record<string, Check>> = {
   audience: check(
     (value) => isName(value) || (Array.isArray(value) && value.length > 0 && value.every(isName)),
     "not-a-string",
-    "set a non-empty string or a non-empty list of them, or leave it out",
+    "set a non-empty string or a non-empty list of strings, or leave it out",
   ),
   claims: claimProblems,
   clockToleranceSeconds: check(

@@ -132,7 +132,7 @@ export function identify(
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed), kind: "user" }) };
 }
 
-/** Whether a user, a tenant or roles are named, valid or not. */
+/** Whether the claims have a user, a tenant or roles, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -155,7 +155,7 @@ export interface GatewayClaims {
 }
 
 /**
- * A gateway converts lists to strings. A string that is no list is one role:
+ * A gateway converts lists to strings. A string that is not a list is one role:
  *
  * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
  * |---|---|---|---|
@@ -235,7 +235,7 @@ async function createTokenVerifier(auth: AuthOptions, clock: Clock | undefined) 
   return {
     /** @throws errors that {@link tokenFault} explains. */
     verify: verifyWith(keys.find),
-    /** Never fetches keys. @throws also if the token's key is not known. */
+    /** Never fetches keys. Throws for an unknown key. */
     verifyAtHand: verifyWith(keys.findAtHand),
   };
 }

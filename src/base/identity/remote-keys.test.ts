@@ -143,7 +143,7 @@ describe("while the endpoint is down", () => {
     const failure = keyFinder({}, refusing)("a");
     await expect(failure).rejects.toBeInstanceOf(KeysUnavailableError);
     await expect(failure).rejects.toThrow(
-      `the key set at ${refusing.href} cannot be had; check auth.jwks`,
+      `the key set at ${refusing.href} cannot be fetched; check auth.jwks`,
     );
     await expect(failure).rejects.toHaveProperty("cause");
   });

@@ -12,7 +12,7 @@ export interface RemoteKeys {
 /** Thrown if a token can be neither accepted nor rejected. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
-    const message = `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`;
+    const message = `the key set at ${url.href} cannot be fetched; check auth.jwks and that the endpoint responds`;
     super(message, { cause });
     this.name = "KeysUnavailableError";
   }

@@ -154,7 +154,7 @@ function isNamedSecret(source: object, redaction: Redaction): boolean {
   return namesOfNames.some((name) => redaction.isSecretName(readMember(source, name)));
 }
 
-/** Redacts what follows the name of a secret: raw headers and entries alternate names and values. */
+/** Redacts the item after the name of a secret: raw headers and entries alternate names and values. */
 function itemsText(
   items: ArrayLike<unknown>,
   size: number,

@@ -16,9 +16,9 @@ export type RequestLines = boolean | "failed" | { readonly slowerThanMs: number 
 
 /** Log options of a server (`log` of `buildServer`). */
 export interface LogOptions {
-  /** Lowest printed level if `LOG_LEVEL` is not set. Default: `debug` in development, else `info`. */
+  /** Lowest printed level if `LOG_LEVEL` is not set. Default: `debug` in development, otherwise `info`. */
   readonly level?: LogLevel;
-  /** Dotted paths to redact, besides the default names. `*` matches any one name. */
+  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
   /** Your Powertools Logger, whose level, sampling, buffering and formatter apply. */
   readonly powertools?: PowertoolsLogger;

@@ -134,7 +134,7 @@ class Series {
   of(labels: MetricLabels): SeriesLabels {
     let given = "";
     for (const [name] of this.#labels) given += part(labelOf(labels, name));
-    // The map only contains allowed labels, so a label found there needs no check.
+    // The map only contains allowed labels, so a label found there is valid.
     return this.#known.get(given) ?? this.#bounded(labels);
   }
 

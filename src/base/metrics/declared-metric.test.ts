@@ -77,7 +77,7 @@ test.each<[string, unknown]>([
   ["five labels", { labels: { a: ["1"], b: ["1"], c: ["1"], d: ["1"], e: ["1"] } }],
 ])("%s fails the boot", (_what, options) => {
   expect(problems((r) => r.metric("order.placed", options as MetricOptions))).toEqual([
-    "metric shop.order.placed: it cannot be taken",
+    "metric shop.order.placed: it is not valid",
   ]);
 });
 
@@ -90,10 +90,10 @@ test("an unknown option fails the boot by name", () => {
 });
 
 test("a name has two words, and no feature may use the name of an OpenTelemetry namespace", () => {
-  expect(problems((r) => r.metric("placed"))).toEqual(["metric shop.placed: it cannot be taken"]);
-  expect(problems((r) => r.metric(7 as never))).toEqual(["metric shop.7: it cannot be taken"]);
+  expect(problems((r) => r.metric("placed"))).toEqual(["metric shop.placed: it is not valid"]);
+  expect(problems((r) => r.metric(7 as never))).toEqual(["metric shop.7: it is not valid"]);
   expect(problems((r) => r.metric("server.request"), "http")).toEqual([
-    "metric http.server.request: it cannot be taken",
+    "metric http.server.request: it is not valid",
   ]);
 });
 

@@ -52,8 +52,8 @@ export function metric(
         buckets.every((bound, at) => Number.isFinite(bound) && bound > (buckets[at - 1] ?? -1))));
   if (!isSound) {
     const fix =
-      'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels, each a word with up to 50 texts of ASCII and none of le, quantile or service, and ascending buckets';
-    report({ key, rule: "metric", message: "it cannot be taken", fix });
+      'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels, each a word with up to 50 ASCII strings, except le, quantile and service, and ascending buckets';
+    report({ key, rule: "metric", message: "it is not valid", fix });
   }
   // Safe: wrong types are reported, and a server with problems is never built.
   const given = { kind, unit, labels, text, ...(buckets === undefined ? {} : { buckets }) } as Omit<

@@ -28,7 +28,7 @@ export function isWatched(variables: Variables): boolean {
   return variables["WATCH_REPORT_DEPENDENCIES"] !== undefined || variables["KEELSON_WATCH"] === "1";
 }
 
-/** Whether a tool starts the next process at once. Never shortens a shutdown in production. */
+/** Whether a tool starts the next process immediately. Never shortens a shutdown in production. */
 export function isReloaded({
   environment,
   variables,

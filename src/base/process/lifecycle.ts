@@ -237,7 +237,7 @@ export function deadlinesFrom(
 /** Time after the second signal, in milliseconds. Closing resources may take 90%. */
 const hurriedMs = 1_000;
 
-/** Makes all deadlines due now, except those of closing resources and of the whole shutdown. */
+/** Makes all deadlines due now, except the deadlines for closing resources and for the whole shutdown. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   const known = deadlines as Deadlines; // safe: the first signal sets the deadlines
   const within = (atMs: number, ms = 0) => Math.min(atMs, nowMs + ms);

@@ -1,4 +1,4 @@
-// The only module that reads the variables by which a platform tells a process where it runs.
+// The only module that reads the variables with which a platform identifies itself to a process.
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 

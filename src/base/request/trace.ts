@@ -95,7 +95,7 @@ export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | u
   return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);
 }
 
-/** Returns the X-Ray trace of the invocation. The variable lacks those of concurrent ones. */
+/** Returns the X-Ray trace of the invocation. The variable lacks the traces of concurrent invocations. */
 function invocationTrace(env: Lookup): unknown {
   const { awslambda } = globalThis as {
     readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } };

@@ -92,11 +92,11 @@ test.each([
   ["null", "null", "another shape"],
   ["keys that are a list", ring({ active: "0", keys: [old] }), "another shape"],
   ["no active key", ring({ keys: { a: old } }), "another shape"],
-  ["an active key that is not there", ring({ active: "b", keys: { a: old } }), "none of its keys"],
+  ["an active key that is not there", ring({ active: "b", keys: { a: old } }), "not in its keys"],
   [
     "an active key that every object has",
     ring({ active: "toString", keys: { a: old } }),
-    "none of its keys",
+    "not in its keys",
   ],
   [
     "a key where its name should be",

@@ -66,7 +66,7 @@ export function parseKeyRingText(text: string): KeyRingText {
       throw new TypeError(`the key ${name} of the key ring is not ${keyBytes} bytes in Base64`);
   }
   if (!Object.hasOwn(keys, active))
-    throw new TypeError("the active key of the key ring is none of its keys");
+    throw new TypeError("the active key of the key ring is not in its keys");
   for (const [name, key] of Object.entries(retired)) {
     if (!isRetiredKey(key)) {
       throw new TypeError(

@@ -10,7 +10,7 @@ export interface Sealed {
   readonly bound?: unknown;
 }
 
-/** Table and keys of a value, the only place where it can be decrypted. */
+/** Table and keys of a value. It can be decrypted only in this place. */
 export type Place = readonly string[];
 
 /** NIST SP 800-38D recommends 96 bits for GCM; random vectors are safe for 2^32 values per key. */

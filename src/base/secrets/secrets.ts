@@ -20,13 +20,13 @@ export interface Secrets {
   seal(text: string, place: Place): Promise<Sealed>;
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again for an unknown key, at most every 10 s, and waits 2 s at most. Never fails:
+   * Reads the ring again for an unknown key, at most every 10 s, and waits up to 2 s. Never fails:
    * `open` reports missing keys.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
    * Returns the ring for messages. Reads it again if it is older than five minutes or lacks the key
-   * `name`, at most every 10 s, and waits 2 s at most. If the read fails, the ring stays.
+   * `name`, at most every 10 s, and waits up to 2 s. If the read fails, the ring stays.
    */
   recent(name?: string): Promise<RecentRing>;
   mayHaveRing(): boolean;

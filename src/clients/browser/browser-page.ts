@@ -4,7 +4,7 @@ type Listener = (event: {
   readonly reason?: unknown;
 }) => void;
 
-/** What the logger uses of a page. Workers lack some of it. */
+/** The globals of a page that the logger uses. Workers lack some members. */
 interface Page {
   readonly console?: Record<
     "debug" | "info" | "warn" | "error",

@@ -29,7 +29,7 @@ export interface Retry {
   readonly waitMs: number;
   /** `X-Request-ID` of all attempts. */
   readonly requestId: string;
-  /** Status of the response. Absent if there was none. */
+  /** Status of the response. Absent without a response. */
   readonly status?: number;
   /** Code in the response body, such as `overloaded`. */
   readonly code?: string;
@@ -42,7 +42,7 @@ type Outcome =
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
 /**
- * Creates a `fetch` that retries calls where it is safe, for `openapi-fetch` or any client that
+ * Creates a `fetch` that retries calls if this is safe, for `openapi-fetch` or any client that
  * takes a `fetch`. All attempts of a call have the same `X-Request-ID`, and of a write also the same
  * `Idempotency-Key`, so keelson runs the write once (specification 6.6). Retries network errors and
  * temporary failures, such as 503 `overloaded`; see `docs/client.md`.

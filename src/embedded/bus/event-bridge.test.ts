@@ -104,7 +104,7 @@ test("buses, rules and targets survive a restart", async () => {
 
 test("names a file that the embedded stack did not write", () => {
   writeFileSync(path, "{\n");
-  expect(open).toThrow(`${path}:1 is not what the embedded stack wrote`);
+  expect(open).toThrow(`${path}:1 was not written by the embedded stack`);
 });
 
 test("works without a path and a region", async () => {
@@ -207,7 +207,7 @@ describe("refuses the invalid call", () => {
     ["toString", {}, "has no operation"],
     ["CreateEventBus", {}, "Value at 'Name'"],
     ["CreateEventBus", { Name: "a/b" }, "has to match"],
-    ["CreateEventBus", { Name: "a", Description: 7 }, "'Description' has to be a text"],
+    ["CreateEventBus", { Name: "a", Description: 7 }, "'Description' must be a string"],
     ["DeleteEventBus", { Name: "b" }, "contains rules"],
     ["PutRule", { Name: "a b", EventPattern }, "has to match"],
     [
@@ -234,7 +234,11 @@ describe("refuses the invalid call", () => {
     ["RemoveTargets", { Rule: "r", Ids: [] }, "'ids' has to be a list"],
     ["PutEvents", {}, "1 to 10 entries"],
     ["PutEvents", { Entries: [7] }, "1 to 10 entries"],
-    ["PutEvents", { Entries: [{ Resources: ["x".repeat(1_048_576)], Time: 1 }] }, "over the limit"],
+    [
+      "PutEvents",
+      { Entries: [{ Resources: ["x".repeat(1_048_576)], Time: 1 }] },
+      "exceeds the limit",
+    ],
   ])("%s %j", async (operation, input, message) => {
     await call("CreateEventBus", { Name: "b" });
     await putRule({ EventBusName: "b" });

@@ -118,7 +118,7 @@ export const { optionalText, text } = textReader((member, wrong) =>
   detected(
     wrong === undefined
       ? `Value at '${member}' failed to satisfy constraint: Member must not be null`
-      : `'${member}' has to be a text`,
+      : `'${member}' must be a string`,
   ),
 );
 

@@ -32,7 +32,7 @@ export function readEntries(entries: unknown, origin: EventOrigin) {
     throw detected(`'entries' has to be a list of 1 to ${most} entries`);
   const bytes = entries.reduce((sum, entry) => sum + entryBytes(entry), 0);
   if (bytes > serviceSizes.eventBridgeEntry.maxBytes)
-    throw validationError("Total size of the entries in the request is over the limit.");
+    throw validationError("Total size of the entries in the request exceeds the limit.");
   return entries.map((entry) => readEntry(entry, origin));
 }
 
@@ -117,7 +117,7 @@ function readCondition(condition: unknown, place: string): Condition {
     if (operator === "anything-but") return anythingBut(operand, place);
   }
   throw invalidPattern(
-    `The embedded stack knows no ${JSON.stringify(condition)} at "${place}": exact values, prefix, exists and anything-but`,
+    `The embedded stack does not support ${JSON.stringify(condition)} at "${place}": use exact values, prefix, exists or anything-but`,
   );
 }
 

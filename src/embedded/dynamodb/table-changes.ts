@@ -31,7 +31,7 @@ export async function changeTable(dynalite: Dynalite, operation: string, prepare
   return answer;
 }
 
-/** Completes what a killed process left: activates tables, or deletes their data. */
+/** Completes the changes of a killed process: activates tables, or deletes their data. */
 export async function settleTables(dynalite: Dynalite) {
   for (const name of await namesUnder(dynalite.store, "table~")) {
     const table = await tableRecord(dynalite, name);

@@ -44,7 +44,7 @@ function read(path: string) {
     return JSON.parse(text) as StoredParameter[]; // only this module writes the file
   } catch (cause) {
     throw new Error(
-      `${path} is not what the embedded stack wrote; delete it to begin with no parameters`,
+      `${path} was not written by the embedded stack; delete it to start without parameters`,
       { cause },
     );
   }
@@ -80,7 +80,7 @@ function wrongName(name: string) {
     return "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes";
   if (name.length > longestName) return `Parameter name has more than ${longestName} characters`;
   if (name.includes("/") && !name.startsWith("/"))
-    return "Parameter name must be a fully qualified name: one with a / begins with it";
+    return "Parameter name must be a fully qualified name: a name with a / starts with a /";
   return /^\/?(aws|ssm)/i.test(name)
     ? 'Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)'
     : undefined;

@@ -57,7 +57,7 @@ test("does not open a sealed value that was moved to another parameter", async (
 
 test("names a file that the embedded stack did not write", () => {
   writeFileSync(join(directory, "ssm.json"), "[{");
-  expect(() => openSsm({ directory })).toThrow(/ssm\.json is not what the embedded stack wrote/);
+  expect(() => openSsm({ directory })).toThrow(/ssm\.json was not written by the embedded stack/);
   rmSync(join(directory, "ssm.json"));
   mkdirSync(join(directory, "ssm.json"));
   expect(() => openSsm({ directory })).toThrow("EISDIR");

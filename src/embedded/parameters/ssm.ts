@@ -72,7 +72,7 @@ const operations: Readonly<Record<string, (ssm: Ssm, input: Input) => object>> =
     const path = text(input, "Path");
     if (!path.startsWith("/"))
       throw validationError(
-        "The parameter path must be a fully qualified name: it begins with a /",
+        "The parameter path must be a fully qualified name: it starts with a /",
       );
     const size = input["MaxResults"] ?? largestPage;
     if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage)
@@ -202,7 +202,7 @@ function nameOf(token: unknown) {
 }
 
 const { text } = textReader((member) =>
-  detected(`'${member}' has to be a text of at least 1 character`),
+  detected(`'${member}' must be a string of at least 1 character`),
 );
 
 function flag(input: Input, member: string) {

@@ -87,7 +87,7 @@ function readAttribute(name: string, attribute: unknown): MessageAttribute {
   const refuse = (reason: string) =>
     invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
   if (!names.test(name) || !isRecord(attribute))
-    throw refuse("Its name or its value is not that of an attribute.");
+    throw refuse("Its name or its value is not valid for an attribute.");
   const { DataType }: Input = attribute;
   if (typeof DataType !== "string" || !types.test(DataType))
     throw refuse("Its DataType has to be String, Number or Binary.");

@@ -46,7 +46,7 @@ export function missingParameter(member: string) {
 export const { optionalText, text: requiredText } = textReader((member, wrong) =>
   wrong === undefined
     ? missingParameter(member)
-    : invalidParameter(member, JSON.stringify(wrong), "Must be a text."),
+    : invalidParameter(member, JSON.stringify(wrong), "Must be a string."),
 );
 
 export function optionalWhole(input: Input, member: string, least: number, most: number) {
@@ -61,5 +61,5 @@ export function optionalWhole(input: Input, member: string, least: number, most:
 export function texts(input: Input, member: string): readonly string[] {
   const value = input[member] ?? [];
   if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
-  throw invalidParameter(member, JSON.stringify(value), "Must be a list of texts.");
+  throw invalidParameter(member, JSON.stringify(value), "Must be a list of strings.");
 }

@@ -137,7 +137,7 @@ describe("after a restart", () => {
 
   test("names a file that the embedded stack did not write", () => {
     writeFileSync(path, "{\n");
-    expect(() => openSqs({ path })).toThrow(`${path}:1 is not what the embedded stack wrote`);
+    expect(() => openSqs({ path })).toThrow(`${path}:1 was not written by the embedded stack`);
   });
 });
 
@@ -408,7 +408,7 @@ describe("refuses the invalid call", () => {
     ["Unknown", {}, "has no operation"],
     ["toString", {}, "has no operation"],
     ["CreateQueue", {}, "must contain the parameter QueueName"],
-    ["CreateQueue", { QueueName: 7 }, "Must be a text"],
+    ["CreateQueue", { QueueName: 7 }, "Must be a string"],
     ["CreateQueue", { QueueName: "x".repeat(81) }, "1 to 80 in length"],
     ["CreateQueue", { QueueName: "a", Attributes: [] }, "Must be a map"],
     [
@@ -463,8 +463,8 @@ describe("refuses the invalid call", () => {
       "different value for attribute Policy",
     ],
     ["GetQueueAttributes", { QueueUrl, AttributeNames: ["Nope"] }, "Unknown Attribute Nope"],
-    ["GetQueueAttributes", { QueueUrl, AttributeNames: "All" }, "Must be a list of texts"],
-    ["GetQueueAttributes", { QueueUrl, AttributeNames: [7] }, "Must be a list of texts"],
+    ["GetQueueAttributes", { QueueUrl, AttributeNames: "All" }, "Must be a list of strings"],
+    ["GetQueueAttributes", { QueueUrl, AttributeNames: [7] }, "Must be a list of strings"],
     ["SendMessage", { QueueUrl: "q2", MessageBody: "x" }, "does not exist"],
     ["SendMessage", { QueueUrl, MessageBody: "x", DelaySeconds: 901 }, "between 0 and 900"],
     ["SendMessage", { QueueUrl, MessageBody: "x", DelaySeconds: "1" }, "between 0 and 900"],
@@ -478,12 +478,12 @@ describe("refuses the invalid call", () => {
     [
       "SendMessage",
       { QueueUrl, MessageBody: "x", MessageAttributes: { a: 7 } },
-      "that of an attribute",
+      "not valid for an attribute",
     ],
     [
       "SendMessage",
       { QueueUrl, MessageBody: "x", MessageAttributes: { ".a": {} } },
-      "that of an attribute",
+      "not valid for an attribute",
     ],
     [
       "SendMessage",

@@ -131,7 +131,7 @@ test("accepts a holder that shares a stack of the same region", async () => {
 test("refuses at once a holder that shares a stack of another region, naming region and process", async () => {
   holderFile({ pid: process.pid, parentPid: await deadPid(), shared: sharing });
   await expect(openExclusively(directory, here, "eu-west-1", locked)).rejects.toThrow(
-    `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${process.pid}): stop that one first, or give this one a directory of its own, or AWS_REGION=us-east-1`,
+    `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${process.pid}): stop that one first, or use another directory for this one, or AWS_REGION=us-east-1`,
   );
 });
 

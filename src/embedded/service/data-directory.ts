@@ -158,7 +158,7 @@ function inUse(directory: string, other: DirectoryHolder | undefined, cause: unk
   const holder = other === undefined ? "another process" : nameOf(other);
   const ofRegion = other?.shared === undefined ? "" : `, or AWS_REGION=${other.shared.region}`;
   return new Error(
-    `The data directory ${resolve(directory)} is in use by ${holder}: stop that one first, or give this one a directory of its own${ofRegion}`,
+    `The data directory ${resolve(directory)} is in use by ${holder}: stop that one first, or use another directory for this one${ofRegion}`,
     { cause },
   );
 }

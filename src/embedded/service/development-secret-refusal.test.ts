@@ -11,11 +11,11 @@ test.each([
   [{ NODE_ENV: "Development" }, 'and NODE_ENV is "Development"'],
   [
     { NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" },
-    "It is not for Lambda, where this process runs",
+    "It is not for Lambda, and this process runs in Lambda",
   ],
   [
     { NODE_ENV: "development", AWS_LAMBDA_HTTP_ENDPOINT: "0.0.0.0:8080" },
-    "It is not for Lambda, where this process runs",
+    "It is not for Lambda, and this process runs in Lambda",
   ],
 ])("refuses %j, saying why", (env, message) => {
   expect(() => refuseInProduction("It", env)).toThrow(message);

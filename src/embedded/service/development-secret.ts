@@ -45,7 +45,7 @@ export function refuseInProduction(what: string, env: Variables) {
   const { NODE_ENV } = env;
   if (isOnLambda(env))
     throw new Error(
-      `${what} is not for Lambda, where this process runs: ` +
+      `${what} is not for Lambda, and this process runs in Lambda: ` +
         "use the account that the function runs in, or set AWS_ENDPOINT_URL to an emulator's address",
     );
   if (environmentOf(env) === "production") {

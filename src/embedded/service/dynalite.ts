@@ -157,7 +157,7 @@ export async function openDynalite(
       new Promise<Item | undefined>((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
-    /** None if the item lacks a key of the index. */
+    /** Empty if the item lacks a key of the index. */
     indexEntries: (table: Table, index: object, item: Item): readonly Change[] =>
       database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
         type: "put",

@@ -59,7 +59,7 @@ test("names a line that it did not write, and leaves the file alone", () => {
   for (const line of ["{", "7", "[7]", "[[7]]"]) {
     writeFileSync(path, '[["a",1]]\n');
     appendFileSync(path, `${line}\n`);
-    expect(() => openJournal(path)).toThrow(`${path}:2 is not what the embedded stack wrote`);
+    expect(() => openJournal(path)).toThrow(`${path}:2 was not written by the embedded stack`);
     expect(lines()).toBe(2);
   }
   rmSync(path);

@@ -84,7 +84,7 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
     cause = error;
   }
   throw new Error(
-    `${place} is not what the embedded stack wrote; delete the file to begin with nothing in it`,
+    `${place} was not written by the embedded stack; delete the file to start with an empty one`,
     { cause },
   );
 }

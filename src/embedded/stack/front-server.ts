@@ -95,14 +95,14 @@ function internalError(error: unknown, reportFault: (error: unknown) => void) {
   reportFault(error);
   return new ServiceError(
     "com.amazon.coral.service#InternalServerError",
-    "The embedded stack failed; its output says why",
+    "The embedded stack failed; its output has the reason",
     { status: 500 },
   );
 }
 
 function send(request: IncomingMessage, response: ServerResponse, status: number, body: object) {
   const text = JSON.stringify(body);
-  // The rest of an unread body is no request.
+  // The rest of an unread body is not a request.
   if (!request.complete) response.setHeader("connection", "close");
   const json = "application/x-amz-json-1.";
   response.writeHead(status, {

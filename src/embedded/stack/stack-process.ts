@@ -59,7 +59,7 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
       ? await open()
       : await openExclusively(directory, { ...self, isStarting: true }, wanted, open);
   if (dynamoDb === shared) return tell({ isOwn: false });
-  // dynalite can throw in its own callbacks, where no request is known.
+  // dynalite can throw in its own callbacks, which do not know the request.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);

@@ -34,7 +34,7 @@ export interface EmbeddedStack {
  * Starts local DynamoDB, SSM, SQS and EventBridge for development and tests, in a child process on
  * 127.0.0.1 that exits with this process, even if this process is killed.
  *
- * Processes with the same directory share a stack, which stops when the last of them leaves. If a
+ * Processes with the same directory share a stack, which stops when the last process leaves. If a
  * process restarts on each change (`node --watch`, `KEELSON_WATCH=1`), the stack waits 5 s for the
  * next process.
  *
@@ -188,7 +188,7 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   const event = (name: string) => once(child, name, { signal: stopped.signal });
   try {
     return await Promise.race([
-      event("message").then(([told]) => told as StackProcessMessage), // the process sends no other messages
+      event("message").then(([told]) => told as StackProcessMessage), // the process does not send other messages
       // If the direct child is the shell, only the disconnect shows that the stack has ended.
       Promise.all([event("exit"), event("disconnect")]).then(([[code, killedBy]]) => ({
         failure: `its process ended with ${killedBy ?? code} before it listened`,
@@ -206,7 +206,7 @@ const needed = new Set([
 ]);
 
 /**
- * Without those of watchers, debuggers and loaders: under `node --watch`, the child would report its
+ * Without the options of watchers, debuggers and loaders: under `node --watch`, the child would report its
  * imports instead of its port. Only Plug'n'Play keeps `NODE_OPTIONS`, which names its loader.
  */
 export function stackVariables(

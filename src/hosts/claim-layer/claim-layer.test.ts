@@ -265,7 +265,7 @@ test("does not write a result to a claim that another invocation has taken over"
   });
   const once = makeIdempotent(run, { persistenceStore: layer() });
   await expect(once(newEvent())).rejects.toMatchObject({
-    cause: { message: expect.stringContaining("taken over") },
+    cause: { message: expect.stringContaining("took it over") },
   });
 });
 
@@ -294,7 +294,7 @@ test("a subclass may change the keys of records, and only saveInProgress makes c
   expect(
     (await client.send(new GetItemCommand({ TableName: "calls", Key }))).Item?.["status"]?.S,
   ).toBe("COMPLETED");
-  await expect(persistenceStore.put("k")).rejects.toThrow("k is claimed by saveInProgress alone");
+  await expect(persistenceStore.put("k")).rejects.toThrow("k is claimed only by saveInProgress");
 });
 
 test("under Middy, a duplicate takes over from a call that fails", async () => {

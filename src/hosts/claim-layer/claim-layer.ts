@@ -148,7 +148,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     const { idempotencyKey, payloadHash } = record;
     const invocation = this.#current(({ key }) => key === idempotencyKey);
     if (invocation === undefined)
-      throw new Error(`${idempotencyKey} is claimed by saveInProgress alone`);
+      throw new Error(`${idempotencyKey} is claimed only by saveInProgress`);
     invocation.fingerprint = payloadHash || undefined;
     const isReplayed = isReplay(invocation);
     const found = await this.#claims.take(invocation, isReplayed ? this.#waitMs : 0);
@@ -198,7 +198,7 @@ export class ClaimLayer extends BasePersistenceLayer {
       const { claim } = invocation;
       if (claim === undefined || !(await this.#claims.complete(claim, responseData)))
         throw new Error(
-          `${idempotencyKey} is not claimed by this invocation: it never was, or its lease was over and it was taken over`,
+          `${idempotencyKey} is not claimed by this invocation: it never was, or another invocation took it over after its lease`,
         );
     } finally {
       settle(invocation);

@@ -166,8 +166,8 @@ async function openStore(
  * |---|---|---|
  * | Powertools' | `data`, a DynamoDB value | all |
  * | ours | `data`, a DynamoDB value; `completed_by` | all |
- * | ours, result is no DynamoDB value | `owner`, and `data` as bytes or `parts` | keelson |
- * | ours, result not storable | `unkept`, the reason | this version; others find no result |
+ * | ours, result is not a DynamoDB value | `owner`, and `data` as bytes or `parts` | keelson |
+ * | ours, result not storable | `unkept`, the reason | this version; others do not find a result |
  *
  * If Powertools has overwritten the `data` of a record with an `owner`, the record still has
  * `in_progress_expiration`.

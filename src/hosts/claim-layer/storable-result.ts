@@ -161,7 +161,7 @@ function storableValue(result: unknown) {
       const items = [...value].map((item) => walk(item, `${path} (a Set)`, within));
       const kinds = new Set(items.map(kindOf));
       if (kinds.size !== 1 || kinds.has(undefined))
-        refuse(path, "is a Set of other than only texts, only numbers or only bytes");
+        refuse(path, "is a Set with other values than only strings, only numbers or only bytes");
       isJson = false;
       return new Set(items);
     }
@@ -172,7 +172,7 @@ function storableValue(result: unknown) {
     const copy: [string, unknown][] = [];
     for (const [key, member] of members) {
       if (isMap && typeof key !== "string" && typeof key !== "number")
-        refuse(path, "is a Map with keys other than texts");
+        refuse(path, "is a Map with keys other than strings");
       const name = String(key);
       // For a member named `__proto__`, the SDK would set the prototype.
       if (!name.isWellFormed() || name === "__proto__") isNative = false;

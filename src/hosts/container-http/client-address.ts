@@ -3,8 +3,8 @@ import ipaddr from "ipaddr.js";
 
 /**
  * Returns the client's address: the `trusted`-th of `X-Forwarded-For` from the right, because each
- * trusted proxy has appended the address of its own client. Falls back to the connection's address
- * if there are fewer, or if that one is no address. An IPv4 address is always written as IPv4.
+ * trusted proxy has appended its client's address. Falls back to the connection's address if there
+ * are fewer entries, or if the entry is not an address. An IPv4 address is always written as IPv4.
  */
 export function clientAddress(
   connected: string | undefined,

@@ -249,7 +249,7 @@ export class SmallSet<Member> implements Iterable<Member> {
     return index !== -1;
   }
 
-  /** Iterates over a copy, so that members may be removed meanwhile. */
+  /** Iterates over a copy, so that members may be removed during the iteration. */
   [Symbol.iterator](): Iterator<Member> {
     return [...this.#members].values();
   }

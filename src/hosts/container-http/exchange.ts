@@ -128,7 +128,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   ended(): void {
     this.#held?.release();
-    if (this.#sent === undefined) return; // never ran, or nobody observes it
+    if (this.#sent === undefined) return; // never ran, or has no observer
     const { statusCode: status, writableFinished: isWhole } = this.#response;
     // Safe: `send` sets the scope before `#sent`.
     reportSent(this.#scope as RequestScope, this.method, status, this.#sent, isWhole);

@@ -159,7 +159,7 @@ function refuse(
   socket: Duplex,
 ): void {
   const connection = connections.of(socket);
-  // A client that has sent nothing gets no response.
+  // A client that has not sent any data does not get a response.
   const isUnused =
     error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
   const isAnswered =

@@ -64,8 +64,8 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Sends a GOAWAY, and the final one once the client has answered a ping, and so has read the first
- * (RFC 9113, 6.8). Requires a request in progress, because nghttp2 stops reading after a GOAWAY
+ * Sends a GOAWAY, and the final one once the client has answered a ping, which shows that it
+ * has read the first one (RFC 9113, 6.8). Requires a request in progress, because nghttp2 stops reading after a GOAWAY
  * without one.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {

@@ -47,7 +47,7 @@ export function createInFlightLimit(
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
-      // Unread responses queue in memory and leave no room. Without room, a response is being
+      // Unread responses queue in memory and fill it up. Without room, a response is being
       // written, and its end calls `advance`.
       const isFull = inFlight >= maxInFlight || socket.writableNeedDrain;
       if (isFull || !budget.hasRoom(connection)) return false;
@@ -76,7 +76,7 @@ export function createInFlightLimit(
     release = undefined;
   };
   // In a later turn, because one read may bring thousands of requests, which would delay others.
-  // Under strain at once, so that memory is freed before the next connection is read.
+  // Under strain immediately, so that memory is freed before the next connection is read.
   const advanceLater = () => {
     if (isAdvancing || (waiting.size === 0 && release === undefined)) return;
     if (budget.isStrained) return advance();

@@ -11,8 +11,8 @@ const hurriedMs = 250;
 const lookMs = 50;
 
 /**
- * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards what
- * the client still sends: a socket that closes with unread bytes is reset, and a client that reads
+ * Closes a connection in stages once its last response is out (RFC 9112, 9.6), and discards the data
+ * that the client still sends: a socket that closes with unread bytes is reset, and a client that reads
  * only after it has sent everything would never see its response.
  *
  * ```text

@@ -16,10 +16,10 @@ export const refusals = Object.freeze({
   noHost: () => new FrameworkError("malformed_request", "The request has no Host header"),
   twoHosts: () =>
     new FrameworkError("malformed_request", "The Host header names another host than :authority"),
-  expectation: () => malformed("The Expect header asks for what is not there", 417),
+  expectation: () => malformed("The Expect header has an expectation that is not supported", 417),
   coding: () =>
     malformed(
-      "The Transfer-Encoding is not supported; send the body chunked alone, or with its length",
+      "The Transfer-Encoding is not supported; send the body only chunked, or with its length",
       501,
     ),
   headersTooLarge: (cause?: unknown) =>

@@ -55,7 +55,7 @@ export async function sendPieces(
 }
 
 /**
- * Logs a cut response: a warning if the client has left, else an error. A typed error as the reason
+ * Logs a cut response: a warning if the client has disconnected, otherwise an error. A typed error as the reason
  * of `signal` means that the service ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {

@@ -80,7 +80,7 @@ export function createUnreadBudget(
   const makeRoom = (latest: Holder) => {
     const nowMs = performance.now();
     const holders = [...known]
-      // Spares the latest connection if it has one request: its response alone may be too large.
+      // Spares the latest connection if it has one request: a single response may be too large.
       .filter(
         ([, connection]) =>
           connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),

@@ -44,7 +44,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
     openAdapters: (runtime) => {
       if (isEmbedded) return openEmbedded(runtime, variables, directory);
       const mode = endpoint === undefined ? "check" : tableMode(endpoint);
-      // The roles of functions, also of Web Functions, do not allow DescribeTable.
+      // The roles of functions, including Web Functions, do not allow DescribeTable.
       const isTrusted = mode === "check" && webFunctionEndpoint(variables) !== undefined;
       return isTrusted
         ? openAwsAdapters(runtime, variables, mode)

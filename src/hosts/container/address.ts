@@ -14,7 +14,7 @@ export interface AddressOptions extends Partial<Address> {
   readonly tls?: TlsOptions;
 }
 
-/** Returns where to listen. @throws Error if it is no address. */
+/** Returns the address to listen on. @throws Error if it is not an address. */
 export function addressOf(options: AddressOptions, variables: Variables): Address {
   const endpoint = webFunctionEndpoint(variables);
   if (endpoint === undefined) return { port: portOf(options.port, variables), host: options.host };

@@ -36,7 +36,7 @@ test("a server whose routes need an identity does not start if nothing can verif
   });
   const { runtime } = runtimeOf("production");
   expect(() => requireTokens(runtime, binding())).toThrow(
-    "notes.note.read needs to know who calls",
+    "notes.note.read requires an identified caller",
   );
   expect(() => requireTokens(runtime, binding("s".repeat(32)))).not.toThrow();
   const variables = { KEELSON_AUTH_SECRET: "s".repeat(32) };

@@ -164,8 +164,8 @@ async function openThenServe(start: Start): Promise<Container> {
 }
 
 /**
- * Starts a Web Function. Lambda expects it to listen within 10 s and sends requests at once, so
- * they wait at a gate until the server is ready.
+ * Starts a Web Function. Lambda expects it to listen within 10 s and sends requests immediately,
+ * so they wait at a gate until the server is ready.
  */
 async function serveThenOpen(start: Start): Promise<Container> {
   const { server, runtime, life, options, address } = start;
@@ -238,7 +238,7 @@ function containerOf({ life, tie }: Start, port: number): Container {
   };
 }
 
-/** Starts the workers. Stops them and returns `false` if the process was stopped meanwhile. */
+/** Starts the workers. Stops them and returns `false` if the process was stopped in the meantime. */
 async function hasWorkers({ runtime, life, works }: Start): Promise<boolean> {
   life.workers = await startWorkers(runtime, works);
   if (life.isAlive()) return true;
@@ -267,7 +267,7 @@ export function requireTokens(
   );
   if (!runtime.verifiesTokens && developmentSecret === undefined && needy !== undefined) {
     throw new Error(
-      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer; or NODE_ENV=development, which has a secret of its own`,
+      `${needy.name} requires an identified caller, but the server cannot verify tokens; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer; or NODE_ENV=development, which has its own secret`,
     );
   }
 }

@@ -21,7 +21,7 @@ export interface Workers {
   finished(): Promise<void>;
 }
 
-/** Average time between sweeps of the outbox, in milliseconds. Most find no undispatched event. */
+/** Average time between sweeps of the outbox, in milliseconds. Most sweeps do not find an undispatched event. */
 const sweepMs = 10_000;
 /** Minimum age of an outbox row for a sweep, and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
@@ -133,7 +133,7 @@ async function startQueueWorker(
     },
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
-        // Visible to other processes at once.
+        // Makes the messages visible to other processes immediately.
         for (const { receipt } of messages.map(queueMessage))
           await queue.changeVisibility(receipt, 0);
         return [];

@@ -8,7 +8,7 @@ import { createRouteTable } from "../../parts/http/route-table.ts";
 import { type ContainerWork, isWork, works } from "../container-http/http-options.ts";
 
 /**
- * Returns the work of a process: the given, else that of `KEELSON_RUN`, else all. On a Web Function
+ * Returns the work of a process: the given work, otherwise `KEELSON_RUN`, otherwise all. On a Web Function
  * only `http`, because Lambda routes no requests to a process that stops, and runs many.
  *
  * @throws Error for an unknown or no work, or for more than a Web Function does.

@@ -264,5 +264,5 @@ function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
   } catch {
     // A cycle, or nesting deeper than the stack allows. No gateway sends either.
   }
-  throw new FrameworkError("malformed_request", "The body of the event is not a text");
+  throw new FrameworkError("malformed_request", "The body of the event is not a string");
 }

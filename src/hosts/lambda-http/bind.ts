@@ -25,7 +25,7 @@ export interface Invoked<Loaded> {
  *
  * @param load - imports the module that invocations need; a static import would prolong the cold
  * start (`bundle-import` in `bench/results.json`). In Lambda, the import starts during
- * initialization, when the function has a whole processor regardless of its memory. Nothing awaits
+ * initialization, when the function has a whole processor regardless of its memory. No code awaits
  * it there; after a failure, the first invocation imports again.
  * @param name - the only handler that the function calls; default: any.
  */

@@ -57,7 +57,7 @@ export function formReader(
   if (!isForm.test(contentType ?? "")) return undefined;
   return (limitBytes) => {
     if (sizeOf(body, 0) > limitBytes)
-      throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
+      throw new FrameworkError("payload_too_large", `The body exceeds ${limitBytes} bytes`);
     return body as Record<string, unknown>; // safe: any member of an object may be read
   };
 }

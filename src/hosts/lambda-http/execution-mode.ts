@@ -30,7 +30,7 @@ export interface Invocation {
 
 /**
  * Creates the Middy execution mode that runs all middlewares and the handler inside the request's
- * scope. What every response needs, its request ID and error body, is done here, because Middy skips
+ * scope. The request ID and the error body of every response are set here, because Middy skips
  * every `after` hook if a `before` hook answers.
  *
  * @param open - reads the event once, before any middleware can change it. If it throws, Lambda

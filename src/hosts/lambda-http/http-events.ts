@@ -234,7 +234,7 @@ function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Prom
 function tooLarge(maxBytes: number): FrameworkError {
   return new FrameworkError(
     "response_too_large",
-    `The response is over the ${maxBytes} bytes that its transport takes`,
+    `The response exceeds the ${maxBytes} bytes that its transport accepts`,
   );
 }
 

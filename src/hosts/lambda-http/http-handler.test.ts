@@ -118,12 +118,12 @@ test.each([
 
 test("refuses to create a function for a handler that does not exist or has no route", () => {
   expect(() => lambdaHandler(build(), "parts.part.none")).toThrow(
-    /no handler with a route; the server has parts\.part\.show/,
+    /not a handler with a route; the server has parts\.part\.show/,
   );
-  expect(() => lambdaHandler(build(), "parts.part.internal")).toThrow(/no handler with a route/);
+  expect(() => lambdaHandler(build(), "parts.part.internal")).toThrow(/not a handler with a route/);
   const strange = { kind: "query", name: "other.thing.show" } as const;
   expect(() => lambdaHandler(build(), strange)).toThrow(
-    "lambdaHandler: other.thing.show is no handler with a route",
+    "lambdaHandler: other.thing.show is not a handler with a route",
   );
   expect(() => lambdaHandler(buildServer({ features: [] }), "x.y.z")).toThrow(
     /the server has none/,

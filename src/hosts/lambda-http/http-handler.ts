@@ -20,9 +20,9 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = Wi
 /** Options of {@link lambdaHttp} and {@link lambdaHandler}. */
 export interface LambdaHttpOptions {
   /**
-   * Sends each response as it is made, without the limit of 6 MB, for a function URL or a REST API
-   * that streams. Other fronts get a whole response. Default `false`. Outside of Lambda, where
-   * nothing streams, the function returns its response.
+   * Streams each response, without the limit of 6 MB, for a function URL or a REST API that streams.
+   * Other fronts get a whole response. Default `false`. Outside of Lambda, which has no streams, the
+   * function returns its response.
    */
   readonly stream?: boolean;
 }
@@ -64,7 +64,7 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
       handler.route === undefined ? [] : [handler.name],
     );
     throw new Error(
-      `lambdaHandler: ${name} is no handler with a route; the server has ${names.join(", ") || "none"}`,
+      `lambdaHandler: ${name} is not a handler with a route; the server has ${names.join(", ") || "none"}`,
     );
   }
   return httpFunction("lambdaHandler", server, options, name);

@@ -29,7 +29,7 @@ export class ResponseWriter {
     return this.#departure !== undefined;
   }
 
-  /** Passes on status and headers, which go out with the first write. `end` alone loses them. */
+  /** Passes on status and headers, which are sent with the first write. An `end` without one loses them. */
   begin(prelude: object): void {
     // Safe: a response stream comes from a runtime that streams.
     const { HttpResponseStream } = streaming() as Streaming;

@@ -143,11 +143,11 @@ test.each([
   ["a status out of words", { statusCode: "OK" }, 'statusCode is "OK"'],
   ["a status that is an object", { statusCode: {} }, "statusCode is a value of type object"],
   ["a fraction of a status", { statusCode: 200.5 }, "statusCode is 200.5"],
-  ["headers that are text", { statusCode: 200, headers: "a: b" }, "headers are no object"],
+  ["headers that are text", { statusCode: 200, headers: "a: b" }, "headers are not an object"],
   [
     "headers that are a list",
     { statusCode: 200, multiValueHeaders: [] },
-    "multiValueHeaders are no object",
+    "multiValueHeaders are not an object",
   ],
   [
     "a header that is an object",

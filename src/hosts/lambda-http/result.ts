@@ -62,7 +62,7 @@ function resultHeaders(single: unknown, multiValueHeaders: unknown, cookies: unk
 function entriesOf(given: unknown, member: string): [string, unknown][] {
   if (given === undefined || given === null) return [];
   if (typeof given === "object" && !Array.isArray(given)) return Object.entries(given);
-  throw new TypeError(`the result's ${member} are no object; give values by name`);
+  throw new TypeError(`the result's ${member} are not an object; give values by name`);
 }
 
 function textsOf(value: unknown, what: string): string[] {
@@ -142,7 +142,7 @@ function jsonValue(value: unknown): unknown {
 
 /**
  * Corrects the `content-length` after a middleware has changed the body, except for HEAD and 304,
- * where it describes a body that is not sent.
+ * whose `content-length` describes a body that is not sent.
  */
 export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
   const { statusCode, headers, body, isBase64Encoded } = answer;

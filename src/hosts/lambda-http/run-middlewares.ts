@@ -63,8 +63,8 @@ export function logLate(scope: RequestScope, error: unknown): void {
 }
 
 /**
- * Converts an error of a Middy middleware: one with a `statusCode` from 400 to 499, like those of
- * `http-errors`, becomes a typed error, and an early timeout becomes `timeout`.
+ * Converts an error of a Middy middleware: an error with a `statusCode` from 400 to 499, such as an
+ * error of `http-errors`, becomes a typed error, and an early timeout becomes `timeout`.
  */
 export function fromMiddy(error: unknown): unknown {
   if (!(error instanceof Error) || isTypedError(error)) return error;

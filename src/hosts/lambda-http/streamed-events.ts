@@ -48,7 +48,7 @@ class WholeExchange extends RoutedExchange {
 class StreamedExchange extends RoutedExchange {
   readonly #writer: ResponseWriter;
   #abort: (reason: unknown) => void = () => undefined;
-  /** Response that has begun. No other one can replace it. */
+  /** Response that has started. No other response can replace it. */
   #begun: LambdaAnswer | undefined = undefined;
   #isWhole = false;
 

@@ -444,7 +444,7 @@ describe("a row that the bus never accepts", () => {
     expect(said("event.set_aside").map(({ reason }) => String(reason).slice(0, 60))).toEqual([
       "ValidationException: 1 validation error detected",
       "MalformedDetail Detail is malformed.",
-      "the row is no event: it has no envelope, type or event ID",
+      "the row is not an event: it has no envelope, type or event ID",
     ]);
     expect(said("event.set_aside")[0]).toMatchObject({
       level: "error",

@@ -55,7 +55,7 @@ async function consume(
   const adapters = runtime.adapters.all.value ?? (await runtime.adapters.open());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (queue: MessageQueue, record: SQSRecord) => {
-    if (time.isOverIn(0)) throw new Error("no time is left to begin with it");
+    if (time.isOverIn(0)) throw new Error("no time is left to start it");
     const { kind } = await loaded.processMessage(runtime, adapters, queue, messageOf(record), {
       deadlineMs: time.deadlineMs,
     });

@@ -140,7 +140,7 @@ function otherExchange(
       if (needsIdentity(access))
         throw new FrameworkError(
           "unauthenticated",
-          `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; adopt its handler by another requestScope, without that rule`,
+          `the event is ${kindOf(event)}, which does not identify its sender, but ${describeRule(access)} requires one; adopt its handler with another requestScope, without that rule`,
         );
       // An event that is not a client's request comes from AWS, or from a caller allowed to invoke
       // the function.

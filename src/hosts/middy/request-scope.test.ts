@@ -631,7 +631,7 @@ test("an adopted handler can commit, with a claim and without one", async () => 
 test.each([[undefined], [null], ["everyone"], [{}]])("the access %j is refused", (rule) => {
   expect(() =>
     requestScope(serverOf(), { handler: "legacy.order.create", access: rule as never }),
-  ).toThrow("say who may call it, for example access.authenticated");
+  ).toThrow("add an access rule, for example access.authenticated");
 });
 
 test("writeOnce without requestScope fails the first request before the handler runs, and names the fix", async () => {

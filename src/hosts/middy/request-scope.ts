@@ -39,7 +39,7 @@ export function requestScope(server: Server, options: RequestScopeOptions): Exec
     );
   if (!isAccessRule(access))
     throw new TypeError(
-      `requestScope: \`access\` of ${handler} is ${quoted(access)}; say who may call it, for example access.authenticated`,
+      `requestScope: \`access\` of ${handler} is ${quoted(access)}; add an access rule, for example access.authenticated`,
     );
   const invoked = prepareLambda(server, () => import("./adopted-handler.ts"));
   return lazyMode(async () => {

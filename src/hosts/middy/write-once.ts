@@ -6,8 +6,8 @@ import type { Middleware, MiddyHook } from "../lambda-http/lazy-mode.ts";
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
   /**
-   * Options that replace those of the server's `once`; `false` turns deduplication off. Default: the
-   * server's `once`.
+   * Options that override the server's `once`; `false` turns deduplication off. Default: the server's
+   * `once`.
    */
   readonly once?: OnceOptions | false;
   /**

@@ -101,15 +101,15 @@ describe("assertCookie", () => {
     expect(() => assertCookie(name, cookie)).not.toThrow();
   });
 
-  const token = "the name is no token of RFC 6265";
-  const noPath = "does not begin with / or has a character that a path cannot have";
+  const token = "the name is not a token of RFC 6265";
+  const noPath = "does not start with / or has a character that a path cannot have";
   test.each<[string, unknown, string]>([
     ["", { value: "1" }, `reply: cookie "": ${token}`],
     ["a b", { value: "1" }, `reply: cookie "a b": ${token}`],
     ["a=", { value: "1" }, `reply: cookie "a=": ${token}`],
     [";a", { value: "1" }, `reply: cookie ";a": ${token}`],
-    ["a", "text", 'reply: cookie a: it is no object; pass { value: "..." }'],
-    ["a", null, 'reply: cookie a: it is no object; pass { value: "..." }'],
+    ["a", "text", 'reply: cookie a: it is not an object; pass { value: "..." }'],
+    ["a", null, 'reply: cookie a: it is not an object; pass { value: "..." }'],
     [
       "a",
       { value: "1", maxAge: 1 },
@@ -126,7 +126,7 @@ describe("assertCookie", () => {
     [
       "a",
       { value: "1", sameSite: "lax" },
-      'reply: cookie a: sameSite "lax" is none of Strict, Lax, None',
+      'reply: cookie a: sameSite "lax" is not Strict, Lax or None',
     ],
     [
       "a",

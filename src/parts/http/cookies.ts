@@ -30,10 +30,10 @@ const members: readonly string[] = [
  */
 export function assertCookie(name: string, cookie: unknown): asserts cookie is ReplyCookie {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name))
-    throw new TypeError(`reply: cookie ${quoted(name)}: the name is no token of RFC 6265`);
+    throw new TypeError(`reply: cookie ${quoted(name)}: the name is not a token of RFC 6265`);
   const refuse = (what: string) => new TypeError(`reply: cookie ${name}: ${what}`);
   if (typeof cookie !== "object" || cookie === null)
-    throw refuse('it is no object; pass { value: "..." }');
+    throw refuse('it is not an object; pass { value: "..." }');
   for (const member of Object.keys(cookie))
     if (!members.includes(member))
       throw refuse(`unknown option ${quoted(member)}; known are ${members.join(", ")}`);
@@ -52,10 +52,10 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
       throw refuse(`${flag} ${quoted(given)} is not true or false`);
   if (typeof path !== "string" || !/^\/[\x20-\x3a\x3c-\x7e]*$/.test(path))
     throw refuse(
-      `path ${quoted(path)} does not begin with / or has a character that a path cannot have`,
+      `path ${quoted(path)} does not start with / or has a character that a path cannot have`,
     );
   if (!["Strict", "Lax", "None"].some((known) => known === sameSite))
-    throw refuse(`sameSite ${quoted(sameSite)} is none of Strict, Lax, None`);
+    throw refuse(`sameSite ${quoted(sameSite)} is not Strict, Lax or None`);
   if (maxAgeSeconds !== undefined && !Number.isSafeInteger(maxAgeSeconds))
     throw refuse(`maxAgeSeconds ${quoted(maxAgeSeconds)} is not a whole number`);
 }

@@ -47,7 +47,7 @@ export function corsProblems(options: unknown): CorsProblem[] {
     else
       for (const origin of origins)
         if (!isOrigin(origin))
-          note("cors-origins", `\`origins\` has ${shown(origin)}, which is no origin`, fix);
+          note("cors-origins", `\`origins\` has ${shown(origin)}, which is not an origin`, fix);
   }
   if (credentials !== undefined && typeof credentials !== "boolean")
     note("cors-credentials", "`credentials` is not a boolean", "use true or false");
@@ -57,16 +57,16 @@ export function corsProblems(options: unknown): CorsProblem[] {
   }
   for (const [option, names] of Object.entries({ allowedHeaders, exposedHeaders })) {
     if (names === undefined || (names === "*" && credentials !== true)) continue;
-    const fix = 'list names such as ["X-Client-Version"], or pass "*" alone';
+    const fix = 'list names such as ["X-Client-Version"], or pass only "*"';
     if (names === "*") {
-      const message = `\`${option}\` is "*" with \`credentials\`, where browsers take it for a header of that name`;
+      const message = `\`${option}\` is "*" with \`credentials\`, which browsers treat as a header of that name`;
       note("cors-headers", message, "list the headers");
     } else if (!Array.isArray(names))
       note("cors-headers", `\`${option}\` is not a list of header names`, fix);
     else
       for (const name of names)
         if (!isHeaderName(name))
-          note("cors-headers", `\`${option}\` has ${shown(name)}, which is no header name`, fix);
+          note("cors-headers", `\`${option}\` has ${shown(name)}, which is not a header name`, fix);
   }
   if (
     maxAgeSeconds !== undefined &&

@@ -19,7 +19,7 @@ describe("corsProblems", () => {
   });
 
   const fixOrigins = 'list them as ["https://app.example.com"], in lower case, without a path';
-  const fixHeaders = 'list names such as ["X-Client-Version"], or pass "*" alone';
+  const fixHeaders = 'list names such as ["X-Client-Version"], or pass only "*"';
   test.each<[unknown, [rule: string, message: string, fix: string]]>([
     [null, ["cors", "`cors` is not an object", "pass { origins: [...] }"]],
     ["*", ["cors", "`cors` is not an object", "pass { origins: [...] }"]],
@@ -35,19 +35,19 @@ describe("corsProblems", () => {
     [{ origins: origin }, ["cors-origins", "`origins` is not a list of origins", fixOrigins]],
     [
       { origins: [`${origin}/`] },
-      ["cors-origins", `\`origins\` has "${origin}/", which is no origin`, fixOrigins],
+      ["cors-origins", `\`origins\` has "${origin}/", which is not an origin`, fixOrigins],
     ],
     [
       { origins: [origin, "app.example.com"] },
-      ["cors-origins", '`origins` has "app.example.com", which is no origin', fixOrigins],
+      ["cors-origins", '`origins` has "app.example.com", which is not an origin', fixOrigins],
     ],
     [
       { origins: [7] },
-      ["cors-origins", "`origins` has a value of type number, which is no origin", fixOrigins],
+      ["cors-origins", "`origins` has a value of type number, which is not an origin", fixOrigins],
     ],
     [
       { origins: ["x".repeat(201)] },
-      ["cors-origins", `\`origins\` has "${"x".repeat(200)}", which is no origin`, fixOrigins],
+      ["cors-origins", `\`origins\` has "${"x".repeat(200)}", which is not an origin`, fixOrigins],
     ],
     [
       { origins: [origin], credentials: "yes" },
@@ -65,7 +65,7 @@ describe("corsProblems", () => {
       { origins: [origin], credentials: true, allowedHeaders: "*" },
       [
         "cors-headers",
-        '`allowedHeaders` is "*" with `credentials`, where browsers take it for a header of that name',
+        '`allowedHeaders` is "*" with `credentials`, which browsers treat as a header of that name',
         "list the headers",
       ],
     ],
@@ -75,21 +75,21 @@ describe("corsProblems", () => {
     ],
     [
       { origins: "*", allowedHeaders: ["X-Version", "a b"] },
-      ["cors-headers", '`allowedHeaders` has "a b", which is no header name', fixHeaders],
+      ["cors-headers", '`allowedHeaders` has "a b", which is not a header name', fixHeaders],
     ],
     [
       { origins: "*", allowedHeaders: ["*"] },
-      ["cors-headers", '`allowedHeaders` has "*", which is no header name', fixHeaders],
+      ["cors-headers", '`allowedHeaders` has "*", which is not a header name', fixHeaders],
     ],
     [
       { origins: "*", allowedHeaders: [" a"] },
-      ["cors-headers", '`allowedHeaders` has " a", which is no header name', fixHeaders],
+      ["cors-headers", '`allowedHeaders` has " a", which is not a header name', fixHeaders],
     ],
     [
       { origins: "*", allowedHeaders: [undefined] },
       [
         "cors-headers",
-        "`allowedHeaders` has a value of type undefined, which is no header name",
+        "`allowedHeaders` has a value of type undefined, which is not a header name",
         fixHeaders,
       ],
     ],

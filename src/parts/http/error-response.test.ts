@@ -464,8 +464,8 @@ describe("CORS", () => {
     });
 
     expect(problems.map(({ message }) => message)).toEqual([
-      '`origins` has "https://b.example.com/", which is no origin',
-      "`origins` has a value of type number, which is no origin",
+      '`origins` has "https://b.example.com/", which is not an origin',
+      "`origins` has a value of type number, which is not an origin",
     ]);
   });
 

@@ -9,7 +9,7 @@ export const mediaTypes: Readonly<Record<StreamForm["kind"], string>> = Object.f
 /** Calls back when a stream of events has to end. Returns a function that stops watching. */
 export type Watch = (end: () => void) => () => void;
 
-/** Returns items as text, one chunk each, at the pace of the reader. */
+/** Returns items as encoded chunks, one each, at the pace of the reader. */
 export function itemTexts(
   { kind, heartbeatMs }: Pick<StreamForm, "kind" | "heartbeatMs">,
   items: AsyncIterable<unknown>,
@@ -66,7 +66,7 @@ export function eventText(item: unknown): string {
 function fieldOf(name: "id" | "event", text: unknown): string {
   if (text === undefined) return "";
   if (typeof text !== "string" || unsendable.test(text))
-    throw new TypeError(`sse: \`${name}\` of an event is not a text without line breaks and NUL`);
+    throw new TypeError(`sse: \`${name}\` of an event is not a string without line breaks and NUL`);
   return `${name}: ${text}\n`;
 }
 
@@ -76,7 +76,7 @@ const unsendable = /[\r\n\0]/;
 /** Comment that keeps a connection open. */
 const heartbeat = ":\n\n";
 
-/** Time to wait for the first event, or its error, before the response begins, in milliseconds. */
+/** Time to wait for the first event, or its error, before the response starts, in milliseconds. */
 const openMs = 250;
 
 /** Shortest time after which clients reconnect, and the range that spreads them, in milliseconds. */
@@ -153,7 +153,7 @@ function eventTexts(
   };
 }
 
-/** What the source has given, and the reader has not yet taken. */
+/** A result of the source that the reader has not yet taken. */
 type Arrived = { readonly item: IteratorResult<string> } | { readonly error: unknown };
 
 /** Resolves when `wake` is called, or after a time. */

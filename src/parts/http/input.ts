@@ -17,7 +17,7 @@ export interface ReceivedBody {
  * Adds the members of query and body to `input`, an object without a prototype. Ignores the body of
  * GET and HEAD. A text, bytes and a JSON value become the member `body`.
  * @throws ValidationError for a member of two sources, and for JSON that is not an object, unless
- * the route takes a value; FrameworkError for what cannot be parsed.
+ * the route takes a value; FrameworkError for input that cannot be parsed.
  */
 export function readInput(
   { query, method, headers }: Pick<HttpRequest, "query" | "method" | "headers">,
@@ -51,7 +51,7 @@ export function readInput(
 function refuseEncoded(header = "", bytes: Uint8Array): void {
   const encoding = header.trim().toLowerCase();
   if (bytes.byteLength === 0 || encoding === "" || encoding === "identity") return;
-  const message = "The body has a Content-Encoding; send it as it is";
+  const message = "The body has a Content-Encoding; send it unencoded";
   throw new FrameworkError("unsupported_media_type", message);
 }
 
@@ -215,5 +215,5 @@ function malformed(message: string): FrameworkError {
 }
 
 export function bodyTooLarge(limitBytes: number): FrameworkError {
-  return new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
+  return new FrameworkError("payload_too_large", `The body exceeds ${limitBytes} bytes`);
 }

@@ -13,12 +13,12 @@ const fewCommas = 65_536;
 const nearby = 256;
 
 /**
- * Returns the bound that a text exceeds. Invalid JSON may pass. Skips long strings, so it takes
- * less time than parsing for any text (`json-hostile` in `bench/results.json`).
+ * Returns the bound that the JSON exceeds. Invalid JSON may pass. Skips long strings, so it always
+ * takes less time than parsing (`json-hostile` in `bench/results.json`).
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;
-  // For most texts, counting characters proves that no bound is exceeded.
+  // In most cases, counting characters proves that no bound is exceeded.
   const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
   if (brackets > depth || countUpTo(text, ":", members) >= members)
     return lookThrough(text, bounds);

@@ -44,7 +44,7 @@ const wholeFrom = (least: number, valid: string) => (value: unknown) =>
 const bytes = wholeFrom(0, "a whole number of bytes");
 const numberFrom1 = wholeFrom(1, "a whole number from 1, or a number key");
 
-/** Each returns `undefined` for a valid value, or else what is valid. */
+/** Each returns `undefined` for a valid value, otherwise a description of valid values. */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,

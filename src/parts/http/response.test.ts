@@ -260,17 +260,17 @@ describe("a result", () => {
     [
       "a cookie as text",
       { cookies: { a: "secret" } },
-      'cookie a: it is no object; pass { value: "..." }',
+      'cookie a: it is not an object; pass { value: "..." }',
     ],
     [
       "a cookie that is null",
       { cookies: { a: null } },
-      'cookie a: it is no object; pass { value: "..." }',
+      'cookie a: it is not an object; pass { value: "..." }',
     ],
     [
       "a cookie that is no name",
       { cookies: { "a;b": { value: "1" } } },
-      'cookie "a;b": the name is no token of RFC 6265',
+      'cookie "a;b": the name is not a token of RFC 6265',
     ],
     [
       "a cookie without a value",

@@ -105,7 +105,7 @@ function partsOf(path: string, basePath: string): string[] | undefined {
 
 /**
  * Matching nodes, static ones first. Routes of the same shape share a node, so the work is at most
- * the number of routes times that of segments.
+ * the number of routes times the number of segments.
  */
 function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
   let nodes: Node<Target>[] = [root];

@@ -45,7 +45,7 @@ export function parseRoute(text: string): ParsedRoute | RouteProblem {
         "name it with letters, digits and `_`, beginning with a letter",
       );
     if (names.has(param))
-      return refuse(`has the parameter :${param} twice`, "give each parameter a name of its own");
+      return refuse(`has the parameter :${param} twice`, "give each parameter a different name");
     names.add(param);
     segments.push({ param });
   }

@@ -1,5 +1,5 @@
 /**
- * Returns the stream in bytes, after reading its first chunk, so that a stream that fails at once
+ * Returns the stream in bytes, after reading its first chunk, so that a stream that fails immediately
  * causes an error response instead of a truncated one.
  *
  * @throws the stream's error; TypeError for a chunk that is neither text nor bytes; the reason of

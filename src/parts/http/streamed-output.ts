@@ -32,7 +32,7 @@ export interface StreamForm {
   /** Schema of the data of an event, or of a line. */
   readonly item: StandardSchemaV1;
   readonly heartbeatMs: number;
-  /** What is wrong with the options. */
+  /** The problem of the options. */
   readonly problem: string | undefined;
 }
 
@@ -100,7 +100,7 @@ export function jsonLines<Item, Sent>(
   });
 }
 
-/** Without a schema, the result is no Standard Schema either, which boot reports. */
+/** Without a schema, the result is not a Standard Schema either, which boot reports. */
 function streamedOutput<Item, Sent>(form: StreamForm): StreamedOutput<Item, Sent> {
   const validate = (value: unknown) =>
     Symbol.asyncIterator in Object(value)

@@ -159,7 +159,7 @@ test("refuses a buffered body over 10 MiB, and cancels its stream", async () => 
   });
   expect(await reason(new Response(stream), "write")).toMatchObject({
     code: "response_too_large",
-    message: `The response is over the ${most} bytes that one may have which is read before it is sent`,
+    message: `The response exceeds the ${most} bytes of a response that is read before it is sent`,
   });
   expect(cancelled).toEqual(["cancelled"]);
 });
@@ -224,7 +224,7 @@ test("throws a clear error for JSON that cannot be read", () => {
   expect(() => parsedBody(json, new Uint8Array([0xff]))).toThrow(new TypeError(wrong));
   expect(() => parsedBody({ ...json, "content-encoding": " GZIP " }, "[]")).toThrow(
     new TypeError(
-      "reply: the JSON of the Response is compressed; return it as it is, without a content-encoding",
+      "reply: the JSON of the Response is compressed; return it unencoded, without a content-encoding",
     ),
   );
   expect(parsedBody({ ...json, "content-encoding": " Identity " }, "[]")).toEqual([]);

@@ -90,8 +90,8 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 type Body = ReadableStream<Uint8Array>;
 
 /**
- * Returns the bytes of a body that ends after one chunk in the same event loop turn, as text and
- * bytes do, or else a stream of it.
+ * Returns the bytes of a body that ends after one chunk in the same event loop turn, such as a
+ * string or bytes, otherwise a stream.
  */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
@@ -132,7 +132,7 @@ async function wholeBody(stream: Body, signal: AbortSignal | undefined): Promise
   }
 }
 
-const tooLarge = `The response is over the ${maxWholeBytes} bytes that one may have which is read before it is sent`;
+const tooLarge = `The response exceeds the ${maxWholeBytes} bytes of a response that is read before it is sent`;
 
 function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
@@ -166,7 +166,7 @@ export function parsedBody(headers: Headers, body: unknown): unknown {
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding !== "identity") {
     throw new TypeError(
-      "reply: the JSON of the Response is compressed; return it as it is, without a content-encoding",
+      "reply: the JSON of the Response is compressed; return it unencoded, without a content-encoding",
     );
   }
   try {

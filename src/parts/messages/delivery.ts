@@ -17,7 +17,7 @@ export function readDelivery(payload: Fields): Delivery {
   const { channel, message, key } = payload;
   if (typeof channel !== "string" || !isChannelName(channel))
     throw new PermanentError("its channel is not a name");
-  if (typeof key !== "string") throw new PermanentError("its key is not a text");
+  if (typeof key !== "string") throw new PermanentError("its key is not a string");
   if (typeof message !== "object" || message === null || Array.isArray(message)) {
     throw new PermanentError("its message is not an object");
   }

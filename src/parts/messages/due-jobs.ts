@@ -117,7 +117,7 @@ function dueShardOf(jobId: string): string {
 }
 
 export interface DueStore {
-  /** Marks a row, so that it cannot be taken back. Returns `false` if it is gone. */
+  /** Marks a row, so that it cannot be taken back. Returns `false` if it no longer exists. */
   begin(place: DuePlace): Promise<boolean>;
   /** Deletes a tenant's row. Returns `false` if the row does not exist or is being sent. */
   takeBack(place: DuePlace, tenantId: string | undefined): Promise<boolean>;
@@ -150,7 +150,7 @@ export function sweepDueJobs(
   return sweepShards({ ...options, signal, seen, work }, "due", options.clock.now() + 1);
 }
 
-/** Sends committed jobs that cannot be taken back. Never throws: the sweep sends what is left. */
+/** Sends committed jobs that cannot be taken back. Never throws: the sweep sends the rest. */
 export async function sendCommitted(
   options: DueJobsOptions,
   rows: readonly OutboxRow[],
@@ -159,7 +159,7 @@ export async function sendCommitted(
   await sendAll(sending, rows);
 }
 
-/** Sends the jobs of a group one after another, in the order of their rows, and groups at once. */
+/** Sends the jobs of a group one after another, in the order of their rows, and groups concurrently. */
 async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Promise<WorkedPage> {
   let swept = nothing;
   let hasAnswers = false;
@@ -207,7 +207,8 @@ async function sendOne(
   row: OutboxRow,
 ): Promise<string | undefined> {
   const waiting = waitingJob(row);
-  if (waiting === undefined) return "the row is no job: it has no message, or not how it is queued";
+  if (waiting === undefined)
+    return "the row is not a job: it has no message, or no information on how it is queued";
   // A job that was taken back counts as sent, so that the sweep goes on.
   if (due !== undefined && !(await due.begin(row))) return undefined;
   const { text, ...queued } = waiting;

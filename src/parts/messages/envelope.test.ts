@@ -330,12 +330,12 @@ test.each<[string, unknown, string]>([
   [
     "a tenant without text",
     { ...event, tenantId: "" },
-    "tenantId is not a text of 1 to 256 characters without control characters",
+    "tenantId is not a string of 1 to 256 characters without control characters",
   ],
   [
     "a tenant that is null",
     { ...event, tenantId: null },
-    "tenantId is not a text of 1 to 256 characters without control characters",
+    "tenantId is not a string of 1 to 256 characters without control characters",
   ],
   ["a user without a tenant", { ...event, tenantId: undefined }, "userId comes without a tenantId"],
 ])("refuses a forged message with %s permanently, with the reason", (_what, forged, message) => {
@@ -440,7 +440,7 @@ test.each([
   expect(causeOf({ ...chain, ...whose, more: 1 })).toEqual({ ...chain, ...whose });
 });
 
-const noName = "is not a text of 1 to 256 characters without control characters";
+const noName = "is not a string of 1 to 256 characters without control characters";
 
 test.each<[string, Record<string, unknown>, string]>([
   ["no cause", { causedBy: undefined }, "causedBy is not an ID"],

@@ -182,7 +182,7 @@ export function idOf(message: Fields, member: string): string {
 
 function misnamed(member: string): PermanentError {
   return new PermanentError(
-    `${member} is not a text of 1 to ${maxNameLength} characters without control characters`,
+    `${member} is not a string of 1 to ${maxNameLength} characters without control characters`,
   );
 }
 

@@ -173,7 +173,7 @@ test.each<[string, unknown, string]>([
   [
     "a tenant without text",
     { ...job, tenantId: "" },
-    "tenantId is not a text of 1 to 256 characters without control characters",
+    "tenantId is not a string of 1 to 256 characters without control characters",
   ],
   ["a user without a tenant", { ...job, tenantId: undefined }, "userId comes without a tenantId"],
 ])("refuses a forged message with %s permanently, with the reason", (_what, forged, message) => {

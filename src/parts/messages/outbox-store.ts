@@ -79,7 +79,7 @@ export interface Sweeping {
 /**
  * Sweeps all shards, one after another.
  *
- * @param kind - `due` for jobs, which are kept apart from events because events are sent at once.
+ * @param kind - `due` for jobs, which are kept apart from events because events are sent immediately.
  * @param beforeMs - time in epoch milliseconds. Rows of that time or later stay.
  * @throws any error of the store.
  */

@@ -539,7 +539,7 @@ describe("an event that the bus will never accept", () => {
       {
         type: "unknown",
         eventId: row.eventId,
-        reason: expect.stringContaining("the row is no event"),
+        reason: expect.stringContaining("the row is not an event"),
       },
     ]);
   });

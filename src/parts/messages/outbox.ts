@@ -64,7 +64,7 @@ export interface SweepOptions {
 }
 
 const noEvent: Refusal = {
-  reason: "the row is no event: it has no envelope, type or event ID",
+  reason: "the row is not an event: it has no envelope, type or event ID",
   isFinal: true,
 };
 

@@ -66,7 +66,7 @@ function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) => {
     // `JSON.parse` reads 1e999 as Infinity and keeps -0; JSON would have null and 0 for them.
     if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0)))
-      throw new TypeError("not written as it is");
+      throw new TypeError("JSON would change it");
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
     return Object.fromEntries(
       Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)),

@@ -16,7 +16,7 @@ export interface WriteAnswer {
   readonly isDone?: boolean;
 }
 
-/** Answer of a run that nobody waits for. */
+/** Answer of a run without a waiting caller. */
 export const noAnswer: WriteAnswer = Object.freeze({
   status: 204,
   headers: {},

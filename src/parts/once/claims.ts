@@ -140,7 +140,7 @@ export interface TakeOptions extends Omit<TakingOptions, "generation"> {
   readonly waitMs: number;
   /** Signals that end the wait. */
   readonly stop: readonly AbortSignal[];
-  /** Retention after completion, in milliseconds. Default: that of {@link ClaimsOptions}. */
+  /** Retention after completion, in milliseconds. Default: see {@link ClaimsOptions}. */
   readonly retentionMs?: number | undefined;
   /** Default: a new random ID. */
   readonly owner?: string;
@@ -190,7 +190,7 @@ export function createClaims({
  * | `mine` | returns the claim |
  * | `done` | returns the record |
  * | `other`: another fingerprint | refuses the key |
- * | `running` | adopts the claim; else waits and reads it again, or returns the record |
+ * | `running` | adopts the claim; otherwise waits and reads it again, or returns the record |
  * | `free` | takes the claim, with the generation of an incomplete run that it takes over |
  */
 type Found =
@@ -277,7 +277,7 @@ class Taking {
     return { kind: "taken", claim, hasWaited: this.#hasWaited };
   }
 
-  /** Returns `false` at once if the wait is over. */
+  /** Returns `false` immediately if the wait has ended. */
   async #waited(): Promise<boolean> {
     const { clock, schedule } = this.#parts;
     const { stop } = this.#options;

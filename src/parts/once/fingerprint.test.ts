@@ -200,7 +200,7 @@ test.each(opaque)("%s is never compared; the schema's input is compared instead"
     expect(fingerprintOf("a", input, () => one)).not.toBe(fingerprintOf("a", input, () => other));
     expect(fingerprintOf("a", input, () => one)).not.toBe(fingerprintOf("a", one));
     expect(() => fingerprintOf("a", input)).toThrow(
-      "cannot be compared with that of a repeat; take plain data, or turn `once` off",
+      "cannot be compared with the input of a retry; take plain data, or turn `once` off",
     );
     expect(() => fingerprintOf("a", input, () => value)).toThrow("cannot be compared");
   }

@@ -21,7 +21,7 @@ export function fingerprintOf(route: string, input: unknown, before?: () => unkn
   if (text !== undefined)
     return `v1:${hash("sha256", `${Buffer.byteLength(route)}:${route}${text}`, "base64url")}`;
   throw new TypeError(
-    "the input has a value whose content cannot be compared with that of a repeat; take plain data, or turn `once` off for this write",
+    "the input has a value that cannot be compared with the input of a retry; take plain data, or turn `once` off for this write",
   );
 }
 
@@ -62,7 +62,7 @@ function write(to: Written, value: unknown, depth: number): void {
   else if (value === undefined) to.text += "u";
   else if (typeof value !== "object") throw new OpaqueValue();
   else if (depth > maxDepth)
-    throw new TypeError("the input is nested too deeply to be compared with a repeat of it");
+    throw new TypeError("the input is nested too deeply to be compared with the input of a retry");
   else writeObject(to, value, depth);
 }
 

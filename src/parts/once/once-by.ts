@@ -19,7 +19,7 @@ export interface OnceOptions {
   readonly keepSeconds?: number;
 }
 
-/** How retries of a write are deduplicated. */
+/** Rule for deduplicating retries of a write. */
 export interface OnceRule {
   readonly key: "either" | "idempotency-key" | "required";
   /** Default 300. */

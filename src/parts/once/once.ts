@@ -143,7 +143,7 @@ class SharedRun {
   /**
    * Waits for the run on behalf of a duplicate, which gets a separate response.
    *
-   * @returns the answer; `retry` if the run has none to share; `running` if the run took too long
+   * @returns the answer; `retry` if the run has no answer to share; `running` if the run took too long
    * or the process drains.
    * @throws the error of the run, or the reason of a caller who has disconnected.
    */
@@ -229,7 +229,7 @@ export function createRecentAnswers(clock: Clock) {
       entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;
       if (total <= maxBytes && entries.size <= maxEntries) return;
-      // Evicts a tenth at once, because iterating a `Map` passes over every entry deleted before.
+      // Evicts a tenth together, because iterating a `Map` passes over every entry deleted before.
       for (const oldest of entries.keys()) {
         if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
         forget(oldest);

@@ -224,7 +224,7 @@ export function assertCommittable(
   reservedBytes: number,
 ): void {
   if (!Array.isArray(items))
-    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit a result alone");
+    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit only a result");
   for (const [index, item] of items.entries()) {
     const [action, ...others] = Object.keys(withoutNote(item ?? {})).filter(
       (name) => item[name] !== undefined,
@@ -236,7 +236,7 @@ export function assertCommittable(
   }
   if (items.length + reserved > maxItems)
     throw new RangeError(
-      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit less at once, or publish, enqueue and send with { afterCommit: false }`,
+      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit fewer items, or publish, enqueue and send with { afterCommit: false }`,
     );
   let total = reservedBytes;
   for (const [index, item] of items.entries()) {
@@ -249,7 +249,7 @@ export function assertCommittable(
   }
   if (total > maxBytes)
     throw new RangeError(
-      `ctx.commit: the items have some ${total} bytes, and a transaction of DynamoDB at most ${maxBytes}; commit less at once`,
+      `ctx.commit: the items have some ${total} bytes, and a transaction of DynamoDB at most ${maxBytes}; commit less`,
     );
 }
 

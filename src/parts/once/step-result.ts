@@ -42,6 +42,6 @@ export function parsed(text: string | undefined): unknown {
 
 export function unkept({ step }: Readonly<Record<string, string>>, reason: string): TypeError {
   return new TypeError(
-    `ctx.step: the step ${step} is done, but its result cannot be kept (${reason}); return less of it, as JSON`,
+    `ctx.step: the step ${step} is done, but its result cannot be kept (${reason}); return less data, as JSON`,
   );
 }

@@ -104,7 +104,7 @@ export function stepPlace(key: string, tenantId: string | undefined): ClaimKey {
   return { partition: `step:${key}`, sort: "step", tenantId };
 }
 
-/** What the row of a step tells operators. */
+/** Facts for operators in the row of a step. */
 export interface StepFacts {
   readonly name: string;
   readonly handler: string;

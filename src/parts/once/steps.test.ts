@@ -61,7 +61,7 @@ test("retries beginning a step after a conflict, up to ten attempts", async () =
 
   const never = stepsOf(Array.from({ length: 20 }, () => "conflict" as const));
   await expect(never.steps.step("a", {}, () => 1)).rejects.toThrow(
-    "the step a could not be begun after 10 attempts",
+    "the step a could not be started after 10 attempts",
   );
   expect(never.pauses).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });

@@ -46,7 +46,7 @@ const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
 // Not module state: it has a value only inside the call of a step.
 const inside = new AsyncLocalStorage<Steps>();
 
-/** Steps of one run, each of which is called once, or has the result of an earlier call. */
+/** Steps of one run. Each step is called once, or has the result of an earlier call. */
 export class Steps {
   readonly #options: StepsOptions;
   readonly #names = new Set<string>();
@@ -73,7 +73,7 @@ export class Steps {
       );
     if (this.#names.has(name))
       throw new Error(
-        `ctx.step: the run has the step ${name} twice; give each a name of its own, such as ${name}-2`,
+        `ctx.step: the run has the step ${name} twice; give each a different name, such as ${name}-2`,
       );
     this.#names.add(name);
     const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
@@ -162,7 +162,7 @@ export class Steps {
       conflicts += 1;
       if (conflicts === maxConflicts)
         throw new Error(
-          `ctx.step: the step ${name} could not be begun after ${conflicts} attempts`,
+          `ctx.step: the step ${name} could not be started after ${conflicts} attempts`,
         );
       await pause(conflicts);
     }
@@ -229,7 +229,7 @@ export class Steps {
     return parsed(body as string | undefined); // safe: `storeResult` writes a string
   }
 
-  /** Any typed error says so, except a timeout, an unknown outcome and the signal's reason. */
+  /** True for any typed error except a timeout, an unknown outcome and the signal's reason. */
   #saysNotDone(error: unknown): boolean {
     const { signal } = this.#options;
     if (!isTypedError(error) || (signal?.aborted === true && error === signal.reason)) return false;

@@ -18,7 +18,7 @@ const reach = {
   prefix: "acme/",
   parse: createExpressions(),
 };
-const foreign = (attribute: string) => `${attribute} does not begin with the tenant`;
+const foreign = (attribute: string) => `${attribute} does not start with the tenant`;
 const late = (attribute: string) => `${attribute} is a promise, which is not awaited`;
 
 test.each<[string, unknown, string | undefined]>([

@@ -204,11 +204,11 @@ test.each([
 });
 
 test.each<[string, string]>([
-  ["SET owner = :other", "owner does not begin with the tenant"],
-  ["SET #n = :own, #o = :other", "owner does not begin with the tenant"],
-  ["SET state = :n", "state does not begin with the tenant"],
-  ["SET state = :two", "state does not begin with the tenant"],
-  ["SET owner = :absent", "owner does not begin with the tenant"],
+  ["SET owner = :other", "owner does not start with the tenant"],
+  ["SET #n = :own, #o = :other", "owner does not start with the tenant"],
+  ["SET state = :n", "state does not start with the tenant"],
+  ["SET state = :two", "state does not start with the tenant"],
+  ["SET owner = :absent", "owner does not start with the tenant"],
   ["SET owner = #n", "owner may only be set to a value or removed"],
   ["SET owner = if_not_exists(owner, :own)", "owner may only be set to a value or removed"],
   ["SET owner = :own + :n", "owner may only be set to a value or removed"],
@@ -233,24 +233,24 @@ test.each<[string, object, string]>([
   [
     "PutItem",
     { TableName, Item: { ...Key, owner: "globex/gil" } },
-    "owner does not begin with the tenant",
+    "owner does not start with the tenant",
   ],
-  ["PutItem", { TableName, Item: { ...Key, owner: null } }, "owner does not begin with the tenant"],
+  ["PutItem", { TableName, Item: { ...Key, owner: null } }, "owner does not start with the tenant"],
   ["PutItem", { TableName, Item: { sk: "1", owner: "acme/ann" } }, "it has no pk"],
   [
     "PutItem",
     { TableName, Item: { ...Key, state: ["acme/"] } },
-    "state does not begin with the tenant",
+    "state does not start with the tenant",
   ],
   ["PutItem", { TableName }, "the command cannot be read"],
   ["PutItem", { TableName, Item: Key, Expected: {} }, "the parameter Expected cannot be checked"],
   ["GetItem", { TableName, Key: ["acme/"] }, "the command cannot be read"],
-  ["GetItem", { TableName, Key: { pk: { B: "acme/" } } }, "pk does not begin with the tenant"],
-  ["GetItem", { TableName, Key: { pk: { S: 7 } } }, "pk does not begin with the tenant"],
+  ["GetItem", { TableName, Key: { pk: { B: "acme/" } } }, "pk does not start with the tenant"],
+  ["GetItem", { TableName, Key: { pk: { S: 7 } } }, "pk does not start with the tenant"],
   [
     "UpdateItem",
     update("SET owner = :own", { ExpressionAttributeValues: undefined }),
-    "owner does not begin with the tenant",
+    "owner does not start with the tenant",
   ],
   [
     "UpdateItem",
@@ -263,21 +263,21 @@ test.each<[string, object, string]>([
     { TableName, Key, AttributeUpdates: {} },
     "the parameter AttributeUpdates cannot be checked",
   ],
-  ["Query", { ...byKey, KeyConditionExpression: "pk = :x" }, "pk does not begin with the tenant"],
+  ["Query", { ...byKey, KeyConditionExpression: "pk = :x" }, "pk does not start with the tenant"],
   [
     "Query",
     { ...byKey, KeyConditionExpression: "pk = :pk AND pk = :x" },
-    "pk does not begin with the tenant",
+    "pk does not start with the tenant",
   ],
   [
     "Query",
     { ...byKey, KeyConditionExpression: "pk = :pk AND pk > :pk" },
-    "pk does not begin with the tenant",
+    "pk does not start with the tenant",
   ],
   [
     "Query",
     { ...byKey, KeyConditionExpression: "begins_with(pk, :pk)" },
-    "pk does not begin with the tenant",
+    "pk does not start with the tenant",
   ],
   ["Query", { ...byKey, KeyConditionExpression: "sk = :pk" }, "it has no condition on pk"],
   [
@@ -314,7 +314,7 @@ test.each<[string, object, string]>([
   [
     "BatchGetItem",
     { RequestItems: { [TableName]: { Keys: [Key, { pk: "globex/files" }] } } },
-    "pk does not begin with the tenant",
+    "pk does not start with the tenant",
   ],
   ["BatchGetItem", { RequestItems: { [TableName]: { Keys: Key } } }, "the command cannot be read"],
   ["BatchGetItem", { RequestItems: { [TableName]: 7 } }, "the command cannot be read"],
@@ -423,7 +423,7 @@ test.each(["Key", "Item", "Keys", "UpdateExpression", "PutRequest"])(
 
 test("a part of a batch or a transaction has its own parameters only", () => {
   const unheard = { table: "files", reason: "the parameter Unheard cannot be checked" };
-  const foreign = { table: "files", reason: "pk does not begin with the tenant" };
+  const foreign = { table: "files", reason: "pk does not start with the tenant" };
   const Item = { pk: "globex/files" };
   const batch = (request: object) => ({ RequestItems: { [TableName]: [request] } });
   const transaction = (item: object) => ({ TransactItems: [item] });
@@ -494,7 +494,7 @@ test("checks each table and each part of a command, wherever the foreign one is"
       ["TransactWriteItems", { TransactItems: items }],
       ["TransactGetItems", { TransactItems: gets }],
     ] as const)
-      expect(refusalOf(operation, input)?.reason).toBe("pk does not begin with the tenant");
+      expect(refusalOf(operation, input)?.reason).toBe("pk does not start with the tenant");
   }
   const both = { [TableName]: { Keys: [Key] }, [arn]: { Keys: [foreign] } };
   expect(refusalOf("BatchGetItem", { RequestItems: both })?.table).toBe("files");

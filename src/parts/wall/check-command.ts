@@ -7,7 +7,7 @@ export interface Refusal {
   readonly reason: string;
 }
 
-/** The check's `prefix` begins the tenant's keys; it is `undefined` in a run without a tenant. */
+/** The tenant's keys start with the check's `prefix`, which is `undefined` without a tenant. */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>) {
   const parse = createExpressions();
   return (operation: string, input: unknown, prefix: string | undefined): Refusal | undefined => {
@@ -260,7 +260,7 @@ function unfit(attribute: string, { [attribute]: value }: Fields): string {
 function foreign(attribute: string, value: unknown): string {
   return value instanceof Promise
     ? `${attribute} is a promise, which is not awaited`
-    : `${attribute} does not begin with the tenant`;
+    : `${attribute} does not start with the tenant`;
 }
 
 /** Accepts `"acme/1"`, from document clients, and `{ S: "acme/1" }`, the wire form. */

@@ -115,7 +115,7 @@ function isOneValue(tokens: readonly string[]): boolean {
   return tokens.length === 1 && isPlaceholder(tokens[0]);
 }
 
-/** Returns the index after the path that begins at `at`, such as `owner.names[0]`. */
+/** Returns the index after the path that starts at `at`, such as `owner.names[0]`. */
 function endOfPath(tokens: readonly string[], at: number): number {
   let end = at + 1;
   for (;;) {

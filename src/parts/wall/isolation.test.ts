@@ -39,7 +39,7 @@ test.each(["BatchGetItem", "BatchWriteItem"])(
   "refuses %s of both kinds of tables, because no credentials cover both",
   async (operation) => {
     await expect(open(operation, { RequestItems: { files: [], counts: [] } })).rejects.toThrow(
-      `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`,
+      `${operation} has tables with tenants and others, which need different credentials here; send two commands`,
     );
   },
 );

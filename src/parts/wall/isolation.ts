@@ -27,7 +27,7 @@ export function sessionOpener(
     if (!tables.includes(true)) return undefined;
     // A transaction may mix tables: within it, a session may also access tables without tenants.
     if (operation.startsWith("Batch") && tables.includes(false)) {
-      const message = `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`;
+      const message = `${operation} has tables with tenants and others, which need different credentials here; send two commands`;
       return Promise.reject(new TypeError(message));
     }
     return isolation.open(tag);

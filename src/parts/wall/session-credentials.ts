@@ -37,7 +37,7 @@ interface Session {
 }
 
 /**
- * Renews credentials in the background. Measures their age by this process's clock alone, so the
+ * Renews credentials in the background. Measures their age only by this process's clock, so the
  * clock's offset from AWS does not matter.
  */
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {

@@ -47,13 +47,13 @@ test("refuses a sort key for a table that has none", () => {
 
 test("refuses anything but text", () => {
   expect(() => tenantKey(files, "acme", 1)).toThrow(
-    new TypeError('table "files": key: 1 is not a text'),
+    new TypeError('table "files": key: 1 is not a string'),
   );
   expect(() => tenantKey(files, "acme", "1", null)).toThrow(
-    new TypeError('table "files": key: null is not a text'),
+    new TypeError('table "files": key: null is not a string'),
   );
   expect(() => tenantValue(files, "acme", undefined)).toThrow(
-    new TypeError('table "files": value: undefined is not a text'),
+    new TypeError('table "files": value: undefined is not a string'),
   );
   expect(() => tenantValue(files, "acme", Promise.resolve("ann"))).toThrow(
     new TypeError('table "files": value: it is a promise; await it'),

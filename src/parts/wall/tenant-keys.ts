@@ -50,7 +50,7 @@ function withTenant(
 
 function checked(what: string, prefix: string, text: unknown, maxBytes: number): string {
   if (text instanceof Promise) throw new TypeError(`${what}: it is a promise; await it`);
-  if (typeof text !== "string") throw new TypeError(`${what}: ${quoted(text)} is not a text`);
+  if (typeof text !== "string") throw new TypeError(`${what}: ${quoted(text)} is not a string`);
   const whole = prefix + text;
   const bytes = Buffer.byteLength(whole);
   if (bytes > maxBytes)

@@ -1,10 +1,10 @@
-/** Ends every prefix. No encoded tenant contains it, so no prefix begins with another prefix. */
+/** Ends every prefix. No encoded tenant contains it, so no prefix starts with another prefix. */
 export const separator = "/";
 
 /** AWS's limit for the value of a session tag. */
 const maxTagLength = 256;
 
-/** Begins a tenant's partition keys. @throws TypeError without a tenant. */
+/** Returns the start of a tenant's partition keys. @throws TypeError without a tenant. */
 export function tenantPrefix(tenantId: unknown): string {
   if (typeof tenantId !== "string" || tenantId === "")
     throw new TypeError("there is no tenant; only a run of a tenant has keys");

@@ -76,7 +76,7 @@ test("refuses, logs and counts a command for another tenant's rows", async () =>
     sendAs("acme", "GetItemCommand", get("t-files", { pk: "globex/1" })),
   ).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(AccessDeniedError);
-  const reason = "pk does not begin with the tenant";
+  const reason = "pk does not start with the tenant";
   expect(error).toMatchObject({
     message: "Access denied: tenant.wall",
     cause: { message: `GetItem on the table files: ${reason}` },
@@ -139,7 +139,7 @@ test("a table declared twice has the indexes of both, and the first name", async
   for (const attribute of ["owner", "state"]) {
     await expect(put({ pk: "acme/1", [attribute]: "x" })).rejects.toMatchObject({
       cause: {
-        message: `PutItem on the table files: ${attribute} does not begin with the tenant`,
+        message: `PutItem on the table files: ${attribute} does not start with the tenant`,
       },
     });
   }
@@ -175,7 +175,7 @@ test("commits a copy of the tenant's items, as deep as the check reads", () => {
 test("refuses a commit of another tenant's items, and of items that it cannot read", () => {
   const { wall, caller, log } = setup();
   const foreign = [{ Put: { TableName: "t-files", Item: { pk: "globex/1" } } }];
-  const reason = "pk does not begin with the tenant";
+  const reason = "pk does not start with the tenant";
   expect(failureOf(() => wall.checkItems(foreign, caller("acme")))).toMatchObject({
     status: 403,
     cause: { message: `ctx.commit on the table files: ${reason}` },

@@ -111,7 +111,7 @@ function refused(
   return new AccessDeniedError("tenant.wall", { cause });
 }
 
-/** At depth 3, copies what the check reads of an item: its action, and the maps of the action. */
+/** At depth 3, copies the parts of an item that the check reads: its action, and its maps. */
 function copyOf(value: unknown, depth: number): unknown {
   if (depth === 0 || !isRecord(value) || value instanceof Promise) return value;
   return Object.fromEntries(

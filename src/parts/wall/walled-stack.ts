@@ -24,7 +24,7 @@ export function walledStack(stack: Stack, walling: Walling): Stack {
 
 /** `isOwn`: no other code has the stack, so that the check can be added without cloning it. */
 function walled(stack: Stack, walling: Walling, isOwn: boolean): Stack {
-  // Members are listed, so that one that the SDK adds cannot go around the check. None uses `this`.
+  // Members are listed, so that one that the SDK adds cannot go around the check. No member uses `this`.
   const { add, addRelativeTo, use, remove, removeByTag, identify, identifyOnResolve } = stack;
   return {
     add,

@@ -1,4 +1,4 @@
-/** How code loads a built-in: `members` by `import`, `whole` by `require` or `import()`. */
+/** The way code loads a built-in: `members` by `import`, `whole` by `require` or `import()`. */
 export type BuiltinKind = "members" | "whole";
 
 /**

@@ -13,7 +13,7 @@ export interface Chunks {
   /**
    * Returns the name of the start file that contains the module, if there is one. Must be called
    * for every used module before `lazy`: SDK packages list more modules than are used, and these
-   * calls tell which are.
+   * calls report the used ones.
    */
   readonly start: (id: string) => string | undefined;
   /**

@@ -53,7 +53,7 @@ export function esbuildPlugin(): EsbuildPlugin {
   return plugin as EsbuildPlugin;
 }
 
-/** Sets the options of the first pass and returns those of the second pass. */
+/** Sets the options of the first pass and returns the options of the second pass. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
   options.splitting ??= true;

@@ -25,8 +25,8 @@ interface Bundled {
 
 /**
  * Bundles the output of the first pass again and merges files that are read together. esbuild
- * creates a file for anything that two lazy modules share and cannot group these files, each of
- * which costs a millisecond of a cold start. `options` apply only to the second pass.
+ * creates a file for anything that two lazy modules share and cannot group these files, although
+ * each file costs a millisecond of a cold start. `options` apply only to the second pass.
  */
 export async function mergeChunks(
   build: PluginBuild,

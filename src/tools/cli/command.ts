@@ -21,12 +21,12 @@ const commands =
 
 type Load = () => Promise<{ readonly run: RunCommand }>;
 
-/** Commands in the help text's order. Loaded lazily: `keelson token` needs no AWS code. */
+/** Commands in the help text's order. Loaded lazily: `keelson token` runs without AWS code. */
 const otherCommands: Readonly<Record<string, readonly [summary: string, load: Load]>> = {
-  init: ["makes a project", () => import("./commands/init-command.ts")],
-  doctor: ["checks what a server needs", () => import("./commands/doctor-command.ts")],
+  init: ["creates a project", () => import("./commands/init-command.ts")],
+  doctor: ["checks the resources of a server", () => import("./commands/doctor-command.ts")],
   infra: [
-    "writes the CloudFormation template of what a server needs",
+    "writes the CloudFormation template of a server",
     () => import("./commands/infra-command.ts"),
   ],
   openapi: [
@@ -34,7 +34,7 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
     async () => (await import("./commands/document-command.ts")).openApi,
   ],
   contract: [
-    "locks what a server promises, and says whom a change breaks",
+    "locks a server's contract, and lists breaking changes",
     () => import("./commands/contract-command.ts"),
   ],
   asyncapi: [
@@ -50,11 +50,11 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
     () => import("./commands/outbox-command.ts"),
   ],
   steps: [
-    "lists steps, and says how those ended of which nobody knows",
+    "lists steps, and resolves steps with an unknown outcome",
     () => import("./commands/steps-command.ts"),
   ],
   trace: [
-    "prints what became of a request as one tree, and what is stuck",
+    "prints a request and its effects as one tree, and the stuck message",
     () => import("./commands/trace-command.ts"),
   ],
   tenant: ["exports and erases the rows of a tenant", () => import("./commands/tenant-command.ts")],
@@ -63,7 +63,7 @@ const otherCommands: Readonly<Record<string, readonly [summary: string, load: Lo
     () => import("./commands/api-keys-command.ts"),
   ],
   projection: [
-    "rebuilds projections and tells how they are",
+    "rebuilds projections and prints their state",
     () => import("./commands/projection-command.ts"),
   ],
 };

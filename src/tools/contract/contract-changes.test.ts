@@ -193,13 +193,13 @@ describe("a change of a route:", () => {
       "a first output",
       {},
       { output: text },
-      ["- it output-declared a schema says what is answered"],
+      ["- it output-declared a schema describes the response"],
     ],
     [
       "no output",
       { output: text },
       {},
-      ["client it output-undeclared no schema says what is answered"],
+      ["client it output-undeclared no schema describes the response"],
     ],
     [
       "an output that streams",
@@ -217,7 +217,7 @@ describe("a change of a route:", () => {
       "a first output, which streams",
       {},
       { output: text, stream: "jsonLines" },
-      ["- it output-declared a schema says what is answered"],
+      ["- it output-declared a schema describes the response"],
     ],
     [
       "another output",

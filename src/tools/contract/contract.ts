@@ -39,7 +39,7 @@ export interface LockedRoute {
   readonly access: LockedAccess;
   readonly body?: BodyKind;
   readonly key?: LockedKeyHeader;
-  /** How long a retry gets the first response. */
+  /** Seconds for which a retry gets the first response. */
   readonly keptSeconds?: number;
   readonly input?: JsonSchema;
   /** Of each item, if the route streams. */
@@ -181,7 +181,7 @@ export function readContract(text: string): Contract {
     read = JSON.parse(text);
   } catch (error) {
     const { message } = error as Error; // safe cast: JSON.parse only throws errors
-    throw new Error(`it is not JSON: ${message}; after a conflict of a merge, write it anew`);
+    throw new Error(`it is not JSON: ${message}; after a merge conflict, write it again`);
   }
   const { format }: { readonly format?: unknown } = Object(read);
   if (typeof format === "number" && format > contractFormat)
@@ -192,7 +192,7 @@ export function readContract(text: string): Contract {
     throw new Error("it has no format; keelson contract write makes one");
   const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
   if (wrong !== undefined)
-    throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
+    throw new Error(`its ${wrong[0]} are not a list that keelson has written; write it again`);
   // Safe cast: the format is known, and each entry has its identifying members.
   return read as Contract;
 }

@@ -32,7 +32,7 @@ export function valueShape(value: unknown): ValueShape {
 }
 
 export function partOf(part: unknown, root: SchemaNode): Schema {
-  // Safe cast: only known keywords are read, and a non-schema has none.
+  // Safe cast: only known keywords are read, and a non-schema does not have them.
   return part === undefined ? [] : [{ node: part as SchemaNode, root }];
 }
 

@@ -6,7 +6,7 @@ import type { Broken, Change } from "./schema-changes.ts";
 
 export type LockedKey = ReturnType<typeof lockedKey>;
 
-/** Whom a change breaks. All other changes are compatible. */
+/** Changes by the parties that they break. All other changes are compatible. */
 const breaking: Readonly<Record<string, Broken>> = {
   "key-removed": "row",
   "former-key-removed": "row",

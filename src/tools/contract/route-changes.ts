@@ -41,7 +41,7 @@ function accessFacts(
   ];
 }
 
-/** How many request headers can carry a key. */
+/** Number of request headers that can carry a key. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -114,8 +114,8 @@ function outputFacts(before: LockedRoute, after: LockedRoute): readonly Fact[] {
   const added = isUnsaid(after) ? [] : is.filter((status) => !was.includes(status));
   const isOptional = gone.length === 0 && hasBody(before, was);
   return [
-    [!wasSaid && isSaid, false, "output-declared", "a schema says what is answered"],
-    [wasSaid && !isSaid, true, "output-undeclared", "no schema says what is answered"],
+    [!wasSaid && isSaid, false, "output-declared", "a schema describes the response"],
+    [wasSaid && !isSaid, true, "output-undeclared", "no schema describes the response"],
     [wasSaid && isSaid && before.stream !== after.stream, true, "output-stream", sending(after)],
     ...gone.map((status): Fact => [true, true, "status-removed", String(status)]),
     ...added.map(

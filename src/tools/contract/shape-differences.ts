@@ -42,8 +42,8 @@ export function isRefusing({ kind }: Difference) {
 }
 
 /**
- * `path` is like `items[].name`, empty for the whole value. `type` is that of the differing value, or
- * the one that a range limits.
+ * `path` is like `items[].name`, empty for the whole value. `type` is the type of the differing value,
+ * or the type that a range limits.
  */
 export function difference(
   path: string,

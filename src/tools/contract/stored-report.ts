@@ -164,7 +164,7 @@ function textOf({ partition, key }: RowAddress) {
 
 type OpenedRow = Levels["rows"][number];
 
-/** A key reads rows of its own scope and of broader scopes. */
+/** A key reads rows of its scope and of broader scopes. */
 function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
   const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);

@@ -106,13 +106,13 @@ describe("the template of a front", () => {
     const template = made({ front: "web", part: "functions" });
     const { HttpWebFunctionRevision: _, ...others } = template.Resources;
     expect(mistakes(server, { ...template, Resources: others })).toEqual([
-      "the server needs a function http, and the template has none",
+      "the server needs a function http, which is missing in the template",
     ]);
     const bare = { Type: "AWS::Lambda::WebFunctionRevision" };
     expect(mistakes(server, { Resources: { Revision: bare } })).toEqual([
-      "the server needs a function schedule, and the template has none",
-      "the table config is declared, and no function is told KEELSON_TABLE_CONFIG",
-      "the table once is declared, and no function is told KEELSON_TABLE_ONCE",
+      "the server needs a function schedule, which is missing in the template",
+      "the table config is declared, but no function has the variable KEELSON_TABLE_CONFIG",
+      "the table once is declared, but no function has the variable KEELSON_TABLE_ONCE",
     ]);
   });
 });

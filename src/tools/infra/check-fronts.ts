@@ -6,7 +6,7 @@ import { type Members, own, type Resource } from "./template.ts";
 export interface Entry {
   readonly name: string;
   readonly exports: Members;
-  /** Whether `index.js` is beside a bundled module. */
+  /** Whether a bundled module has an `index.js` next to it. */
   readonly hasIndex?: boolean | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface TemplateFunction {
   readonly name: string;
 }
 
-/** What the front of a template should be. */
+/** The expected front of a template. */
 export interface WantedFront {
   readonly front?: FrontName | undefined;
   readonly stream?: boolean;
@@ -28,7 +28,7 @@ interface Caller {
   readonly called: string;
   readonly canStream: boolean;
   readonly streams: boolean;
-  /** Where a function is named. */
+  /** The place that names the function. */
   readonly text: string;
 }
 
@@ -76,7 +76,7 @@ export function indexMistakes({ Resources }: ComparedTemplate, { hasIndex }: Ent
   const isWeb = Object.values(Resources).some(({ Type }) => Type === webRevisionType);
   return isWeb && hasIndex === false
     ? [
-        "a Web Function loads index.js, and there is none beside the entry; bundle the module that runs the container as the entry web",
+        "a Web Function loads index.js, which is missing next to the entry; bundle the module that runs the container as the entry web",
       ]
     : [];
 }

@@ -79,9 +79,9 @@ describe("a data template", () => {
     } = data().Resources;
     expect(mistakes(server, { Resources })).toEqual([
       "the table kites is declared, and the template has no KitesTable",
-      "the server needs EventBus, and the template has none",
-      "the server needs EventQueue, and the template has none",
-      "the server needs JobQueue, and the template has none",
+      "the server needs EventBus, which is missing in the template",
+      "the server needs EventQueue, which is missing in the template",
+      "the server needs JobQueue, which is missing in the template",
     ]);
     const KitesTable = { Type: "AWS::SQS::Queue" };
     expect(mistakes(server, { Resources: { ...data().Resources, KitesTable } })).toEqual([
@@ -89,7 +89,7 @@ describe("a data template", () => {
     ]);
     const empty = { ConfigTable: { Type: "AWS::DynamoDB::Table" } };
     expect(mistakes(server, { Resources: { ...data().Resources, ...empty } })).toEqual([
-      "the table config: the KeySchema of ConfigTable is not what is declared",
+      "the table config: the KeySchema of ConfigTable differs from the declaration",
     ]);
   });
 
@@ -98,19 +98,19 @@ describe("a data template", () => {
       "other keys",
       "KitesTable",
       (table) => Object.assign(table, { KeySchema: [] }),
-      ["the table kites: the KeySchema of KitesTable is not what is declared"],
+      ["the table kites: the KeySchema of KitesTable differs from the declaration"],
     ],
     [
       "no time to live",
       "OnceTable",
       (table) => delete table["TimeToLiveSpecification"],
-      ["the table once: the TimeToLiveSpecification of OnceTable is not what is declared"],
+      ["the table once: the TimeToLiveSpecification of OnceTable differs from the declaration"],
     ],
     [
       "no stream",
       "OutboxTable",
       (table) => delete table["StreamSpecification"],
-      ["the table outbox: the StreamSpecification of OutboxTable is not what is declared"],
+      ["the table outbox: the StreamSpecification of OutboxTable differs from the declaration"],
     ],
     [
       "no index",
@@ -167,13 +167,13 @@ describe("a template of functions", () => {
   test("without a required function is reported with its name", () => {
     expect(mistakes(server, functions("lambda.http", "lambda.kitesKiteShow"))).toEqual(
       ["kitesKiteCutLoose", "queue", "stream", "sweep"].map(
-        (name) => `the server needs a function ${name}, and the template has none`,
+        (name) => `the server needs a function ${name}, which is missing in the template`,
       ),
     );
     const plain = serverInternals(buildServer({ features: [] }));
     expect(mistakes(plain, functions("lambda.http"))).toEqual([]);
     expect(mistakes(plain, functions("lambda.other"))).toEqual([
-      "the server needs a function http, and the template has none",
+      "the server needs a function http, which is missing in the template",
     ]);
   });
 
@@ -182,8 +182,8 @@ describe("a template of functions", () => {
       Http: { Type: "AWS::Lambda::Function", Properties: { Handler: "lambda.http" } },
     };
     expect(mistakes(serverInternals(buildServer({ features: [] })), { Resources })).toEqual([
-      "the table config is declared, and no function is told KEELSON_TABLE_CONFIG",
-      "the table once is declared, and no function is told KEELSON_TABLE_ONCE",
+      "the table config is declared, but no function has the variable KEELSON_TABLE_CONFIG",
+      "the table once is declared, but no function has the variable KEELSON_TABLE_ONCE",
     ]);
   });
 

@@ -55,7 +55,7 @@ function dataMistakes(needs: Needs, template: ComparedTemplate) {
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),
     ...ids
       .filter((id) => id !== undefined && !Object.hasOwn(template.Resources, id))
-      .map((id) => `the server needs ${id}, and the template has none`),
+      .map((id) => `the server needs ${id}, which is missing in the template`),
   ];
 }
 
@@ -76,7 +76,7 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate) {
   return [
     ...relied
       .filter((member) => !isDeepStrictEqual(has[member], wanted?.[member]))
-      .map((member) => `${name}: the ${member} of ${id} is not what is declared`),
+      .map((member) => `${name}: the ${member} of ${id} differs from the declaration`),
     ...table.indexes.flatMap((index) => {
       const fault = indexFault(index, table, described);
       return fault === undefined || fault.kind === "extra"
@@ -100,7 +100,7 @@ function functionsIn(template: ComparedTemplate) {
   });
 }
 
-/** It answers requests in place of the function `http`, but is no export of a module. */
+/** It answers requests in place of the function `http`, but a module does not export it. */
 function webFunction(id: string, { ServiceConfig }: Members) {
   const { EnvironmentVariables = {} }: { EnvironmentVariables?: object } = Object(ServiceConfig);
   return { id, module: "", name: "http", variables: Object.keys(EnvironmentVariables) };
@@ -113,9 +113,12 @@ function functionMistakes(server: DeclaredServer, needs: Needs, functions: Templ
   const told = new Set(functions.flatMap(({ variables }) => variables));
   const untold = needs.tables.filter(({ variable }) => !told.has(variable));
   return [
-    ...missing.map(({ name }) => `the server needs a function ${name}, and the template has none`),
+    ...missing.map(
+      ({ name }) => `the server needs a function ${name}, which is missing in the template`,
+    ),
     ...untold.map(
-      ({ name, variable }) => `the table ${name} is declared, and no function is told ${variable}`,
+      ({ name, variable }) =>
+        `the table ${name} is declared, but no function has the variable ${variable}`,
     ),
   ];
 }
@@ -155,7 +158,7 @@ function entryMistakes(
   });
 }
 
-/** A bundle may also export what its parts share. */
+/** A bundle may also export code that its parts share. */
 function markedIn(exports: Entry["exports"]) {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],

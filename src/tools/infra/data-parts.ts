@@ -120,7 +120,7 @@ function queueParts(wanted: NeededQueue, allowed?: (id: string) => Value) {
   ];
 }
 
-/** Denies access without TLS. Roles grant access in this account; other accounts have none. */
+/** Denies access without TLS. Roles grant access in this account; other accounts do not have access. */
 function policyPart(id: string, allowed: Value | undefined) {
   return resource(`${id}Policy`, "AWS::SQS::QueuePolicy", {
     Queues: [ref(id)],

@@ -103,7 +103,7 @@ describe("a table is in danger", () => {
     expect(
       between(template({ CupsTable: table({}, { DeletionPolicy: "Retain" }) }), template({})),
     ).toEqual([
-      "! the table app-dev-cups is removed: CupsTable (AWS::DynamoDB::Table) leaves the stack and stays in the account, where nothing looks after it",
+      "! the table app-dev-cups is removed: CupsTable (AWS::DynamoDB::Table) leaves the stack and stays in the account, outside of any stack",
     ]);
     expect(
       between(
@@ -111,7 +111,7 @@ describe("a table is in danger", () => {
         template({ T: queue() }),
       ),
     ).toEqual([
-      "! the table without a name of its own is deleted with all its items: T (AWS::DynamoDB::Table)",
+      "! the table without its own name is deleted with all its items: T (AWS::DynamoDB::Table)",
       "added: T (AWS::SQS::Queue)",
     ]);
   });
@@ -145,7 +145,7 @@ describe("a table is in danger", () => {
     const at = (...names: string[]) =>
       table({ GlobalSecondaryIndexes: names.map((name) => index(name)) });
     const refused = (count: number, names: string) =>
-      `! CupsTable (AWS::DynamoDB::Table) changes ${count} indexes at once, and DynamoDB takes one: deploy them one after the other: ${names}`;
+      `! CupsTable (AWS::DynamoDB::Table) changes ${count} indexes, and DynamoDB accepts one per update: deploy them one after the other: ${names}`;
     expect(ofTables(at(), at("a", "b"))[0]).toBe(refused(2, "+a, +b"));
     expect(ofTables(at("a", "c"), at("b", "c"))[0]).toBe(refused(2, "-a, +b"));
     const other = table({ GlobalSecondaryIndexes: [index("a", "another")] });

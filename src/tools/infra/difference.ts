@@ -55,7 +55,7 @@ function removal(name: string, { Type, DeletionPolicy }: Partial<Resource>, was:
   const table = `the table ${shown(was["TableName"])} is`;
   return dangerous(
     DeletionPolicy === "Retain"
-      ? `${table} removed: ${name} leaves the stack and stays in the account, where nothing looks after it`
+      ? `${table} removed: ${name} leaves the stack and stays in the account, outside of any stack`
       : `${table} deleted with all its items: ${name}`,
   );
 }
@@ -66,7 +66,7 @@ function tableDangers(name: string, properties: readonly string[], was: Members,
   );
   const indexes = indexChanges(was, is);
   const emptied = `the table ${shown(was["TableName"])} is replaced by an empty one: ${name} changes ${replaced.join(", ")}`;
-  const many = `${name} changes ${indexes.length} indexes at once, and DynamoDB takes one: deploy them one after the other: ${indexes.join(", ")}`;
+  const many = `${name} changes ${indexes.length} indexes, and DynamoDB accepts one per update: deploy them one after the other: ${indexes.join(", ")}`;
   return [
     ...(replaced.length > 0 ? [dangerous(emptied)] : []),
     ...(indexes.length > 1 ? [dangerous(many)] : []),
@@ -140,7 +140,7 @@ function idsOf(old: object, now: object) {
 }
 
 function shown(name: unknown) {
-  return typeof name === "string" ? name : "without a name of its own";
+  return typeof name === "string" ? name : "without its own name";
 }
 
 const harmless = (text: string): Change => ({ text, isDangerous: false });

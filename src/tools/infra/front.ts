@@ -3,15 +3,15 @@ import type { FunctionKind } from "./function-part.ts";
 import type { NeededFunction } from "./functions.ts";
 import type { TemplatePart } from "./template.ts";
 
-/** What passes requests on to the function that answers them. */
+/** Passes requests on to the function that answers them. */
 export interface Front {
   /** Whether requests reach a Web Function, which runs the container. */
   readonly isWeb: boolean;
-  /** Beside those of the code. */
+  /** In addition to the parameters of the code. */
   readonly parameters: readonly TemplatePart[];
-  /** How functions that answer requests are made. */
+  /** Kind of the functions that answer requests. */
   readonly requestKind: FunctionKind;
-  /** How all other functions are made. */
+  /** Kind of all other functions. */
   readonly eventKind: FunctionKind;
   readonly parts: (functions: readonly NeededFunction[], basePath: string) => TemplatePart[];
   /** The alarm for failed requests. */

@@ -9,7 +9,7 @@ export type FrontName = (typeof frontNames)[number];
 
 /** Those that can stream responses; a Web Function always does. */
 export const streamingFronts: readonly FrontName[] = ["rest", "url"];
-/** Those with a function for each handler. */
+/** The fronts that support a function for each handler. */
 export const dividedFronts: readonly FrontName[] = ["http", "rest"];
 
 export function frontNamed(name: FrontName, isStreaming: boolean): Front {

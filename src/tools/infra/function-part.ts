@@ -56,7 +56,7 @@ export function functionParts(
       ...(calledBy === "requests" && needs.hasAuthSecret && authVariables),
       ...(ofTenants && { [isolationVariable]: arnRef(tenantRole) }),
     }),
-    output(`${id}RoleName`, `The role of ${name}, for policies of your own`, ref(role)),
+    output(`${id}RoleName`, `The role of ${name}, for your own policies`, ref(role)),
   ];
 }
 
@@ -154,7 +154,7 @@ export const authSecretParts: readonly TemplatePart[] = [
     "AuthSecretArn",
     "secretsmanager",
     "secret:.+",
-    "The ARN of a secret of Secrets Manager, KEELSON_AUTH_SECRET as its text. Empty: the stack makes one",
+    "The ARN of a Secrets Manager secret whose string is KEELSON_AUTH_SECRET. Empty: the stack creates a secret",
     "a secret",
   ),
   {

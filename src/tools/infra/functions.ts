@@ -44,7 +44,7 @@ export const queueTimeoutSeconds = 30;
 const ofQueues = { calledBy: "queues", timeoutSeconds: queueTimeoutSeconds } as const;
 const ofStream = { calledBy: "stream", timeoutSeconds: 30 } as const;
 const ofSweep = { calledBy: "minute", timeoutSeconds: 60 } as const;
-/** Long enough for a report. Schedules due meanwhile start in another invocation. */
+/** Long enough for a report. Schedules that become due in the meantime start in another invocation. */
 const ofSchedules = { calledBy: "minute", timeoutSeconds: 300 } as const;
 
 /** @throws Error if a handler's name is too long. */

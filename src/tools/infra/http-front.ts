@@ -87,8 +87,8 @@ function routeId(route: string) {
 }
 
 /**
- * Without query, body and other headers, which contain tokens and values. What a client controls
- * comes first: the later of two duplicate members wins.
+ * Without query, body and other headers, which contain tokens and values. Members that a client
+ * controls come first: the later of two duplicate members wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

@@ -84,7 +84,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
         note.includes("environment"),
       );
       expect(notes[0]).toMatch(
-        /^HttpLambdaFunction has an environment of about [56]\d{3} bytes, and Lambda takes 4096: a server has a variable for each table/,
+        /^HttpLambdaFunction has an environment of about [56]\d{3} bytes, and Lambda accepts 4096: a server has a variable for each table/,
       );
     },
   );

@@ -36,7 +36,7 @@ export function sizeReport(template: Template, text: string) {
     const size = Type === "AWS::Lambda::Function" ? environmentBytes(Properties, template) : 0;
     if (size > mostEnvironmentBytes)
       notes.push(
-        `${id} has an environment of about ${size} bytes, and Lambda takes ${mostEnvironmentBytes}: a server has a variable for each table; shorten names of tables, dynamodb.prefix and NamePrefix, or make two servers of it`,
+        `${id} has an environment of about ${size} bytes, and Lambda accepts ${mostEnvironmentBytes}: a server has a variable for each table; shorten the names of tables, dynamodb.prefix and NamePrefix, or split the server in two`,
       );
   }
   return { problems, notes };

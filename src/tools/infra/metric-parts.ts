@@ -38,7 +38,7 @@ export function alarmParts(
     ...queuesOf(needs).map(
       (queue): Alarm => ({
         name: `dead-${queue.kind}`,
-        says: "Something can never be done: queue.dead_lettered says what, and why",
+        says: "A message reached a dead-letter queue; queue.dead_lettered has the message and the reason",
         metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"],
         of: { QueueName: place.deadQueueName(queue) },
         statistic: "Maximum",
@@ -54,12 +54,12 @@ export function alarmParts(
         of: ofFunction(one),
       }),
     ),
-    // Without event functions, a Web Function alone has no such metric.
+    // A Web Function has no such metric; only event functions have it.
     ...(front.isWeb && events.length === 0 ? [] : [throttles]),
     ...outbox.filter(isStream).map(
       (one): Alarm => ({
         name: `${one.name}-age`,
-        says: "The stream of the outbox is read late: events come late",
+        says: "The stream of the outbox is read late, so events are late",
         metric: ["AWS/Lambda", "IteratorAge"],
         of: ofFunction(one),
         statistic: "Maximum",
@@ -81,7 +81,7 @@ const isOfRequests = ({ calledBy }: NeededFunction) => calledBy === "requests";
 
 const throttles: Alarm = {
   name: "throttles",
-  says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
+  says: "Lambda throttles functions; the limit and this metric cover all functions of the account in the region",
   metric: ["AWS/Lambda", "Throttles"],
 };
 
@@ -98,14 +98,14 @@ function leftParts({ name }: NeededFunction) {
     ),
     alarmPart({
       name: metric,
-      says: "The outbox holds what a sweep could not send: event.dispatch_failed or job.dispatch_failed says why",
+      says: "A sweep could not send rows of the outbox; event.dispatch_failed or job.dispatch_failed has the reason",
       metric: [ownNamespace, metric],
       statistic: "Maximum",
     }),
   ];
 }
 
-/** `isOf` says whether a function logs the line. */
+/** `isOf` determines whether a function logs the line. */
 type LineAlarm = readonly [
   name: string,
   line: string,
@@ -124,25 +124,25 @@ const lineAlarms: readonly LineAlarm[] = [
     "events-set-aside",
     "event.set_aside",
     isOfOutbox,
-    "The bus refuses an event for good: event.set_aside says which, and why",
+    "The bus permanently refuses an event; event.set_aside has the event and the reason",
   ],
   [
     "jobs-set-aside",
     "job.set_aside",
     does("send-due"),
-    "A job that was due will never be taken: job.set_aside says which, and why",
+    "The queue permanently refuses a due job; job.set_aside has the job and the reason",
   ],
   [
     "schedules-given-up",
     "schedule.gave_up",
     ({ name }) => name === "schedule",
-    "A schedule has failed too often: schedule.gave_up says which",
+    "A schedule failed too often; schedule.gave_up has its name",
   ],
   [
     "steps-unknown",
     "step.unknown",
     does("steps"),
-    "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
+    "The outcome of a step is unknown, and an operator must resolve it with keelson steps; step.unknown has the step",
   ],
 ];
 

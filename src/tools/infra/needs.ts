@@ -98,7 +98,7 @@ export function neededQueue(kind: "events" | "jobs", name: string) {
     deadName: deadQueueName(queueName(name)),
     isOrdered,
     variable: isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE",
-    visibilitySeconds, // at least; a Lambda function needs six times its own timeout
+    visibilitySeconds, // the minimum; a Lambda function needs six times its own timeout
     maxReceives,
   };
 }

@@ -15,10 +15,10 @@ export function nameParameter(prefix: string, stage: string, longest: number) {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
   if (name.length > longest)
     throw new Error(
-      `names would begin with ${JSON.stringify(name)}, which is longer than ${longest} characters; shorten dynamodb.prefix or the stage`,
+      `names would start with ${JSON.stringify(name)}, which is longer than ${longest} characters; shorten dynamodb.prefix or the stage`,
     );
   const description =
-    "What every name begins with, so that stages and applications share an account";
+    "The prefix of every name, so that stages and applications can share an account";
   const rules = {
     AllowedPattern: "[A-Za-z0-9_-]+",
     ConstraintDescription: "letters, digits, _ and -",
@@ -50,7 +50,7 @@ const retentionDays = [
   3653,
 ];
 
-/** Linters reject unused parameters, so `hasEventFunctions` says whether any are to be made. */
+/** Linters reject unused parameters, so `hasEventFunctions` determines whether to create any. */
 export function codeParameters(hasEventFunctions: boolean): TemplatePart {
   return {
     Parameters: {
@@ -63,7 +63,7 @@ export function codeParameters(hasEventFunctions: boolean): TemplatePart {
         Description: "The key of the archive in the bucket; another key deploys other code",
       },
       ...(hasEventFunctions && eventFunctionParameters),
-      LogRetentionDays: given(14, "How long log lines are kept, in days", {
+      LogRetentionDays: given(14, "Retention of log lines, in days", {
         AllowedValues: retentionDays,
       }),
     },
@@ -102,8 +102,12 @@ export const concurrencyParameters: TemplatePart = {
 
 export const apiParameters: TemplatePart = {
   Parameters: {
-    ThrottleRate: given(100, "Requests a second that the API takes of each route", { MinValue: 1 }),
-    ThrottleBurst: given(200, "Requests at once that the API takes of each route", { MinValue: 1 }),
+    ThrottleRate: given(100, "Requests per second that the API accepts for each route", {
+      MinValue: 1,
+    }),
+    ThrottleBurst: given(200, "Concurrent requests that the API accepts for each route", {
+      MinValue: 1,
+    }),
     AccessLog: choice("Whether the API logs a line for each request", "true", "false"),
   },
   Conditions: { HasAccessLog: { "Fn::Equals": [ref("AccessLog"), "true"] } },
@@ -112,7 +116,7 @@ export const apiParameters: TemplatePart = {
 /** Separate because linters reject unused parameters. */
 export const queueParameters: TemplatePart = {
   Parameters: {
-    QueueConcurrency: given(10, "How many functions each queue may run at once", {
+    QueueConcurrency: given(10, "Concurrent functions for each queue", {
       MinValue: 2,
       MaxValue: 1_000,
     }),

@@ -61,7 +61,7 @@ function apiParts(functions: readonly NeededFunction[], basePath: string, isStre
     resource(apiId, "AWS::ApiGateway::RestApi", {
       Name: substituted(namePrefix),
       EndpointConfiguration: { Types: ["REGIONAL"] },
-      BinaryMediaTypes: ["*/*"], // or bodies would be read as text
+      BinaryMediaTypes: ["*/*"], // otherwise bodies would be decoded as strings
     }),
     ...paths.flatMap(pathPart),
     { Resources: methods },

@@ -12,7 +12,7 @@ export interface RestPath {
   readonly methods: Readonly<Record<string, string>>;
 }
 
-/** The function for all routes, also of those that have none of their own. */
+/** The function for all routes, including routes without a separate function. */
 const forAll = "http";
 
 interface Node {
@@ -44,7 +44,7 @@ function node(id: string, parent: string | undefined, part: string | undefined):
 function place(root: Node, segments: readonly string[], method: string, name: string) {
   let at = root;
   for (const [depth, segment] of segments.entries()) {
-    // Parameters beside each other need one name; the server reads the path itself.
+    // Sibling parameters must have the same name; the server reads the path itself.
     const part = segment.startsWith("{") ? `{p${depth + 1}}` : segment;
     const next = at.children.get(part) ?? child(at, part);
     at.children.set(part, next);

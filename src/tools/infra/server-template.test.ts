@@ -127,7 +127,7 @@ describe("the template of a server's data", () => {
   test("refuses names that are too long for a queue", () => {
     expect(templateOf([plates], "p".repeat(61)).Parameters["NamePrefix"]?.Default).toHaveLength(65);
     expect(() => templateOf([plates], "p".repeat(62))).toThrow(
-      /^names would begin with "p+-dev", which is longer than 65/,
+      /^names would start with "p+-dev", which is longer than 65/,
     );
   });
 

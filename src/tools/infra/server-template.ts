@@ -26,7 +26,7 @@ export interface ServerTemplateOptions {
   readonly stage: string;
   readonly part?: ServerPart;
   readonly shape?: Shape;
-  /** What passes on requests. Default: an HTTP API. */
+  /** The front that passes on requests. Default: an HTTP API. */
   readonly front?: FrontName;
   /** Whether the front streams responses. */
   readonly stream?: boolean;

@@ -81,7 +81,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "read-config": [["ReadConfig", dynamodb("BatchGetItem"), config]],
   // A row with its history. Keys are rotated with a person's role.
   "operate-config": [["OperateConfig", dynamodb("PutItem", "Query"), config]],
-  // The first write after a rename replaces the former key's row, or checks that none is there.
+  // The first write after a rename replaces the former key's row, or checks that it does not exist.
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
   // Taking and completing (PutItem), a duplicate (GetItem), renewal (UpdateItem) and release.
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],

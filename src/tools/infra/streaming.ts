@@ -17,7 +17,7 @@ export function requestFunctions(isStreaming: boolean): {
 
 const streamParameters: TemplatePart = {
   Parameters: {
-    StreamTimeout: given(60, "How long a streamed response may take, in seconds", {
+    StreamTimeout: given(60, "Timeout of a streamed response, in seconds", {
       MinValue: 1,
       MaxValue: longestSeconds,
     }),

@@ -62,6 +62,6 @@ function urlParts({ name }: NeededFunction, isStreaming: boolean) {
       { ...everyone, Action: "lambda:InvokeFunction", InvokedViaFunctionUrl: true },
       ifPublic,
     ),
-    output(url, "Where the function answers", attributeOf(url, "FunctionUrl")),
+    output(url, "The URL of the function", attributeOf(url, "FunctionUrl")),
   ];
 }

@@ -78,12 +78,12 @@ export const webFront: Front = {
     metricPart("HttpErrorsMetric", "http", ownLine(`(${failures})`), errorsMetric, "1"),
     output(
       "HttpUrl",
-      "Where the Web Function answers",
+      "The URL of the Web Function",
       substituted(`https://\${${webIds("http").endpoint}.DomainName}${basePath}`),
     ),
   ],
   errors: {
-    says: "Requests fail, or the Web Function does not start: request.failed, server.start_failed or platform.initReport says why",
+    says: "Requests fail, or the Web Function does not start; request.failed, server.start_failed or platform.initReport has the reason",
     metric: [ownNamespace, errorsMetric],
   },
 };
@@ -174,8 +174,8 @@ function codeOf(bucket: string, key: string, version: string): Values {
 }
 
 /**
- * What the policy of the code bucket has to allow, because Lambda reads a Web Function's archive
- * itself. The template has no such policy: it would replace the bucket's own.
+ * The statement that the policy of the code bucket must contain, because Lambda reads a Web
+ * Function's archive itself. The template has no such policy: it would replace the bucket's own.
  */
 export const bucketStatement = {
   Effect: "Allow",

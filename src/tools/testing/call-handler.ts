@@ -78,7 +78,7 @@ function headersOf(requestId: string | undefined): Record<string, string> {
   return headers;
 }
 
-/** Creates a `ctx` outside of a handler: each call with effects is a run that commits at once. */
+/** Creates a `ctx` outside of a handler: each call with effects is a run that commits immediately. */
 export function testContext(
   { runtime, adapters }: { readonly runtime: Runtime; readonly adapters: Adapters },
   caller: Caller,

@@ -35,8 +35,8 @@ const attempts = 5;
  * run has its own stack.
  *
  * @returns the points at which the scenario was interrupted.
- * @throws the error of `check`, with the {@link Cut} in the message; Error if the scenario makes no
- * call, or fails five times.
+ * @throws the error of `check`, with the {@link Cut} in the message; Error if the scenario does not
+ * make a call, or fails five times.
  * @example
  * const cuts = await crashEverywhere(server, {
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
@@ -49,7 +49,9 @@ export async function crashEverywhere<Result>(
 ): Promise<readonly Cut[]> {
   const calls = await runWith(server, scenario, undefined);
   if (calls.length === 0)
-    throw new Error("crashEverywhere: the scenario makes no call, so there is nowhere to cut it");
+    throw new Error(
+      "crashEverywhere: the scenario does not call a store, so there is no point at which to crash it",
+    );
   const cuts = calls.flatMap((operation, index) => {
     const call = calls.slice(0, index + 1).filter((other) => other === operation).length;
     return (["before", "after"] as const).map((moment): Cut => ({ moment, operation, call }));

@@ -70,10 +70,10 @@ export function gateCalls({ middlewareStack }: Client, gate: Gate): void {
 }
 
 export function createCallWatch(crash: () => void, gate?: Gate) {
-  // Calls sent, by operation: also those that a fault failed, not those that keelson's tenant check
-  // rejected.
+  // Calls sent, by operation: including calls that a fault failed, without calls that keelson's
+  // tenant check rejected.
   const calls: Record<string, number> = {};
-  // Calls begun, by operation. Used by faults, which fire before the call is known to be sent.
+  // Calls started, by operation. Used by faults, which fire before the call is known to be sent.
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -113,7 +113,7 @@ export function createCallWatch(crash: () => void, gate?: Gate) {
           count(operation); // the application sees this call as sent
           throw error;
         });
-        life.throwIfAborted(); // the process may have crashed meanwhile
+        life.throwIfAborted(); // the process may have crashed in the meantime
         const output = await next(parameters);
         life.throwIfAborted();
         await fire("after", operation, call);

@@ -21,7 +21,7 @@ export interface IsolatedCaller {
 /** Function that answers a web `Request`. */
 export type IsolatedFetch = (request: Request) => Response | Promise<Response>;
 
-/** Lambda function, called as by Lambda's runtime for concurrent invocations. */
+/** Lambda function, called in the same way as Lambda's runtime calls it for concurrent invocations. */
 export interface IsolatedLambda<Event> {
   readonly lambda: (event: Event, context: Context) => unknown;
 }
@@ -34,7 +34,7 @@ export interface IsolationScenario<Input> extends TestAppOptions {
   readonly count?: number;
 }
 
-/** ID of another request where it must not be. */
+/** ID of another request in a place in which it must not appear. */
 export interface Leak {
   readonly where: "answer" | "line" | "row";
   /** Number of the request that the text belongs to. */
@@ -78,8 +78,8 @@ export type IsolationInput<Target> =
 
 /**
  * Sends `count` concurrent requests, each of another tenant, and searches each response, log line
- * and stored row for the IDs of other requests. Log lines are those of the console, stdout and
- * stderr, and of the server's log. While it runs, the requests' lines are not printed.
+ * and stored row for the IDs of other requests. It reads log lines from the console, stdout,
+ * stderr and the server's log. While it runs, the requests' lines are not printed.
  *
  * A server runs as by `startTestApp`, and `request` returns the parameters of `app.fetch`; only
  * here, stored rows are searched. For a fetch function, it returns a `Request`. A handler

@@ -19,7 +19,7 @@ interface Settling extends Pick<TestStack, "waitMs" | "mostMs"> {
   readonly maxSteps?: number | undefined;
 }
 
-/** @throws Error naming each message that is stuck or failed for good, with its reason. */
+/** @throws Error naming each message that is stuck or failed permanently, with its reason. */
 export async function settle(
   process: TestProcess,
   { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,

@@ -141,7 +141,7 @@ class View implements RowView {
     return known;
   }
 
-  /** Separate from `rowsOf`, where most reads end: closures move what they capture to the heap. */
+  /** Separate from `rowsOf`, where most reads end: closures move captured variables to the heap. */
   #rowsOfPages(
     declared: GroupedKey,
     known: readonly Page[] | undefined,

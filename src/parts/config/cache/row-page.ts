@@ -68,7 +68,7 @@ interface LandedRows {
   readonly random: number;
 }
 
-/** Ignores the rows of a fetch that was abandoned or replaced meanwhile. */
+/** Ignores the rows of a fetch that was abandoned or replaced in the meantime. */
 export function land(
   page: Page,
   { rows, flight, nowMs, random }: LandedRows,

@@ -98,7 +98,7 @@ describe("validateAppOverrides", () => {
         feature: "files",
         key: "files:config:greeting",
         rule: "override-type",
-        message: "override 1 is not a text",
+        message: "override 1 is not a string",
         fix: "pass a text value",
       },
     ]);

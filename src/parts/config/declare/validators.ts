@@ -33,8 +33,8 @@ export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks every key that a request may override (specification 2.2): it is not a text key, not
- * encrypted, and not a number without bounds.
+ * Checks every key that a request may override (specification 2.2): it is neither of type text nor
+ * encrypted, and a number has bounds.
  * @throws BootError with the problems of all keys.
  */
 export function validateConfigKeyAllowPerRequest(registry: ConfigKeyRegistry): void {
@@ -241,7 +241,7 @@ function accessProblems({ options }: Subject, report: Report): void {
   const names = ["read", "write"];
   if (access !== undefined) {
     if (names.some((name) => options[name] !== undefined))
-      report("access-twice", "read or write stands beside access", "move it under access");
+      report("access-twice", "read or write is next to access", "move it under access");
     unknownOptions(rules, names, " under access", report);
   }
   for (const name of names) {

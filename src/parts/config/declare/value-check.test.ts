@@ -5,8 +5,8 @@ import { clamp, named, outOfBounds, typeMismatch } from "./value-check.ts";
 test.each<[ConfigType, unknown, string]>([
   ["number", 5, "is not a finite number"],
   ["boolean", false, "is not a boolean"],
-  ["text", "", "is not a text"],
-  ["select", "a", 'is none of the options ["a", "b"]'],
+  ["text", "", "is not a string"],
+  ["select", "a", 'is not one of the options ["a", "b"]'],
 ])(
   "a %s key accepts its own values, such as %j, and says that any other %s",
   (type, own, mismatch) => {
@@ -31,7 +31,7 @@ test.each<[ConfigType, unknown, string]>([
 );
 
 test("a select key without options accepts no value", () => {
-  expect(typeMismatch({ type: "select" }, "a")).toBe("is none of the options []");
+  expect(typeMismatch({ type: "select" }, "a")).toBe("is not one of the options []");
 });
 
 test("bounds are inclusive, and a value outside them names the bound it violates", () => {

@@ -12,9 +12,9 @@ export function typeMismatch({ type, options = [] }: Fit, value: unknown): strin
     case "select":
       return options.some((option) => option === value)
         ? undefined
-        : `is none of the options ${quoted(options)}`;
+        : `is not one of the options ${quoted(options)}`;
     case "text":
-      return typeof value === "string" ? undefined : "is not a text";
+      return typeof value === "string" ? undefined : "is not a string";
   }
 }
 

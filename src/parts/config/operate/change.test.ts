@@ -245,7 +245,7 @@ test.each([
 
     await expect(set).rejects.toMatchObject({
       code: "validation_error",
-      message: `files:config:limit: value ${error}; reason must be a text of at most 1000 characters`,
+      message: `files:config:limit: value ${error}; reason must be a string of at most 1000 characters`,
       fields: [{ field: "value", error }, { field: "reason" }],
     });
   },
@@ -255,16 +255,16 @@ test("refuses an argument that is not a handle, and names the function", async (
   const ctx = context(admin, memory().store);
 
   await expect(setConfig(ctx, "files:config:limit" as never, 1 as never)).rejects.toThrow(
-    'setConfig: "files:config:limit" is no config key\'s handle; pass one that r.config returned',
+    'setConfig: "files:config:limit" is not the handle of a configuration key; pass one that r.config returned',
   );
   await expect(resetConfig(ctx, undefined as never)).rejects.toThrow(
-    "resetConfig: undefined is no config key's handle",
+    "resetConfig: undefined is not the handle of a configuration key",
   );
   await expect(resetConfig(ctx, null as never)).rejects.toThrow(
-    "resetConfig: null is no config key's handle",
+    "resetConfig: null is not the handle of a configuration key",
   );
   await expect(resetConfig(ctx, {} as never)).rejects.toThrow(
-    "resetConfig: an object is no config key's handle",
+    "resetConfig: an object is not the handle of a configuration key",
   );
 });
 

@@ -116,7 +116,7 @@ export interface ConfigWriteResult {
 
 const maxAttempts = 5;
 
-/** Uses `ctx.commit`, so that the change happens exactly once, and alone (specification 6.6). */
+/** Uses `ctx.commit`, so that the change happens exactly once, and without other changes (specification 6.6). */
 export function commitChange(
   ctx: CommittingContext,
   handle: TargetKey,
@@ -283,6 +283,6 @@ async function entryOf(
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
   throw new TypeError(
-    `${call}: ${quoted(handle)} is no config key's handle; pass one that r.config returned`,
+    `${call}: ${quoted(handle)} is not the handle of a configuration key; pass one that r.config returned`,
   );
 }

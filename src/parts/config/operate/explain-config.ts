@@ -103,7 +103,7 @@ function declarationView(definition: ConfigKeyDefinition): DeclarationView {
 }
 
 /**
- * Lists the keys that the caller may read. Reads all rows at once, consistently.
+ * Lists the keys that the caller may read. Reads all rows in one consistent read.
  * @throws the errors of {@link explainConfig} except NotFoundError.
  */
 export async function listConfig(

@@ -13,7 +13,7 @@ export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
-  /** Serves this process's requests; it must be told of each write. */
+  /** Serves this process's requests; report each write to it. */
   readonly cache: RowCache;
   override(id: string): unknown;
 }

@@ -18,7 +18,7 @@ export interface RotationProgress {
   readonly scanned: number;
   /** Number of re-encrypted rows. */
   readonly resealed: number;
-  /** Number of rows that another write changed meanwhile; start another run for them. */
+  /** Number of rows that another write changed during the run; start another run for them. */
   readonly overtaken: number;
   /** Number of rows that no key can decrypt, each logged as `config.secret_locked`. */
   readonly locked: number;
@@ -37,8 +37,8 @@ export interface RotationOptions {
 /**
  * Re-encrypts every stored secret of all tenants with the active key, and binds it to its row's
  * version if `keyRing.bindVersion` is on. A run may be interrupted and started again at any time: it
- * skips rows that are done, and never replaces one that was written meanwhile. Every row stays
- * readable; values, versions and history do not change.
+ * skips rows that are done, and never replaces a row that was written during the run. Every row
+ * stays readable; values, versions and history do not change.
  *
  * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
  * key changed, returns 0 for `resealed`, `overtaken` and `locked`.

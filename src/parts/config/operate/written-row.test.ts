@@ -73,7 +73,9 @@ test.each([
 
 test("a number for a text key is described by its kind", () => {
   expect(() => rowToSet(text, { value: 7 }, undefined, writer)).toThrow(
-    expect.objectContaining({ fields: [{ field: "value", error: "is not a text but a number" }] }),
+    expect.objectContaining({
+      fields: [{ field: "value", error: "is not a string but a number" }],
+    }),
   );
 });
 

@@ -183,7 +183,10 @@ function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[
     // The operators' API passes on the request's value.
     const text: unknown = reason;
     if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed())
-      fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });
+      fields.push({
+        field: "reason",
+        error: `must be a string of at most ${maxReason} characters`,
+      });
   }
   if (expectedVersion !== undefined && !isVersion(expectedVersion))
     fields.push(wholeNumber("expectedVersion"));

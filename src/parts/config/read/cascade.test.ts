@@ -160,7 +160,7 @@ describe("values that do not fit", () => {
     expect(from("system-row", 500)).toEqual({
       outcome: { value: 500, source: "system-row" },
       misfits: [
-        { source: "system-row", reason: "500 is above bounds.max 100; it is used as it is" },
+        { source: "system-row", reason: "500 is above bounds.max 100; it is used unchanged" },
       ],
     });
     expect(run(limit, { override: 500 })).toEqual({
@@ -186,7 +186,7 @@ describe("values that do not fit", () => {
     expect(gone.misfits).toEqual([
       {
         source: "tenant-row",
-        reason: '"c" is none of the options ["a", "b"]; the next level decides',
+        reason: '"c" is not one of the options ["a", "b"]; the next level decides',
       },
     ]);
     const misfits: Misfit[] = [];

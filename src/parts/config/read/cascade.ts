@@ -19,7 +19,7 @@ export interface Misfit {
 
 export type OnMisfit = (misfit: Misfit) => void;
 
-/** Values of one key by level. `undefined` is no value; `null` is a value that fits no type. */
+/** Values of one key by level. `undefined` is not a value; `null` is a value that does not fit any type. */
 export interface Levels {
   /** Rows that are neither deleted nor expired, the narrowest first. */
   readonly rows: readonly { readonly source: RowSource; readonly row: RowValue }[];
@@ -124,7 +124,7 @@ function accept(
   if (bounds === undefined || outside === undefined || source === "app-override")
     return { value, source };
   const asItIs = source === "system-row" || (source === "computed" && scope === "system");
-  const use = asItIs ? "it is used as it is" : "it is clamped";
+  const use = asItIs ? "it is used unchanged" : "it is clamped";
   onMisfit({ source, reason: `${named(definition, value)} ${outside}; ${use}` });
   // `Number` is safe: only numbers can be out of bounds.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };

@@ -29,8 +29,8 @@ export function withFormerRows(
 interface Found {
   readonly row: ConfigRow | undefined;
   /**
-   * Only superseded rows were found. A batch read is no snapshot, so it may miss a row written
-   * meanwhile. A second, consistent read keeps the key from falling back to its default.
+   * Only superseded rows were found. A batch read is not a snapshot, so it may miss a row
+   * written during the read. A second, consistent read keeps the key from falling back to its default.
    */
   readonly isDoubtful: boolean;
 }

@@ -84,7 +84,7 @@ export function createRowCipher(
       // Parsing is safe: only `seal` produces values that can be decrypted.
       return { value: JSON.parse(opened.text) as unknown, isUnbound };
     },
-    /** `version` is the one that the row will have. */
+    /** `version` is the future version of the row. */
     seal: (value: unknown, address: RowAddress, version: number) =>
       seal(JSON.stringify(value), address, version, bindVersion),
     isOutdated: ({ key, bound }: Sealed, activeKey: string) =>

@@ -110,7 +110,9 @@ describe("keelson infra --check", () => {
     const check = (entry: string) => run("timed.mjs", "--check", file, "--entry", at(entry));
     expect(await check("timed/lambda.mjs")).toMatchObject({
       code: 1,
-      err: expect.stringContaining("a Web Function loads index.js, and there is none beside"),
+      err: expect.stringContaining(
+        "a Web Function loads index.js, which is missing next to the entry",
+      ),
     });
     expect(await check("timed/lambda.ts")).toMatchObject({ code: 0 });
     await writeFile(at("timed/index.js"), "");
@@ -131,7 +133,7 @@ describe("keelson infra --check", () => {
     ).toMatchObject({
       code: 1,
       err: expect.stringMatching(
-        /broken.mjs cannot be loaded: lambdaHandler: jugs.jug.list is no handler with a route; .* jugs.jug.show/,
+        /broken.mjs cannot be loaded: lambdaHandler: jugs.jug.list is not a handler with a route; .* jugs.jug.show/,
       ),
     });
   });

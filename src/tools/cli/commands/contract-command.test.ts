@@ -217,12 +217,12 @@ describe("keelson contract check", () => {
     const { code, out } = await run("check", at("more.mjs"), "--file", file);
     expect(code).toBe(0);
     expect(out).toBe(
-      `Breaks nobody:\n  GET /api/mugs: route-added\n\nNothing breaks. The lock is older than the declarations: keelson contract write more.mjs --file server.mjs.lock.json`,
+      `Breaks nobody:\n  GET /api/mugs: route-added\n\nNo change breaks the contract. The lock is older than the declarations: keelson contract write more.mjs --file server.mjs.lock.json`,
     );
     const renamed = await run("check", at("renamed.mjs"), "--file", file);
     expect(renamed).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^Nothing breaks. The lock is older/),
+      out: expect.stringMatching(/^No change breaks the contract. The lock is older/),
     });
   });
 
@@ -233,13 +233,13 @@ describe("keelson contract check", () => {
     expect(out).toBe(`Breaks clients:
   GET /api/mugs/:id output.size: output-property-removed (required -> not there)
   POST /api/mugs: route-removed
-  To keep it: add a route or an optional property beside the old one.
+  To keep it: add a route or an optional property and keep the old one.
 
 Breaks consumers:
   channel mail message.id: message-max-length-lowered (none -> 9)
   event mug.made payload.id: payload-max-length-lowered (none -> 9)
   job mugs.mug.wash input.id: job-max-length-lowered (none -> 9)
-  To keep it: declare an event or a job beside it, and remove the old one once no message of it is left.
+  To keep it: declare another event or job, and remove the old one once all its messages are processed.
 
 Breaks stored settings:
   mugs:config:limit: bounds-narrowed
@@ -248,7 +248,7 @@ Breaks stored settings:
 Breaks nobody:
   schedule mugs.mug.daily: schedule-changed (0 3 * * * UTC, missed: once -> 0 4 * * * UTC, missed: once)
 
-6 changes break somebody. To release it all the same: keelson contract write broken.mjs --file server.mjs.lock.json`);
+6 changes break the contract. To release anyway: keelson contract write broken.mjs --file server.mjs.lock.json`);
   });
 
   test("prints Markdown for a comment on a pull request", async () => {
@@ -264,7 +264,7 @@ Breaks nobody:
       "## Contract\n\n### Breaks clients\n\n| Where | Rule | Change |\n|---|---|---|\n| `GET /api/mugs/:id output.size` | `output-property-removed` | `required -> not there` |\n| `POST /api/mugs` | `route-removed` |  |\n\nTo keep it: ",
     );
     expect(out).toMatch(
-      /6 changes break somebody. To release it all the same: `keelson contract write broken.mjs --file server.mjs.lock.json`$/,
+      /6 changes break the contract. To release anyway: `keelson contract write broken.mjs --file server.mjs.lock.json`$/,
     );
     const unsaid = await run(
       "check",
@@ -295,7 +295,7 @@ Breaks nobody:
 
   test.each([
     ["none.json", /no format; keelson contract write makes one/],
-    ["text.json", /is not JSON.*write it anew/],
+    ["text.json", /is not JSON.*write it again/],
     ["newer.json", /its format is 2, and this keelson reads 1/],
     ["nowhere.json", /its routes are not a list/],
     ["short.json", /its events are not a list/],
@@ -322,7 +322,7 @@ Breaks nobody:
     expect({ code, err }).toEqual({
       code: 2,
       err: expect.stringMatching(
-        /the lock "odd.json" is not taken: a part of it is not what keelson writes .*; write it anew/,
+        /the lock "odd.json" is not taken: keelson did not write a part of it .*; write the file again/,
       ),
     });
   });
@@ -338,7 +338,7 @@ Breaks nobody:
     expect({ code, err }).toEqual({
       code: 2,
       err: expect.stringMatching(
-        /the stored settings cannot be read: keelson-config: .*; keelson doctor server.mjs says what/,
+        /the stored settings cannot be read: keelson-config: .*; keelson doctor server.mjs shows problems/,
       ),
     });
   });
@@ -389,7 +389,7 @@ describe("the report", () => {
     "a:config:b, tenant of acme : clamped, reads 5",
     "a:config:b, system: ignored, reads null",
     "1 more are counted and not listed",
-    "3 secrets could not be opened, so nobody knows whether they fit",
+    "3 secrets could not be decrypted, so their values were not checked",
   ];
   const nothing = { changes: [], isStale: false, unsaid: [], stored };
 
@@ -438,7 +438,7 @@ describe("the report", () => {
       `  GET /a [31m|\`b\`: r (${"x".repeat(157)}...)`,
     ]);
     expect(reportLines(checked, "write").at(-1)).toBe(
-      "1 change breaks somebody. To release it all the same: write",
+      "1 change breaks the contract. To release anyway: write",
     );
     expect(reportMarkdown(checked, "write")[6]).toBe(
       `| \`GET /a [31m\\|'b'\` | \`r\` | \`${"x".repeat(157)}...\` |`,

@@ -29,7 +29,7 @@ const flags = {
   json: flag("check: print one JSON document"),
   markdown: flag("check: print Markdown, for the comment of a pull request"),
   stored: flag(
-    "check: read the configuration table of the environment, and list the rows that are\nnot read as they are stored; writes nothing",
+    "check: read the configuration table of the environment, and list the rows whose\nvalue would be read differently; read-only",
   ),
 };
 type Values = ValuesOf<typeof flags>;
@@ -37,8 +37,8 @@ type Values = ValuesOf<typeof flags>;
 export const { usage, run } = defineCommand({
   usage: `Usage: keelson contract write|check <module> [options]
 
-Locks what a server promises: routes, events, jobs and configuration keys. \`write\` puts it into a file that is
-committed; \`check\` says what has changed since, and whom it breaks: clients, consumers, or stored settings.
+Locks a server's contract: routes, events, jobs and configuration keys. \`write\` writes the contract to a file for
+version control; \`check\` lists the changes since then that break clients, consumers or stored settings.
 
 ${moduleArgument}
 
@@ -104,7 +104,7 @@ function changesSince(before: Contract, contract: Contract, file: string) {
   try {
     return contractChanges(before, contract);
   } catch (error) {
-    const why = `a part of it is not what keelson writes (${messageOf(error)}); write it anew`;
+    const why = `keelson did not write a part of it (${messageOf(error)}); write the file again`;
     refuse(`the lock ${JSON.stringify(file)} is not taken: ${why}`);
   }
 }
@@ -148,7 +148,7 @@ async function readStored(
     );
   } catch (error) {
     throw new Error(
-      `the stored settings cannot be read: ${messageOf(error)}; keelson doctor ${module} says what is wrong with region, credentials or table`,
+      `the stored settings cannot be read: ${messageOf(error)}; keelson doctor ${module} shows problems of the region, the credentials or the table`,
       { cause: error },
     );
   }

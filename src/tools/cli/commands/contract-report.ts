@@ -61,11 +61,11 @@ export function reportMarkdown(
 }
 
 const groups: readonly (readonly [Broken | undefined, title: string, advice?: string])[] = [
-  ["client", "Breaks clients", "add a route or an optional property beside the old one"],
+  ["client", "Breaks clients", "add a route or an optional property and keep the old one"],
   [
     "consumer",
     "Breaks consumers",
-    "declare an event or a job beside it, and remove the old one once no message of it is left",
+    "declare another event or job, and remove the old one once all its messages are processed",
   ],
   [
     "row",
@@ -93,16 +93,16 @@ function storedTexts(report: StoredReport) {
       return `${oneLine(key)}, ${scope}${of}: ${verdict}, reads ${shown(JSON.stringify(reads))}`;
     }),
     unlisted > 0 && `${unlisted} more are counted and not listed`,
-    unopened > 0 && `${unopened} secrets could not be opened, so nobody knows whether they fit`,
+    unopened > 0 && `${unopened} secrets could not be decrypted, so their values were not checked`,
   ].filter((text) => text !== false);
 }
 
 function summaryOf(changes: readonly Change[], isStale: boolean, write: string) {
   const breaking = changes.filter(({ breaks }) => breaks !== undefined).length;
   const change = breaking === 1 ? "1 change breaks" : `${breaking} changes break`;
-  if (breaking > 0) return `${change} somebody. To release it all the same: ${write}`;
+  if (breaking > 0) return `${change} the contract. To release anyway: ${write}`;
   return isStale
-    ? `Nothing breaks. The lock is older than the declarations: ${write}`
+    ? `No change breaks the contract. The lock is older than the declarations: ${write}`
     : "Nothing has changed.";
 }
 

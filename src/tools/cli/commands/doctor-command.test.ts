@@ -136,7 +136,7 @@ describe("keelson doctor", () => {
       const { code, out, err } = await run([at("server.mjs")], { AWS_ENDPOINT_URL });
       expect({ code, out }).toEqual({ code: 1, out: [] });
       expect(err).toMatch(
-        /^keelson: the endpoint of dynamodb is no URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_DYNAMODB to http/,
+        /^keelson: the endpoint of dynamodb is not a URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_DYNAMODB to http/,
       );
     },
   );

@@ -22,7 +22,7 @@ export const { usage, run } = defineCommand({
   usage: `Usage: keelson doctor <module> [options]
 
 Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
-Prints each problem with the commands that fix it. It changes nothing and prints no secrets.
+Prints each problem with the commands that fix it. It is read-only and never prints secrets.
 
 ${moduleArgument}
 

@@ -17,15 +17,15 @@ const openApiSpecs = ["3.1", "3.2"] satisfies readonly OpenApiSpec[];
 
 export const openApi = documentCommand(
   "openapi",
-  "Writes the OpenAPI document of a server. The same declarations give the same document, whatever the environment.",
+  "Writes the OpenAPI document of a server. The document depends only on the declarations, not on the environment.",
   serverDocument,
   openApiSpecs,
 );
 
 export const asyncApi = documentCommand(
   "asyncapi",
-  `Writes the AsyncAPI 3 document of a server: its events, jobs and deliveries, as they are on the wire. The same
-declarations give the same document, whatever the environment.`,
+  `Writes the AsyncAPI 3 document of a server: the wire format of its events, jobs and deliveries. The document depends
+only on the declarations, not on the environment.`,
   asyncApiDocument,
 );
 
@@ -50,12 +50,12 @@ ${purpose}
   <module>        exports the result of buildServer as \`server\`; it must not start anything
 
 Options:
-  --out <file>    where it is written (default: it is printed)${specs.length > 0 ? option : ""}
+  --out <file>    the file to write (default: standard output)${specs.length > 0 ? option : ""}
   --help          print this text
 
-Schemas that no JSON Schema can be made of are named on stderr, and stand in the document with x-keelson-unsaid.
+Schemas that cannot be converted to JSON Schema are listed on stderr, and marked in the document with x-keelson-unsaid.
 
-Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`,
+Exit codes: 0 done; 1 failed, or a schema is listed; 2 wrong usage.`,
     flags: { out: { type: "string" }, ...(specs.length > 0 && { spec: { type: "string" } }) },
     run: async ({ out, spec }, [given], { print, complain }) => {
       const module = moduleOf(given, name);

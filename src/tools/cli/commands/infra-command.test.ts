@@ -117,7 +117,7 @@ describe("keelson infra", () => {
       run(at("asking.mjs"), "--out", at("web"), "--front", "web", ...args);
     const { code, out, err } = await web();
     expect([code, out.length]).toEqual([0, 1]);
-    expect(err).toContain("versioning has to be on for the bucket of CodeBucket");
+    expect(err).toContain("the bucket of CodeBucket must have versioning enabled");
     const statement = JSON.parse(err.slice(err.indexOf("{")));
     expect(statement).toEqual({
       Effect: "Allow",
@@ -161,7 +161,7 @@ describe("keelson infra", () => {
     ).toEqual({
       code: 1,
       out: ["removed: output MugsTableName"],
-      err: "DANGER: the table keelson-dev-mugs is removed: MugsTable (AWS::DynamoDB::Table) leaves the stack and stays in the account, where nothing looks after it",
+      err: "DANGER: the table keelson-dev-mugs is removed: MugsTable (AWS::DynamoDB::Table) leaves the stack and stays in the account, outside of any stack",
     });
   });
 
@@ -180,7 +180,7 @@ describe("keelson infra", () => {
     expect(await run(at("long.mjs"), "--out", at("made"))).toEqual({
       code: 1,
       out: [],
-      err: expect.stringMatching(/^keelson: names would begin with "p+-dev"/),
+      err: expect.stringMatching(/^keelson: names would start with "p+-dev"/),
     });
   });
 
@@ -189,7 +189,7 @@ describe("keelson infra", () => {
     [["a.ts", "b.ts"], /unexpected argument "b.ts"/],
     [["nowhere.ts"], /there is no module "nowhere.ts"/],
     [["a.ts", "--fast"], /--fast/],
-    [["a.ts", "--stage", "Prod"], /--stage "Prod" is no name/],
+    [["a.ts", "--stage", "Prod"], /--stage "Prod" is not a valid name/],
     [["a.ts", "--part", "roles"], /--part "roles" is not there; use data, functions, all/],
     [["a.ts", "--shape", "two"], /--shape "two" is not there; use one, each/],
     [["a.ts", "--front", "alb"], /--front "alb" is not there; use http, web, rest, url/],
@@ -233,7 +233,7 @@ describe("keelson infra", () => {
     const { code, err } = await run(at("server.mjs"), "--diff", at(name));
     expect([code, err]).toEqual([
       2,
-      expect.stringMatching(/is no template of CloudFormation|cannot be read as JSON/),
+      expect.stringMatching(/is not a CloudFormation template|cannot be read as JSON/),
     ]);
   });
 

@@ -45,13 +45,13 @@ const flags = {
   ),
   with: texts(
     "<file>",
-    "a template of your own that is added, as JSON: resources, and what functions are told;\nmay be given several times",
+    "your own template to add, as JSON: resources, and variables for functions;\nmay be repeated",
   ),
-  out: textOr("infra/generated", "<folder>", "where <part>-<stage>.json is written"),
-  diff: text("<file>", "writes nothing; prints what changes against a template of before"),
+  out: textOr("infra/generated", "<folder>", "the folder for <part>-<stage>.json"),
+  diff: text("<file>", "prints the changes since an earlier template, without writing a file"),
   check: text(
     "<file>",
-    "writes nothing; prints what the server needs that a template has not, or not so",
+    "lists the differences between a template and the server's needs, without writing a file",
   ),
   entry: text(
     "<file>",
@@ -62,8 +62,8 @@ const flags = {
 export const { usage, run } = defineCommand({
   usage: `Usage: keelson infra <module> [options]
 
-Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
-on them with API, roles and alarms. The same server gives the same template, whatever the environment.
+Writes the CloudFormation template of a server: tables, bus and queues, and the functions that use them, with
+API, roles and alarms. The template depends only on the server, not on the environment.
 
 ${moduleArgument}
 
@@ -105,7 +105,7 @@ async function write(
   return 0;
 }
 
-const bucketNote = `versioning has to be on for the bucket of CodeBucket, and its policy needs this statement beside its own:
+const bucketNote = `the bucket of CodeBucket must have versioning enabled, and its policy must also contain this statement:
 ${JSON.stringify(bucketStatement, undefined, 2)}`;
 
 function compare(before: ComparedTemplate, after: Template, { print, complain }: CommandContext) {
@@ -144,7 +144,7 @@ async function readTemplate(option: "diff" | "check", file: string): Promise<Com
   const read = await readJson(option, file);
   if (!isTemplate(read))
     refuse(
-      `--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`,
+      `--${option} ${JSON.stringify(file)} is not a CloudFormation template; it has no Resources`,
     );
   return read;
 }
@@ -187,7 +187,7 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
   const { stage, diff, check, entry } = values;
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage))
     refuse(
-      `--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`,
+      `--stage ${JSON.stringify(stage)} is not a valid name; use up to 20 lower-case letters, digits and hyphens`,
     );
   if (diff !== undefined && check !== undefined)
     refuse("--diff and --check are given; use one of the two");
@@ -197,7 +197,7 @@ function callOf(values: ValuesOf<typeof flags>, given: string | undefined) {
   const shape = oneOf<Shape>("shape", values.shape, ["one", "each"]);
   const wanted = values.front === undefined ? undefined : oneOf("front", values.front, frontNames);
   const front = wanted ?? "http";
-  // With --check, the template says which front it has.
+  // With --check, the front comes from the template.
   if (check === undefined || wanted !== undefined) refuseFront(front, shape, values.stream);
   return { ...values, module, part, shape, front, wanted };
 }

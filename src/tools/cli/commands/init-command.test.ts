@@ -209,7 +209,7 @@ test("a failed installation is reported and leaves the project in place", async 
     const { code, out, err } = await init([folder], { env });
     expect({ code, err }).toEqual({
       code: 1,
-      err: "keelson: npm install failed; the project is there, so run it again in the folder",
+      err: "keelson: npm install failed; the project was created, so run npm install again there",
     });
     expect(out).toMatch(/\n {2}npm install\n/);
     expect(await readdir(folder)).toContain("package.json");
@@ -220,8 +220,8 @@ test.each([
   [["a", "b"], 'unexpected argument "b"'],
   [[""], "the folder's name is empty"],
   [["--nothing"], "Unknown option '--nothing'"],
-  [["a", "--name", "Not A Name"], '"Not A Name" is no name of a package'],
-  [["a", "--name", "x".repeat(215)], "is no name of a package"],
+  [["a", "--name", "Not A Name"], '"Not A Name" is not a valid package name'],
+  [["a", "--name", "x".repeat(215)], "is not a valid package name"],
 ])("a wrong command line is refused with the usage: %j", async (args, message) => {
   const { code, err } = await init(args.map((arg) => (arg === "a" ? folder : arg)));
 

@@ -14,7 +14,7 @@ import {
 
 const name = text("<name>", "the package's name (default: the folder's)");
 const install = flag("does not run npm install");
-const yes = flag("takes the defaults, and asks nothing");
+const yes = flag("accepts the defaults without asking");
 const flags = { name, install: { type: "boolean" }, yes } as const;
 
 export const { usage, run } = defineCommand({
@@ -27,8 +27,8 @@ ${listed({ "[folder]": "where (default: keelson-app)" })}
 
 ${options({ name, "no-install": install, yes })}
 
-In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
-Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`,
+In a terminal, it asks for options that the command line lacks. It uses the network only for npm install.
+Exit codes: 0 the project was created, 1 it could not be created or installed, 2 wrong usage.`,
   flags,
   allowNegative: true,
   run: init,
@@ -49,14 +49,16 @@ async function init(
   if (obstacle !== undefined) throw new Error(obstacle);
   const name = values.name ?? (await answer("Name of the package", packageNameFor(folder)));
   if (!isPackageName(name))
-    refuse(`${JSON.stringify(name)} is no name of a package: use a-z, 0-9, - and .`);
+    refuse(`${JSON.stringify(name)} is not a valid package name: use a-z, 0-9, - and .`);
   const install = values.install ?? isYes(await answer("Run npm install?", "yes"));
 
   await writeProject(folder, name);
   print(`keelson: ${name} is in ${folder}`);
   const hasInstalled = install && (await npmInstall(folder, env));
   if (install && !hasInstalled)
-    complain("keelson: npm install failed; the project is there, so run it again in the folder");
+    complain(
+      "keelson: npm install failed; the project was created, so run npm install again there",
+    );
   const path = relative(process.cwd(), folder) || ".";
   const next = [
     ...(path === "." ? [] : [`cd ${path}`]),

@@ -71,14 +71,14 @@ export const keyRingActions = {
       const cipher = createRowCipher(secrets, () => table, call);
       const rotated = await rotateRows({ store, cipher, log: { warn } }, { onProgress });
       print(
-        `${table}: ${rotated.resealed} sealed again with ${rotated.activeKey}, ${rotated.overtaken} written meanwhile, ${rotated.locked} that do not open`,
+        `${table}: ${rotated.resealed} sealed again with ${rotated.activeKey}, ${rotated.overtaken} changed during the run, ${rotated.locked} that do not open`,
       );
       overtaken += rotated.overtaken;
       locked += rotated.locked;
     });
     if (locked + overtaken > 0)
       throw new Error(
-        `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
+        `not done: ${locked} secrets do not open with any key of the ring, and were not changed; ${overtaken} changed during the run, so run rotate again`,
       );
   },
   remove: async (call) => {
@@ -142,7 +142,7 @@ async function change(
   const changed = to(pruned(ring, call.clock.now()));
   if ((await call.stored.replace(checked(changed))) === version + 1) return changed;
   throw new Error(
-    `somebody else changed ${call.parameter} at the same moment and was overwritten: compare its last versions in SSM and repair it`,
+    `another process changed ${call.parameter} at the same moment and was overwritten: compare its last versions in SSM and repair it`,
   );
 }
 

@@ -97,7 +97,7 @@ test("creates and rotates a ring step by step while a running server reads and w
   expect(rotated.out.filter((line) => !line.startsWith("waiting "))).toEqual([
     expect.stringMatching(/^100 items of keelson-config: \d+ sealed again$/),
     "120 items of keelson-config: 60 sealed again",
-    `keelson-config: 60 sealed again with ${key}, 0 written meanwhile, 0 that do not open`,
+    `keelson-config: 60 sealed again with ${key}, 0 changed during the run, 0 that do not open`,
   ]);
   // What the server has in its cache was sealed with the key that goes now.
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
@@ -226,7 +226,7 @@ test("refuses to overwrite a ring that was changed concurrently", async () => {
     replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)),
   };
   await expect(keyRingActions.add?.({ ...context, ...call, stored: slow })).rejects.toThrow(
-    "somebody else changed /vault/busy",
+    "another process changed /vault/busy",
   );
   stored.close();
 });
@@ -256,7 +256,7 @@ test("explains each action that fails, and changes nothing", async () => {
     ["activate --parameter /vault/ring --key toString", "the ring has no key toString"],
     ["remove --parameter /vault/ring --key last", "the ring has no key last"],
     ["list --parameter /vault/none", "there is no parameter /vault/none; run create first"],
-    ["list --parameter /vault/readable", "is no SecureString"],
+    ["list --parameter /vault/readable", "is not a SecureString"],
     ["list --parameter /vault/broken", "the key a of the key ring is not 32 bytes in Base64"],
     ["list --parameter wrong//name", "wrong//name"],
     [

@@ -83,7 +83,7 @@ Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environmen
   },
 });
 
-/** Adds the messages of causes, because "cannot be read" alone hides the store's error. */
+/** Adds the messages of causes, because "cannot be read" hides the store's error. */
 function withCauses(error: unknown): string {
   return isTypedError(error) && error.cause !== undefined
     ? `${error.message}: ${withCauses(error.cause)}`

@@ -148,7 +148,7 @@ describe("keelson outbox", () => {
     expect(await run("put-back")).toEqual({
       code: 1,
       out: [],
-      err: 'keelson: "of somebody else" does not say which shard it came from',
+      err: 'keelson: "of somebody else" does not name its shard',
     });
     // It is set aside again; a test app says so.
     await expect(app.settled()).rejects.toThrow("1 events were set aside");

@@ -25,13 +25,13 @@ const flags = {
 export const { usage, run } = defineCommand({
   usage: `Usage: keelson outbox <action> [options]
 
-Manages events that were set aside because the bus will never take them as they are.
+Manages events that were set aside because the bus permanently refuses them.
 
 Actions:
 ${listed({
-  list: "prints one JSON line per event: when, why, and the event",
+  list: "prints one JSON line per event: the time, the reason, and the event",
   "put-back": "puts them back; the next sweep dispatches them, or sets them aside again",
-  "remove --event <id>": "removes one for good",
+  "remove --event <id>": "removes one permanently",
 })}
 
 ${options(flags)}

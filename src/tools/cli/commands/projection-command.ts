@@ -23,16 +23,16 @@ import {
 import { onItsServer } from "../setup/its-server.ts";
 
 const flags = {
-  tenant: text("<id>", "only this tenant, which then has a version of its own"),
-  partial: flag("goes on without the events that have expired"),
+  tenant: text("<id>", "only this tenant, which then has its own version"),
+  partial: flag("continues without the events that have expired"),
 };
 
 export const { usage, run } = defineCommand({
   usage: `Usage: keelson projection rebuild <module> <name> [options]
        keelson projection status <module>
 
-rebuild replays kept events into the declared version of a projection, beside the one that is read, and makes it the active one.
-Stopped or cut, the next call goes on from there. Deploy the new version everywhere before.
+rebuild replays kept events into the declared version of a projection while the active version is still read, then
+activates the new one. If it is interrupted, the next call continues. Deploy the new version everywhere first.
 status prints one JSON line per projection.
 
 ${moduleArgument}

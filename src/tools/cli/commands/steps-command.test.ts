@@ -171,7 +171,9 @@ test("refuses to resolve a step that changes concurrently", async () => {
     return app.clock.now();
   };
   expect(await steps(["resolve", path, id, "--retry"], now)).toBe(1);
-  expect(complained).toEqual([`keelson: the step ${id} has changed meanwhile; look at it again`]);
+  expect(complained).toEqual([
+    `keelson: the step ${id} has changed in the meantime; list it again`,
+  ]);
 });
 
 test("does not list expired steps", async () => {

@@ -30,10 +30,12 @@ import {
 } from "../setup/define-command.ts";
 import { onItsServer } from "../setup/its-server.ts";
 
-const ofList = { unknown: flag("only those that were begun and neither go on nor have ended") };
+const ofList = {
+  unknown: flag("only steps that were started, are not running, and have no outcome"),
+};
 const ofResolve = {
-  result: text("<json>", "it was done, and this is its result; later runs get it without calling"),
-  retry: flag("nothing was done; the next run calls again"),
+  result: text("<json>", "the step was done, with this result; later runs get it without a call"),
+  retry: flag("the step was not done; the next run calls again"),
 };
 const flags = { ...ofList, ...ofResolve };
 type Values = ValuesOf<typeof flags>;
@@ -42,8 +44,8 @@ export const { usage, run } = defineCommand({
   usage: `Usage: keelson steps list <module> [--unknown]
        keelson steps resolve <module> <id> --result <json> | --retry
 
-Lists the steps of writes, consumers, jobs and schedules (ctx.step), one line of JSON each, and says how those ended of which
-nobody knows: ask whoever was called, by the step's ID, which is the key that it was called with.
+Lists the steps of writes, consumers, jobs and schedules (ctx.step), one line of JSON each, and resolves steps whose
+outcome is unknown. To find out the outcome, ask the called service about the step's ID, which it got as its key.
 
 ${moduleArgument}
 ${listed({ "<id>": "the ID of a step" })}
@@ -127,7 +129,7 @@ function resolving({ result, retry, unknown }: Values, given: string | undefined
       ? undone
       : doneStep(owner, nowMs, keepMs, await storeResult(adapters.claims, stored));
     if (!(await steps.end(place, ended, record.owner)))
-      throw new Error(`the step ${id} has changed meanwhile; look at it again`);
+      throw new Error(`the step ${id} has changed in the meantime; list it again`);
     const outcome = retry ? "not done; the next run calls again" : "done";
     print(`${oneLine(step.name)} of ${oneLine(step.handler)}: ${outcome}`);
   };

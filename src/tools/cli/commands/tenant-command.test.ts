@@ -133,9 +133,9 @@ const linesOf = async (name: string) =>
 const notCovered = [
   "the table keelson-drafts, which has no `tenant: true`",
   "tables that no feature declares",
-  "messages in queues and dead-letter queues, and what is in flight",
+  "messages in queues and dead-letter queues, and requests and messages in flight",
   "backups, point-in-time recovery and exports of tables",
-  "logs, metrics and traces, and what running processes keep in memory",
+  "logs, metrics and traces, and data in the memory of running processes",
   "everything outside of these tables: buckets, caches, other services",
 ];
 const listed = ["not covered:", ...notCovered.map((text) => `- ${text}`)];
@@ -194,7 +194,7 @@ describe("keelson tenant export", () => {
     const { code, err } = await run(exportOf("acme", "--out", at("here")));
     expect([code, err.split("\n")[0]]).toEqual([
       2,
-      `keelson: ${JSON.stringify(at("here"))} is there already; use --force to replace it`,
+      `keelson: ${JSON.stringify(at("here"))} exists already; use --force to replace it`,
     ]);
     expect(await readFile(at("here"), "utf8")).toBe("kept");
     expect((await run(exportOf("acme", "--out", at("here"), "--force"))).code).toBe(0);
@@ -342,7 +342,7 @@ test("without a terminal, the program prints the receipt and no progress", async
     promisify(execFile)(process.execPath, [...program.slice(0, -1)], { env: app.env }),
   ).rejects.toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("nobody can be asked"),
+    stderr: expect.stringContaining("erase cannot ask for confirmation"),
   });
 });
 
@@ -483,30 +483,30 @@ describe("keelson tenant on wrong usage", () => {
     [["export", "server.mjs"], /no tenant is given; use keelson tenant export server.mjs <id>/],
     [["export", "server.mjs", "acme"], /--out is missing; use --out <file>/],
     [["export", "server.mjs", "acme", "--out", ""], /--out is missing/],
-    [["export", "server.mjs", "acme", "--out", "f", "--yes"], /--yes is no option of export/],
+    [["export", "server.mjs", "acme", "--out", "f", "--yes"], /--yes is not an option of export/],
     [
       ["export", "server.mjs", "acme", "--out", "f", "--dry-run"],
-      /--dry-run is no option of export/,
+      /--dry-run is not an option of export/,
     ],
-    [["erase", "server.mjs", "acme", "--out", "f"], /--out is no option of erase/],
-    [["erase", "server.mjs", "acme", "--force"], /--force is no option of erase/],
+    [["erase", "server.mjs", "acme", "--out", "f"], /--out is not an option of erase/],
+    [["erase", "server.mjs", "acme", "--force"], /--force is not an option of erase/],
     [
       ["erase", "server.mjs", "acme", "--dry-run", "--state", "s"],
-      /--dry-run changes nothing, so it has no --state/,
+      /--dry-run does not change rows, so --state has no effect/,
     ],
     [["erase", "server.mjs", "acme", "more"], /unexpected argument "more"/],
     [
       ["erase", "server.mjs", "acme"],
-      /nobody can be asked whether to erase; use --yes, or --dry-run to count only/,
+      /erase cannot ask for confirmation without a terminal; use --yes, or --dry-run to count only/,
     ],
     [["erase", "no-such.mjs", "acme", "--yes"], /there is no module "no-such.mjs"/],
     [
       ["erase", "server.mjs", "", "--yes"],
-      /the tenant is not a text of 1 to 256 characters without control characters/,
+      /the tenant is not a string of 1 to 256 characters without control characters/,
     ],
-    [["erase", "server.mjs", "a\nb", "--yes"], /the tenant is not a text/],
-    [["erase", "server.mjs", "x".repeat(10_000), "--yes"], /the tenant is not a text/],
-    [["erase", "server.mjs", "\ud800", "--yes"], /the tenant is not a text/],
+    [["erase", "server.mjs", "a\nb", "--yes"], /the tenant is not a string/],
+    [["erase", "server.mjs", "x".repeat(10_000), "--yes"], /the tenant is not a string/],
+    [["erase", "server.mjs", "\ud800", "--yes"], /the tenant is not a string/],
     [["erase", "--purge"], /Unknown option '--purge'/],
   ] as const)("%# exits with 2 and explains the mistake", async (args, message) => {
     const { code, out, err } = await run(args);

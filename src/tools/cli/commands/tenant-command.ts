@@ -37,15 +37,18 @@ import { awsPlace, onItsStack, withDatabase } from "../setup/its-server.ts";
 import { loadServer } from "../setup/load-server.ts";
 
 const ofExport = {
-  out: text("<file>", "gets a line of JSON for each row; has its name once it is whole"),
-  force: flag("replaces a file that is there"),
+  out: text(
+    "<file>",
+    "the file for the rows, one line of JSON each; has this name once it is complete",
+  ),
+  force: flag("replaces an existing file"),
 };
 const ofErase = {
   "dry-run": flag("only counts"),
-  yes: flag("does not ask; needed where nobody sits at a terminal"),
+  yes: flag("does not ask; required without a terminal"),
 };
 const ofBoth = {
-  state: text("<file>", "keeps where it is in a file, and goes on from there if it was cut"),
+  state: text("<file>", "a file for the progress, from which an interrupted run continues"),
   json: flag("prints the receipt as JSON"),
 };
 const flags = { ...ofExport, ...ofErase, ...ofBoth };
@@ -54,8 +57,8 @@ export const { usage, run } = defineCommand({
   usage: `Usage: keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
 
-Exports or erases a tenant's rows: those of tables with \`tenant: true\`, and keelson's own. Reads every table as a
-whole. Stop the tenant before you erase it: what it writes meanwhile is erased too, or left and told of.
+Exports or erases a tenant's rows: in tables with \`tenant: true\`, and in keelson's own tables. Scans each table
+completely. Stop the tenant before you erase it: rows that it writes during the run are erased, or left and reported.
 
 ${moduleArgument}
 ${listed({ "<id>": "the tenant, as tokens have it" })}
@@ -77,9 +80,11 @@ Exit codes: 0 done, 1 failed, or rows of the tenant are left, 2 wrong usage.`,
     const { action, yes, force, out, module } = call;
     const asks = action === "erase" && !yes;
     if (asks && context.ask === undefined)
-      refuse("nobody can be asked whether to erase; use --yes, or --dry-run to count only");
+      refuse(
+        "erase cannot ask for confirmation without a terminal; use --yes, or --dry-run to count only",
+      );
     if (action === "export" && !force && existsSync(out))
-      refuse(`${JSON.stringify(out)} is there already; use --force to replace it`);
+      refuse(`${JSON.stringify(out)} exists already; use --force to replace it`);
     const server = await loadServer(module);
     return onItsStack(context, server, (there) =>
       carryOut(call, server, there, asks ? context.ask : undefined),
@@ -185,14 +190,15 @@ function callOf(values: ValuesOf<typeof flags>, [given, path, id]: readonly stri
   const tenant = required(id, `no tenant is given; use keelson tenant ${name} ${module} <id>`);
   if (!isIdentifier(tenant))
     refuse(
-      `the tenant is not a text of 1 to ${maxNameLength} characters without control characters`,
+      `the tenant is not a string of 1 to ${maxNameLength} characters without control characters`,
     );
   const { out = "", state, "dry-run": isDryRun } = values;
   const others = isExport ? (["yes", "dry-run"] as const) : (["out", "force"] as const);
   const strange = others.find((option) => values[option]);
-  if (strange !== undefined) refuse(`--${strange} is no option of ${name}`);
+  if (strange !== undefined) refuse(`--${strange} is not an option of ${name}`);
   if (isExport && !out) refuse("--out is missing; use --out <file>");
-  if (isDryRun && state !== undefined) refuse("--dry-run changes nothing, so it has no --state");
+  if (isDryRun && state !== undefined)
+    refuse("--dry-run does not change rows, so --state has no effect");
   const action: TenantAction = isDryRun ? "count" : name;
   return { ...values, action, module, tenant, out, state: state || undefined };
 }

@@ -74,7 +74,7 @@ const running = () => ({ env: { KEELSON_DIRECTORY: join(folder, "running") } });
 
 test.each([
   [[], "no module is given"],
-  [["m", "an id"], "the ID is none"],
+  [["m", "an id"], "the ID is not valid"],
   [["m", "r1", "more"], 'unexpected argument "more"'],
   [["m", "r1", "--all"], "Unknown option '--all'"],
   [["m", "r1", "--logs", "nowhere.log"], 'there is no file "nowhere.log"; use --logs <file>'],
@@ -157,7 +157,9 @@ test("reads the running server's logs in development, and queries its tables", a
     const { code, out } = await trace(args, running());
     expect([code, out]).toEqual([0, expect.stringContaining("GET /orders → 200  done")]);
     // The stack of this test has no tables, but it answers.
-    expect(out).toMatch(/The tables are out of reach, so this is what the logs say: .*not found/);
+    expect(out).toMatch(
+      /The tables cannot be read, so this is based only on the logs: .*not found/,
+    );
   }
   const env = { KEELSON_DIRECTORY: join(folder, "nobody") };
   expect((await trace([developed, "r1", "--logs", logs], { env })).out).toContain(

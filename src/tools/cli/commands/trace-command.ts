@@ -22,9 +22,9 @@ import { textOf } from "../trace/text.ts";
 const flags = {
   logs: texts(
     "<file>",
-    "reads log lines, with whatever a collector puts around them; may be repeated; - is standard input\n(default: in development what the running server has logged)",
+    "reads log lines, with or without a collector's wrapping; may be repeated; - is standard input\n(default: in development, the log of the running server)",
   ),
-  "no-tables": flag("asks no tables"),
+  "no-tables": flag("does not read tables"),
   "timeout-seconds": textOr("10", "<n>", "limit for the tables"),
   json: flag("prints one JSON document"),
 } as const;
@@ -34,8 +34,8 @@ const id = "of a request, an event, a job, a delivery or a trace (default: the l
 export const { usage, run } = defineCommand({
   usage: `Usage: keelson trace <module> [<id>] [options]
 
-Prints what became of a request: its commit, its events, their consumers, jobs and deliveries, as one tree, and the one thing
-that is stuck. From logs; tables confirm, by keys alone. It changes nothing.
+Prints a request and its effects as one tree: its commit, its events, their consumers, jobs and deliveries, and the
+message that is stuck. It reads logs, and confirms them with the tables, by key only. It is read-only.
 
 ${moduleArgument}
 ${listed({ "<id>": id })}
@@ -56,7 +56,7 @@ async function trace(
 ) {
   const module = moduleOf(given, "trace", " <id>");
   if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
-    refuse("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
+    refuse("the ID is not valid: use 1 to 128 letters, digits and .-_:=+/@");
   const timeoutMs = timeoutMsOf(seconds);
   const files = logs.filter((path) => path !== "-");
   const inputs = logs.length - files.length;

@@ -282,7 +282,7 @@ describe("a table in AWS", () => {
       undefined,
       [
         "warn",
-        "there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream",
+        "the table has no stream: in Lambda, only the sweep dispatches leftover events; a container works without one",
         `${stream} StreamEnabled=true,StreamViewType=KEYS_ONLY`,
       ],
     ],

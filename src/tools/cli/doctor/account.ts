@@ -32,7 +32,7 @@ export function accountChecks(
     }),
     check("clock", async () => {
       const offMs = await differenceMs(place, clock, tableName);
-      if (offMs === undefined) return unchecked(`${shown} does not say what time it is`);
+      if (offMs === undefined) return unchecked(`${shown} does not report its time`);
       const seconds = Math.round(Math.abs(offMs) / 1_000);
       if (Math.abs(offMs) <= noticedMs) return fine(`within ${seconds + 1} s of ${shown}`);
       const says = `the clock is ${seconds} s ${offMs > 0 ? "behind" : "ahead of"} ${shown}`;
@@ -44,7 +44,7 @@ export function accountChecks(
   ];
 }
 
-/** How far the endpoint's clock is ahead, from the `Date` header of any response. */
+/** Returns the lead of the endpoint's clock, from the `Date` header of any response. */
 async function differenceMs(
   { client, send }: PlaceOf<DynamoDBClient>,
   clock: Clock,

@@ -111,7 +111,7 @@ function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue) {
     return wrong(message, set("KmsMasterKeyId", ""), set("SqsManagedSseEnabled", "true"));
   }
   if (policy && allowsEventBridge(policy)) return fine("EventBridge may send into it");
-  if (place.isEmulator) return unchecked("an emulator needs no policy");
+  if (place.isEmulator) return unchecked("an emulator does not check policies");
   const Principal = { Service: "events.amazonaws.com" };
   const Statement = [{ Effect: "Allow", Principal, Action: "sqs:SendMessage", Resource: arn }];
   return wrong(

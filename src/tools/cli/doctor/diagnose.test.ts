@@ -159,7 +159,7 @@ describe("a server with everything it needs", () => {
 });
 
 describe("the check of message signatures", () => {
-  const danger = "anybody who can write to a queue can act as any tenant";
+  const danger = "anyone who can write to a queue can act as any tenant";
   const proofOf = async (server: ReturnType<typeof whole>) =>
     of(await look({}, server), "proof of messages");
 
@@ -315,7 +315,7 @@ describe("parameters", () => {
     const at = `--endpoint-url ${app.env["AWS_ENDPOINT_URL"]}`;
     expect(finding).toMatchObject({
       status: "warn",
-      message: `${before} is read under a former name of its key, which today is ${today}; rename once the release before is gone`,
+      message: `${before} is read under a former name of its key, which today is ${today}; rename once the previous release no longer runs`,
       fix: [
         `aws ssm put-parameter --type String --name ${today} --value '…' ${at}`,
         `aws ssm delete-parameter --name ${before} ${at}`,
@@ -323,7 +323,7 @@ describe("parameters", () => {
     });
     expect(both).toMatchObject({
       status: "warn",
-      message: `${before} is not read: there is ${today}; rename once the release before is gone`,
+      message: `${before} is not read: there is ${today}; rename once the previous release no longer runs`,
       fix: [`aws ssm delete-parameter --name ${before} ${at}`],
     });
     await ssm.send(new DeleteParameterCommand({ Name: before }));
@@ -416,7 +416,7 @@ describe("the clock", () => {
       );
       expect(finding).toMatchObject({
         status: "skip",
-        message: expect.stringContaining("does not say what time it is"),
+        message: expect.stringContaining("does not report its time"),
       });
     }
   });

@@ -40,7 +40,7 @@ export function parameterChecks(
     const look = async () => {
       const read = await call("GetParameter", keyRing, () => readKeyRing(reader, keyRing));
       return "keyRing" in read
-        ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
+        ? fine(`keys: ${read.keyRing.keys.size}, and one of them seals`)
         : keyRingOutcome(place, keyRing, read.problem, environment);
     };
     checks.push(check(`key ring ${keyRing}`, look));
@@ -83,7 +83,10 @@ function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters
     const put = { type: typeOf(parameter), name: parameter.today, value: "…" };
     return parameter.isRead ? [place.aws("put-parameter", put), remove] : [remove];
   });
-  return doubtful(`${messages.join("; ")}; rename once the release before is gone`, ...fixes);
+  return doubtful(
+    `${messages.join("; ")}; rename once the previous release no longer runs`,
+    ...fixes,
+  );
 }
 
 function typeOf(parameter: Pick<ConfigParameter, "secure"> | undefined) {
@@ -104,7 +107,7 @@ function keyRingOutcome(
     return doubtful(`${missing}; ${made}`, create);
   }
   if (rule === "key-ring-readable") {
-    const danger = "anybody who may read parameters reads the keys";
+    const danger = "anyone with permission to read parameters can read the keys";
     return wrong(`${message}: ${danger}`, place.aws("delete-parameter", { name }), create);
   }
   // Omits values from the history, because they are keys.

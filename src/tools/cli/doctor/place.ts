@@ -34,7 +34,7 @@ export function placeOf(
   // The message omits the URL, which can contain credentials.
   if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint)))
     throw new Error(
-      `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_${variable} to http://<host>:<port>`,
+      `the endpoint of ${service} is not a URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_${variable} to http://<host>:<port>`,
     );
   // Has no credentials.
   const shown =

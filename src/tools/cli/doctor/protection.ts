@@ -31,7 +31,7 @@ function proofOutcome({ options, environment }: DeclaredServer) {
   const mode = proofMode(options.messages?.proof, hasRing);
   if (mode === "require")
     return fine("required: events and jobs not signed with the key ring are refused");
-  const danger = "anybody who can write to a queue can act as any tenant";
+  const danger = "anyone who can write to a queue can act as any tenant";
   const wanted = 'set messages.proof of buildServer to "require"';
   if (mode === "sign")
     return doubtful(

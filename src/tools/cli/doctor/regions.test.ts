@@ -39,7 +39,7 @@ const Replicas = [{ RegionName: "us-east-1" }, { RegionName: "us-west-2" }];
 const eventual = { GlobalTableVersion, Replicas, MultiRegionConsistency: "EVENTUAL" };
 const strong = { GlobalTableVersion, Replicas, MultiRegionConsistency: "STRONG" };
 const everywhere = "in eu-west-1, us-east-1, us-west-2";
-const own = "create a table of its own in each Region";
+const own = "create a separate table in each Region";
 
 describe("a global table", () => {
   test("of claims fails, because two Regions would both win a claim", async () => {

@@ -68,5 +68,5 @@ export function regionsOutcome(
   const kind = isStrong ? "a strongly consistent global table" : "a global table";
   const message = `it is ${kind}, in ${[...regions].join(", ")}: ${consequence}`;
   if (judge !== wrong) return judge(message);
-  return wrong(`${message}; create a table of its own in each Region`, ...fix);
+  return wrong(`${message}; create a separate table in each Region`, ...fix);
 }

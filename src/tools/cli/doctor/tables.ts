@@ -167,7 +167,7 @@ async function recoveryOutcome({ table, send, aws }: TableAt) {
   if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED")
     return fine("on");
   return doubtful(
-    "it is off: what is overwritten or deleted by mistake is lost",
+    "it is off: rows that are overwritten or deleted by mistake are lost",
     aws("update-continuous-backups", {
       "point-in-time-recovery-specification": "PointInTimeRecoveryEnabled=true",
     }),
@@ -198,9 +198,10 @@ function streamOutcome(
     const message = `it carries ${stream.StreamViewType}: its readers see all events, and keys are enough`;
     return doubtful(message, set("StreamEnabled=false"), on);
   }
-  if (isEmulator) return unchecked("there is none, and not every emulator has streams");
+  if (isEmulator)
+    return unchecked("the table has no stream, and not every emulator supports streams");
   return doubtful(
-    "there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream",
+    "the table has no stream: in Lambda, only the sweep dispatches leftover events; a container works without one",
     on,
   );
 }

@@ -62,7 +62,7 @@ test("without a running server, starts the directory's stack and stops it, even 
 
 test("refuses a directory without data, so that a wrong variable creates nothing", async () => {
   await expect(onItsStack(contextOf(developing()), undefined, variables)).rejects.toThrow(
-    `${directory} has no data, and in development the server's are there: start the server first`,
+    `${directory} has no data, and in development the server stores its data there: start the server first`,
   );
 });
 

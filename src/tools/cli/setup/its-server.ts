@@ -51,7 +51,7 @@ export async function onItsStack<Result>(
   const { readHolder } = await import("../../../embedded/service/data-directory.ts");
   if (readHolder(directory) === undefined)
     throw new Error(
-      `${directory} has no data, and in development the server's are there: start the server first, or set KEELSON_DIRECTORY, AWS_ENDPOINT_URL or NODE_ENV as it has them`,
+      `${directory} has no data, and in development the server stores its data there: start the server first, or set KEELSON_DIRECTORY, AWS_ENDPOINT_URL or NODE_ENV to the server's values`,
     );
   const { developmentSecret, startEmbeddedStack } = await import(
     "../../../embedded/stack/index.ts"

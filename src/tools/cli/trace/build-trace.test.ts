@@ -189,13 +189,13 @@ describe("attempts", () => {
       queue: "jobs",
     });
     expect(says).toBe(
-      `Nothing is stuck: job shop.order.charge j1 has failed, and comes again at ${until}.`,
+      `Nothing is stuck: job shop.order.charge j1 has failed, and is retried at ${until}.`,
     );
     expect(
       build([...chain.slice(0, 4), ...failed, retry], { nowMs: 3_600_000 }).stuck,
     ).toMatchObject({
       state: "retrying",
-      fix: "it has not come again: start a process that takes from its queue, or look at its dead-letter queue",
+      fix: "it has not been redelivered: start a process that takes messages from its queue, or look at its dead-letter queue",
       commands: ["npx keelson doctor server.ts"],
     });
   });
@@ -333,7 +333,7 @@ describe("attempts", () => {
     const [root] = build([aborted, again]).roots;
     expect(root).toMatchObject({
       state: "replayed",
-      attempts: [{ state: "failed", reason: "the client was gone" }, { state: "replayed" }],
+      attempts: [{ state: "failed", reason: "the client disconnected" }, { state: "replayed" }],
     });
     expect(outline(build([{ ...completed, method: undefined, route: undefined }]).roots)).toEqual([
       "request shop.order.place done",
@@ -749,7 +749,7 @@ describe("the tables", () => {
       job({ isDone: false, leaseUntilMs: startMs + 30_000 }, failed.slice(0, 0)),
     ).toMatchObject({
       state: "interrupted",
-      says: expect.stringContaining("was cut off"),
+      says: expect.stringContaining("was interrupted"),
     });
     expect(job({ isDone: false, leaseUntilMs: startMs - 900_000 })).toMatchObject({
       state: "interrupted",

@@ -63,7 +63,7 @@ export async function traceDocument(
         facts = await inTime(asking, tablesMs, `no answer within ${tablesMs / 1_000} s`);
       } catch (error) {
         const why = messageOf(error);
-        notes.push(`The tables are out of reach, so this is what the logs say: ${why}`);
+        notes.push(`The tables cannot be read, so this is based only on the logs: ${why}`);
       }
     }
     // Without tables, log files show the state at the time of their last line.
@@ -103,7 +103,7 @@ export function developmentDirectory(
 
 /**
  * Runs `work` on the server's tables: at the endpoint of the options or environment; without one,
- * in development, in the process that runs on the data directory; else in AWS. Creates no table.
+ * in development, in the process that runs on the data directory; otherwise in AWS. Does not create tables.
  *
  * @throws Error if no process runs on the data directory.
  */

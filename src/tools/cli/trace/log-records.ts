@@ -72,7 +72,7 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   return line as unknown as TraceLine;
 }
 
-/** Returns the ID of a text `<type> <ID>`. */
+/** Returns the ID in a string `<type> <ID>`. */
 function idOf(text: unknown) {
   return typeof text === "string" && text.length <= longestText
     ? [text.slice(text.lastIndexOf(" ") + 1)]

@@ -52,7 +52,7 @@ async function findLines(files: LogFiles, id: string, most: number, show?: (text
   const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
   await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
   // Queue, bus and outbox lines have no request ID, and a message that several requests sent has
-  // the first one's, so the third pass searches by message ID.
+  // the ID of the first request, so the third pass searches by message ID.
   const messages = new Set([...found.values()].flatMap(messagesOf));
   await pass(3, messages, ({ eventId = "", jobId = "", left = [] }) =>
     [eventId, jobId, ...left].some((one) => messages.has(one)),
@@ -84,7 +84,7 @@ function linesOf(records: readonly LogRecord[]) {
   return records.flatMap((record) => traceLine(record) ?? []);
 }
 
-/** With many texts, looks up each ID-like part of a line instead of searching for every text. */
+/** With many strings, looks up each ID-like part of a line instead of searching for every string. */
 function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
   const all = [...texts];
   if (all.length <= few) return (text) => all.some((one) => text.includes(one));

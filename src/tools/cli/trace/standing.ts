@@ -54,7 +54,7 @@ export function jobState(
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 
-/** Clamps the time to what a Date can hold. */
+/** Clamps the time to the range of a Date. */
 export function isoOf(ms: number): string {
   return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
 }
@@ -145,7 +145,7 @@ export function summarize(lines: readonly TraceLine[]) {
       else {
         const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted;
         const state = isFailed ? "failed" : line.replayed ? "replayed" : "done";
-        const cut = line.aborted && { reason: "the client was gone" };
+        const cut = line.aborted && { reason: "the client disconnected" };
         const why = isFailed && { ...cut, ...reasonOf(failure) };
         attempts.push({ attempt, state, status, ...times, ...why });
         [open, failure, next] = nothing;

@@ -77,8 +77,8 @@ test("a tree has a header, a line for each node, and a line for each attempt unl
       "│  ├─ attempt 1             failed          +30 ms    5 ms  no money",
       "│  ├─ attempt               handed back     +40 ms",
       "│  └─ attempt 2             done           +5.03 s  12.3 s",
-      "├─ job shop.order.charge    waiting           +2 h          j2  (also below another, with what follows)  due at 2026-11-02T09:30:00.000Z",
-      "└─ job shop.order.charge    running          +10 d          j3  (what lies between is not seen)  until 2026-11-02T09:30:00.000Z",
+      "├─ job shop.order.charge    waiting           +2 h          j2  (also below another, with its effects)  due at 2026-11-02T09:30:00.000Z",
+      "└─ job shop.order.charge    running          +10 d          j3  (the lines in between are missing)  until 2026-11-02T09:30:00.000Z",
       "",
       "Nothing is stuck.",
     ].map((line) =>

@@ -89,8 +89,8 @@ function rowOf(node: TraceNode, branch: string) {
   const title = isNamed ? name : `${kind} ${name}`;
   const rest = present([
     kind === "consumer" ? undefined : id,
-    again && "(also below another, with what follows)",
-    indirect && "(what lies between is not seen)",
+    again && "(also below another, with its effects)",
+    indirect && "(the lines in between are missing)",
     until && `${untilWords[state] ?? "until"} ${until}`,
     confirmed && "(by the tables)",
     reason && shown(reason, limits.text),

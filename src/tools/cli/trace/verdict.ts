@@ -38,7 +38,7 @@ export function verdictOf(
     return { says: `Nothing is stuck: ${titleOf(waiting)} ${waitText(waiting)}.` };
   const failed = roots.find(({ state }) => state === "failed");
   const lacks = unseen === 1 ? "has no end or no line" : "have no end or no line";
-  const seen = unseen === 0 ? "" : `; ${unseen} of these ${lacks} in what was read`;
+  const seen = unseen === 0 ? "" : `; ${unseen} of these ${lacks} in the logs`;
   if (failed?.status !== undefined)
     return { says: `Nothing is stuck: the request was answered with ${failed.status}${seen}.` };
   return { says: `Nothing is stuck${seen}.` };
@@ -89,9 +89,9 @@ function waitText({ state, until = "" }: TraceNode) {
   const running = until === "" ? "is running" : `is running, and its claim is held until ${until}`;
   const texts: Partial<Record<TraceState, string>> = {
     waiting: `is due at ${until}`,
-    retrying: `has failed, and comes again at ${until}`,
+    retrying: `has failed, and is retried at ${until}`,
     running,
-    interrupted: "was cut off, and comes again when its message's visibility timeout ends",
+    interrupted: "was interrupted, and is retried when its message's visibility timeout ends",
     failed: "has failed, and its queue delivers it again",
   };
   return texts[state] ?? "waits in the outbox for the next sweep";
@@ -122,7 +122,7 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
           "keelson does not know whether the commit was written: look at its rows, and send it again",
         );
       return help(
-        "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
+        "ask the called service for the outcome, by the step's ID, and resolve the step; then move the message back",
         ...["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
       );
     case "dead-lettered": {
@@ -136,7 +136,7 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
     case "set-aside":
       return kind === "event"
         ? help("fix the cause, then put it back", list, putBackCommand(id))
-        : help("its row is no job: look at it in the outbox table, partition aside", list);
+        : help("its row is not a job: look at it in the outbox table, partition aside", list);
     case "gave-up":
       return help("fix the cause; it fires at its next time");
     case "in-outbox":
@@ -151,7 +151,7 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string) {
       );
     default:
       return help(
-        "it has not come again: start a process that takes from its queue, or look at its dead-letter queue",
+        "it has not been redelivered: start a process that takes messages from its queue, or look at its dead-letter queue",
         doctor,
       );
   }
