@@ -51,6 +51,7 @@ export const folders = [
 
   "parts/messages",
   "parts/http",
+  "parts/limits",
   "parts/once",
   "parts/api-keys",
   "parts/wall",

@@ -1,0 +1,77 @@
+import {
+  isRecord,
+  kind,
+  type OptionProblem,
+  type OptionTable,
+  oneOf,
+  tableProblems,
+  text,
+} from "../../base/errors/option-table.ts";
+import type { ConfigKeyHandle } from "../config/declare/key.ts";
+import type { RateWindow } from "./rate-window.ts";
+
+/**
+ * Limit on the number of requests per window, across all processes. `Context` is the `ctx` that
+ * `per` receives.
+ */
+export interface RateLimit<Context = never> {
+  /**
+   * Callers that share a number: all callers of a tenant, one user, one address (an IPv6 address by
+   * its /64), all callers together, or the callers of a tenant for whom a function returns the same string. A
+   * caller
+   * without a tenant or a user counts by address. `ip` is checked before the token, everything else
+   * after it, without the body.
+   */
+  readonly per: "tenant" | "user" | "ip" | "all" | ((ctx: Context) => string | Promise<string>);
+  /** Number of requests per window, or the key with it. A fraction is rounded down. */
+  readonly requests: number | ConfigKeyHandle<number>;
+  /** Fixed window, aligned in UTC. */
+  readonly window: RateWindow;
+  /**
+   * Name in kebab case, for the response headers and the log. Default: the key's name; without a
+   * key, `per` and `window`, for example `tenant-minute`.
+   */
+  readonly name?: string;
+  /**
+   * Handling of requests while the store fails: `open` lets them through, `shut` answers them with
+   * 503 `overloaded`. Default `open`.
+   */
+  readonly onFailure?: "open" | "shut";
+}
+
+const table: OptionTable = {
+  per: kind(
+    (per) => typeof per === "function" || ["tenant", "user", "ip", "all"].includes(String(per)),
+    '"tenant", "user", "ip", "all" or a function',
+  ),
+  requests: kind(
+    (given) =>
+      isRecord(given)
+        ? Object(given["definition"]).type === "number"
+        : Number.isSafeInteger(given) && Number(given) > 0,
+    "a whole number from 1, or the handle of a number key",
+  ),
+  window: oneOf(
+    ["second", "minute", "hour", "day"] satisfies RateWindow[],
+    '"second", "minute", "hour" or "day"',
+  ),
+  name: text(/^[a-z][a-z0-9-]{0,62}$/, "a name in kebab case"),
+  onFailure: oneOf(["open", "shut"], "open or shut"),
+};
+
+/** Checks a limit or a list of limits. Never throws. */
+export function rateLimitProblems(key: string, given: unknown): OptionProblem[] {
+  return [given ?? []].flat().flatMap((limit) => [
+    ...tableProblems(key, limit ?? false, table),
+    ...(isRecord(limit) ? ["per", "requests", "window"] : [])
+      .filter((name) => Object(limit)[name] === undefined)
+      .map(
+        (name): OptionProblem => ({
+          key: `${key}.${name}`,
+          rule: "option-missing",
+          message: "it is not there",
+          fix: `use ${table[name]?.(undefined)}`,
+        }),
+      ),
+  ]);
+}
