@@ -11,8 +11,8 @@ const written = writeBlocks(
 const shown = written.files.map(({ path }) => path).filter((path) => path.endsWith(".test.ts"));
 afterAll(() => written.remove());
 
-test("the testing guide shows five test files", () => {
-  expect(shown.length).toBe(5);
+test("the testing guide shows six test files", () => {
+  expect(shown.length).toBe(6);
 });
 
 for (const path of shown) await import(path);

@@ -6,6 +6,7 @@ import {
   itemOnFailure,
   openDynalite,
   prepareOperation,
+  rangeOf,
 } from "../service/dynalite.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, openWriteBatch, type ReadWriteLock } from "./atomic-writes.ts";
@@ -16,10 +17,11 @@ import {
   tablesWithTimeToLive,
   updateTimeToLive,
 } from "./time-to-live.ts";
-import { dropOldTokens } from "./transaction-token.ts";
+import { dropOldTokens, tokenPrefix } from "./transaction-token.ts";
 import { transactGet, transactWrite } from "./transactions.ts";
 
 const pauseMs = 10_000;
+const contents = [rangeOf("item-"), rangeOf("index-"), rangeOf(tokenPrefix)];
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export type DynamoDb = Awaited<ReturnType<typeof openDynamoDb>>;
@@ -62,6 +64,11 @@ export async function openDynamoDb({
       }
     },
     abandon: dynalite.abandon,
+    /** Deletes all items and transaction tokens, but no table. */
+    clear: () =>
+      lock.write(async () => {
+        for (const range of contents) await dynalite.store.db.clear(range);
+      }),
     close: () => lock.write(() => dynalite.store.db.close()),
   };
 }

@@ -3,7 +3,7 @@ import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
 import { dynamoDbError } from "../service/service.ts";
 
-const prefix = "keelson-token~";
+export const tokenPrefix = "keelson-token~";
 const validMs = 10 * 60_000;
 
 export type TransactionToken = ReturnType<typeof transactionToken>;
@@ -15,7 +15,7 @@ interface StoredToken {
 
 /** The order of members has no effect. */
 export function transactionToken(token: string, items: unknown) {
-  return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
+  return { key: tokenPrefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
 /** @throws ServiceError if the token belongs to another transaction. */
@@ -37,7 +37,7 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
 /** Checks `limit` tokens. Returns the next cursor; `""` is the start. */
 export async function dropOldTokens(store: Store, nowMs: number, limit: number, cursor: string) {
   const old: Change[] = [];
-  const range = { ...rangeOf(prefix), ...(cursor === "" ? {} : { gte: cursor }), limit };
+  const range = { ...rangeOf(tokenPrefix), ...(cursor === "" ? {} : { gte: cursor }), limit };
   let last = "";
   let seen = 0;
   for await (const [key, value] of store.db.iterator(range)) {

@@ -69,6 +69,10 @@ export function gateCalls({ middlewareStack }: Client, gate: Gate): void {
   );
 }
 
+export function ungateCalls({ middlewareStack }: Client): void {
+  middlewareStack.remove("keelsonGateCalls");
+}
+
 export function createCallWatch(crash: () => void, gate?: Gate) {
   // Calls sent, by operation: including calls that a fault failed, without calls that keelson's
   // tenant check rejected.

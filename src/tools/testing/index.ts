@@ -24,6 +24,18 @@ export {
   lambdaEvent,
 } from "./lambda-event.ts";
 export type { LambdaGatewayRequest, LambdaRequest } from "./lambda-http-events.ts";
+export type { RaceApp, RaceTenant } from "./race-app.ts";
+export {
+  type RaceAppOf,
+  type RaceClients,
+  RaceError,
+  type RaceFrame,
+  type RaceResult,
+  type RaceScenario,
+  raceEverywhere,
+} from "./race-kit.ts";
+export type { RaceMove } from "./race-search.ts";
+export type { RaceDisturbances, RaceStep } from "./race-task.ts";
 export {
   startTestApp,
   type TestApp,

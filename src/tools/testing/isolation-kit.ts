@@ -81,7 +81,7 @@ export type IsolationInput<Target> =
  * and stored row for the IDs of other requests. It reads log lines from the console, stdout,
  * stderr and the server's log. While it runs, the requests' lines are not printed.
  *
- * A server runs as by `startTestApp`, and `request` returns the parameters of `app.fetch`; only
+ * A server runs like in `startTestApp`, and `request` returns the parameters of `app.fetch`; only
  * here, stored rows are searched. For a fetch function, it returns a `Request`. A handler
  * `{ lambda }` gets its `{ event, context }` as from Lambda's runtime for concurrent invocations:
  * `AWS_LAMBDA_MAX_CONCURRENCY` is set, and each call is in `awslambda.InvokeStore.run`.

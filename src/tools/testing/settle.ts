@@ -109,7 +109,7 @@ export async function settle(
 }
 
 export async function deliverAgain(
-  { runtime, adapters }: TestProcess,
+  { runtime, adapters }: Pick<TestProcess, "runtime" | "adapters">,
   message: SharedEvent | JobMessage,
 ): Promise<"processed" | "skipped" | "handed-back"> {
   const outcome = await ("jobId" in message

@@ -74,7 +74,7 @@ export async function startTestProcess(
       const watch = (client: Parameters<CallWatch["watch"]>[0]) => watchUntil(client, life.signal);
       watch(opened.database);
       if (opened.parameters !== undefined) watch(opened.parameters);
-      const messaging = recordMessaging(opened.messaging, recorded, options.clock, watch);
+      const messaging = watchMessaging(opened.messaging, recorded, options.clock, watch);
       return { ...opened, messaging };
     },
   });
@@ -122,7 +122,7 @@ function followRequests(http: HttpServer, following: Following) {
 }
 
 export function untilCrash<Result>(
-  { signal }: TestProcess,
+  { signal }: Pick<TestProcess, "signal">,
   work: Promise<Result>,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
@@ -147,47 +147,55 @@ export interface Recorded {
   readonly events: SharedEvent[];
   readonly jobs: JobMessage[];
   readonly deliveries: SentDelivery[];
+  /** All messages sent, each once, for an app that reads no queue. */
+  readonly unread?: (SharedEvent | JobMessage)[];
 }
 
-function recordMessaging(
+function watchMessaging(
   given: Adapters["messaging"],
   recorded: Recorded,
   clock: Clock,
   watch: (client: Messaging["clients"][number]) => void,
 ): Adapters["messaging"] {
-  const messageIds = new Set<string>();
   return lazy(async (): Promise<Messaging> => {
     const messaging = await given.open();
     for (const client of messaging.clients) {
       watch(client);
       sendClock(client, clock);
     }
-    const put: Messaging["bus"]["put"] = async (events) => {
-      const reasons = await messaging.bus.put(events);
-      for (const [index, { text }] of events.entries()) {
-        const event = readEnvelope(text);
-        const { eventId, origRequestId: requestId } = event;
-        const isNew = !recorded.events.some((other) => other.eventId === eventId);
-        if (reasons[index] !== undefined || !isNew) continue;
-        // Safe cast: a payload is an object. The sent payload includes the request ID.
-        const payload = { ...(event.payload as object), requestId };
-        recorded.events.push({ ...event, payload });
-      }
-      return reasons;
-    };
-    const send: Messaging["jobs"]["send"] = async (body, options) => {
-      const messageId = await messaging.jobs.send(body, options);
-      const job = readJob(body);
-      // For a dropped duplicate, the queue returns the earlier job's message ID.
-      const isNew =
-        !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
-      messageIds.add(messageId);
-      if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
-      return messageId;
-    };
-    const { bus, jobs } = messaging;
-    return { ...messaging, bus: { ...bus, put }, jobs: { ...jobs, send } };
+    return recordMessaging(messaging, recorded);
   });
+}
+
+export function recordMessaging(messaging: Messaging, recorded: Recorded): Messaging {
+  const messageIds = new Set<string>();
+  const put: Messaging["bus"]["put"] = async (events) => {
+    const reasons = await messaging.bus.put(events);
+    for (const [index, { text }] of events.entries()) {
+      const event = readEnvelope(text);
+      const { eventId, origRequestId: requestId } = event;
+      const isNew = !recorded.events.some((other) => other.eventId === eventId);
+      if (reasons[index] !== undefined || !isNew) continue;
+      // Safe cast: a payload is an object. The sent payload includes the request ID.
+      const payload = { ...(event.payload as object), requestId };
+      recorded.events.push({ ...event, payload });
+      recorded.unread?.push(event);
+    }
+    return reasons;
+  };
+  const send: Messaging["jobs"]["send"] = async (body, options) => {
+    const messageId = await messaging.jobs.send(body, options);
+    const job = readJob(body);
+    // For a dropped duplicate, the queue returns the earlier job's message ID.
+    const isNew =
+      !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
+    messageIds.add(messageId);
+    if (isNew) recorded.unread?.push(job);
+    if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
+    return messageId;
+  };
+  const { bus, jobs } = messaging;
+  return { ...messaging, bus: { ...bus, put }, jobs: { ...jobs, send } };
 }
 
 /** Sends the test clock's offset, which the embedded stack follows. */
@@ -203,7 +211,10 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-function recordDeliveries({ channels }: Pick<Runtime, "channels">, { deliveries }: Recorded) {
+export function recordDeliveries(
+  { channels }: Pick<Runtime, "channels">,
+  { deliveries }: Recorded,
+) {
   // Safe cast to a mutable map: only this runtime has it, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {

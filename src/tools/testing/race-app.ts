@@ -1,0 +1,225 @@
+import { usesMessages } from "../../app/registry/registry.ts";
+import { serve } from "../../app/run/pipeline.ts";
+import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
+import { createRuntime } from "../../app/server/create-runtime.ts";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { withDefaults } from "../../base/identity/authenticator.ts";
+import { signToken } from "../../base/identity/token.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import { nameOf } from "../../base/types/handles.ts";
+import { openStackHere, type StackRequest } from "../../embedded/stack/stack-here.ts";
+import { openChecked } from "../../hosts/container/adapters.ts";
+import { splitTarget } from "../../hosts/container-http/request-head.ts";
+import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
+import { processSchedule } from "../../parts/once/held-claim.ts";
+import { callHandler, testContext } from "./call-handler.ts";
+import { type Caller, tokenOf } from "./caller.ts";
+import type { Client } from "./faults.ts";
+import { settleOrder } from "./race-settle.ts";
+import { gateRace, RaceLife, raceTasks } from "./race-task.ts";
+import type { RaceTime } from "./race-time.ts";
+import { deliverAgain } from "./settle.ts";
+import type { TestApp, TestAppOptions, TestFetchOptions } from "./test-app.ts";
+import { type Recorded, recordDeliveries, recordMessaging, untilCrash } from "./test-process.ts";
+import { openTestRows, putParameters } from "./test-stack.ts";
+
+/** Test app of one order, with its own tenant. Requests do not use a socket. */
+export interface RaceApp extends Omit<TestApp, "calls" | "faults" | "env" | "close">, RaceTenant {}
+
+/** Names that are new for each order. */
+export interface RaceTenant {
+  readonly tenantId: string;
+  /** Returns the order's user, with these roles. */
+  as(roles?: readonly string[]): Caller;
+}
+
+interface RaceProcess {
+  readonly runtime: ReturnType<typeof createRuntime>;
+  readonly adapters: Adapters;
+  readonly life: RaceLife;
+  readonly signal: AbortSignal;
+}
+
+/** Secret of the race's tokens, which never leave the process. */
+const secret = "the secret of a race, which signs tokens for its own stack";
+
+/** Opens the stack, the adapters and the tables that all orders share. */
+export async function openRaceStack(
+  server: Server,
+  time: RaceTime,
+  { parameters = {}, secureParameters = {}, environment }: TestAppOptions,
+) {
+  const { options } = serverInternals(server);
+  const stack = await openStackHere(time.now);
+  const { jwks: _replaced, ...auth } = { ...options.auth, secret: options.auth?.secret ?? secret };
+  const variables = { LOG_LEVEL: "debug", ...stack.env };
+  const bind = (open: Parameters<typeof createRuntime>[1]["openAdapters"], write = ignore) =>
+    createRuntime(server, {
+      ...{ variables, clock: time, auth, developmentSecret: secret, write, openAdapters: open },
+      environment: environment ?? options.environment ?? "test",
+      schedule: processSchedule, // its timers are the race's
+    });
+  const transport = (client: Client) => {
+    // Safe cast: the middleware passes commands of any client.
+    const { middlewareStack } = client as Pick<Messaging["clients"][number], "middlewareStack">;
+    middlewareStack.remove("httpSigningMiddleware");
+    middlewareStack.add(
+      () => (parameters) =>
+        // Safe casts: this step has the HTTP request, and returns the HTTP response.
+        raceTasks.exit(async () => ({
+          response: await stack.answer(parameters.request as StackRequest),
+        })) as never,
+      { step: "deserialize", priority: "low", name: "keelsonRaceTransport" },
+    );
+    gateRace(client);
+  };
+  await putParameters(stack, { String: parameters, SecureString: secureParameters });
+  const first = bind((runtime) => openChecked(runtime, variables, "create"));
+  const opened = await first.adapters.open();
+  transport(opened.database);
+  if (opened.parameters !== undefined) transport(opened.parameters);
+  // Opened only if the server has messages, because opening creates the queues.
+  const messaging = usesMessages(serverInternals(server).registry)
+    ? await opened.messaging.open()
+    : undefined;
+  for (const client of messaging?.clients ?? []) transport(client);
+  let current: RaceProcess["runtime"] = first;
+  const rows = await openTestRows({ ...stack, waitMs: 0, mostMs: 0 }, time, async () => current);
+  const bootProcess = async (order: OrderState): Promise<RaceProcess> => {
+    const life = new RaceLife();
+    const write = (line: string) => {
+      if (!life.signal.aborted) order.logs.push(JSON.parse(line) as Record<string, unknown>);
+    };
+    const runtime = bind(async () => {
+      const own = messaging && recordMessaging(messaging, order.recorded);
+      return { ...opened, close: async () => {}, ...(own && { messaging: lazy(async () => own) }) };
+    }, write);
+    recordDeliveries(runtime, order.recorded);
+    const adapters = await runtime.adapters.open();
+    current = runtime;
+    return { runtime, adapters, life, signal: life.signal };
+  };
+  return {
+    auth,
+    clock: time,
+    rows,
+    bootProcess,
+    clear: stack.clear,
+    close: async () => {
+      rows.close();
+      await first.close();
+      await stack.close();
+    },
+  };
+}
+
+type RaceStack = Awaited<ReturnType<typeof openRaceStack>>;
+
+interface OrderState {
+  readonly logs: Record<string, unknown>[];
+  readonly recorded: Recorded;
+}
+
+function ignore(_line: string): void {}
+
+/** Opens the app of one order, in new processes on the empty stack. */
+export async function openRaceApp(stack: RaceStack, tenant: RaceTenant, processes: number) {
+  const { auth, clock, rows } = stack;
+  const logs: Record<string, unknown>[] = [];
+  const unread: NonNullable<Recorded["unread"]> = [];
+  const recorded: Recorded = { events: [], jobs: [], deliveries: [], unread };
+  const boot = () => stack.bootProcess({ logs, recorded });
+  const running: RaceProcess[] = [];
+  for (let index = 0; index < processes; index += 1) running.push(await boot());
+  const processOf = async (index: number): Promise<RaceProcess> => {
+    const found = running[index % processes];
+    if (found?.signal.aborted === false) return found;
+    const booted = await boot();
+    running[index % processes] = booted;
+    return booted;
+  };
+  /** Runs `work` in the process of the calling request. */
+  const inProcess = async <Result>(work: (process: RaceProcess) => Promise<Result>) => {
+    const task = raceTasks.getStore();
+    const process = await processOf(task?.actor?.index ?? 0);
+    if (task === undefined) return work(process);
+    const own = { ...task, life: process.life };
+    return untilCrash(
+      process,
+      raceTasks.run(own, () => work(process)),
+    );
+  };
+  const sinceMs = clock.now();
+  const app: RaceApp = {
+    ...tenant,
+    fetch: (path, options) => inProcess(({ runtime }) => fetched(runtime, auth, path, options)),
+    token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
+    // Safe cast: a handle's type has the output that its handler declares.
+    call: (handler, input, options = {}) =>
+      inProcess(({ runtime }) => callHandler(runtime, nameOf(handler), input, options) as never),
+    ctx: (caller, options = {}) => inProcess((process) => testContext(process, caller, options)),
+    rows,
+    logs,
+    events: recorded.events,
+    jobs: recorded.jobs,
+    deliveries: recorded.deliveries,
+    deliver: (message) => inProcess((process) => deliverAgain(process, message)),
+    settled: () => inProcess((process) => settleOrder(process, unread, sinceMs)),
+    clock,
+  };
+  const close = async () => {
+    for (const { runtime } of running) await runtime.close();
+  };
+  return { app, close };
+}
+
+const noBytes = new Uint8Array(0);
+
+/** Sends a request without a socket. Its caller is one that a gateway has identified. */
+function fetched(
+  runtime: RaceProcess["runtime"],
+  auth: RaceStack["auth"],
+  target: string,
+  { as, body, headers = {}, method, signal }: TestFetchOptions = {},
+): Promise<Response> {
+  const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
+  const bytes = body === undefined ? noBytes : Buffer.from(isRaw ? body : JSON.stringify(body));
+  const { user, tenant, roles } = withDefaults({ ...auth.claims });
+  const request: HttpRequest = {
+    ...splitTarget(target),
+    method: method ?? (body === undefined ? "GET" : "POST"),
+    headers: {
+      ...(!isRaw && { "content-type": "application/json" }),
+      ...(bytes.length > 0 && { "content-length": String(bytes.length) }),
+      host: "race.localhost",
+      ...Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+      ),
+    },
+    ip: undefined,
+    signal: signal ?? new AbortController().signal,
+    gatewayClaims: as && {
+      by: "jwt",
+      claims: { [user]: as.id, [tenant]: as.tenantId, [roles]: as.roles ?? [] },
+    },
+    readBody: () => bytes,
+  };
+  return new Promise((resolve, reject) => {
+    const send = (response: HttpResponse) => {
+      resolve(webResponse(response));
+      return undefined;
+    };
+    serve({ runtime, routes: runtime.routes }, request, { send }).catch(reject);
+  });
+}
+
+function webResponse({ status, headers, cookies, body }: HttpResponse): Response {
+  const sent = new Headers(headers);
+  for (const cookie of cookies) sent.append("set-cookie", cookie);
+  // Safe cast: bytes of a response are never shared.
+  const given = body as Exclude<typeof body, Uint8Array> | Uint8Array<ArrayBuffer>;
+  return new Response([204, 205, 304].includes(status) ? null : given, {
+    status,
+    headers: sent,
+  });
+}

@@ -1,0 +1,288 @@
+import type { Server } from "../../app/server/server.ts";
+import { type Client, ungateCalls } from "./faults.ts";
+import { openRaceApp, openRaceStack, type RaceApp, type RaceTenant } from "./race-app.ts";
+import { RaceOrder } from "./race-order.ts";
+import {
+  RaceMismatch,
+  type RaceMove,
+  RacePath,
+  RaceSearch,
+  randomPath,
+  seededRandom,
+} from "./race-search.ts";
+import {
+  gateRace,
+  type RaceActor,
+  type RaceDisturbances,
+  RaceLife,
+  type RaceStep,
+  raceTasks,
+} from "./race-task.ts";
+import { RaceTime } from "./race-time.ts";
+import type { TestAppOptions } from "./test-app.ts";
+import type { TestClock } from "./test-clock.ts";
+
+/** SDK clients of handlers without keelson. */
+export interface RaceClients {
+  readonly clients: readonly Client[];
+}
+
+/** App of a scenario without keelson. */
+export interface RaceFrame extends RaceTenant {
+  readonly clock: TestClock;
+}
+
+/** Scenario that {@link raceEverywhere} runs in every order. */
+export interface RaceScenario<App, Result> extends RaceDisturbances {
+  /** Work that runs concurrently. */
+  readonly requests: readonly ((app: App) => Promise<Result>)[];
+  /** Prepares each order. Default: no preparation. */
+  readonly arrange?: (app: App) => Promise<void> | void;
+  /** Throws if an order broke a guarantee. `results` has the order of `requests`. */
+  readonly check: (
+    app: App,
+    results: readonly PromiseSettledResult<Result>[],
+  ) => Promise<void> | void;
+  /** Throws if a guarantee is broken between two moves. Default: nothing is checked. */
+  readonly invariant?: (app: App) => Promise<void> | void;
+  /** Most preemptions of an order. Default 2. */
+  readonly preemptions?: number;
+  /** Most orders of the search. Default 2,000. */
+  readonly orders?: number;
+  /** Random orders after the search. Default 0. */
+  readonly walks?: number;
+  /** Seed of the random orders. Default 1. */
+  readonly seed?: number;
+  /** Processes of the server, which the requests are spread over. Default 1. */
+  readonly processes?: number;
+  /** Order of an earlier failure. Only this order is run. */
+  readonly replay?: readonly RaceMove[];
+}
+
+/** Orders that {@link raceEverywhere} found without a race. */
+export interface RaceResult {
+  readonly orders: number;
+  /** Whether the search ended because there are no more orders. */
+  readonly exhausted: boolean;
+  /** Numbers of orders without a preemption, with one, and so on, without random orders. */
+  readonly byPreemptions: readonly number[];
+}
+
+/** Error of {@link raceEverywhere}: the order that failed. */
+export class RaceError extends Error {
+  override readonly name = "RaceError";
+  readonly order: readonly RaceStep[];
+  readonly preemptions: number;
+  /** For the option `replay`, even in another process. */
+  readonly replay: readonly RaceMove[];
+
+  constructor(
+    error: unknown,
+    number: number,
+    { taken, preemptions }: RacePath,
+    steps: readonly RaceStep[],
+  ) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const count = `${preemptions} preemption${preemptions === 1 ? "" : "s"}`;
+    super(`raceEverywhere: order ${number}, with ${count}: ${reason}\n\n${tableOf(steps)}`, {
+      cause: error,
+    });
+    this.order = steps;
+    this.preemptions = preemptions;
+    this.replay = [...taken];
+  }
+}
+
+function tableOf(steps: readonly RaceStep[]): string {
+  const head = { actor: "actor", call: "call", kind: "call", outcome: "outcome" };
+  const rows = [head, ...steps];
+  const longest = (lengths: readonly number[]) => Math.max(...lengths);
+  const actors = longest(rows.map(({ actor }) => actor.length));
+  const calls = longest(rows.map(({ call }) => call.length));
+  return rows
+    .map(({ actor, call, kind, outcome }) => {
+      const shown = kind === "call" ? outcome : `${outcome}, ${kind}`;
+      return `${actor.padEnd(actors)}  ${call.padEnd(calls)}  ${shown}`;
+    })
+    .join("\n");
+}
+
+/** Type of the app that a target's scenario gets. */
+export type RaceAppOf<Target> = Target extends RaceClients ? RaceFrame : RaceApp;
+
+/**
+ * Runs concurrent requests in every order of their calls to AWS, with few preemptions first: an
+ * order preempts a request if it sends the call of another request although the first could continue. Each
+ * order has its own tenant and an empty stack in this process, which the clock, the timers and the
+ * random numbers of the requests follow. Awaits without a call are not explored.
+ *
+ * @throws RaceError with the order in which `check` or `invariant` failed, or no request could
+ * continue; Error if the calls of a replay differ; any error of `arrange`.
+ * @example
+ * await raceEverywhere(server, {
+ *   requests: [pay, pay],
+ *   check: async (app) => expect(await balanceOf(app)).toBe(500),
+ * });
+ */
+export async function raceEverywhere<Target extends Server | RaceClients, Result>(
+  target: Target,
+  scenario: RaceScenario<RaceAppOf<Target>, Result> & Omit<TestAppOptions, "webhooks">,
+): Promise<RaceResult> {
+  const { preemptions = 2, orders = 2_000, walks = 0, seed = 1, replay } = scenario;
+  const time = new RaceTime(() => raceTasks.getStore());
+  time.install();
+  let opened: OpenedTarget | undefined;
+  try {
+    opened = await ("clients" in target
+      ? openClients(target, time)
+      : openServer(target, time, scenario));
+    // Safe cast: the type of the app follows from the target.
+    const race = scenario as RaceScenario<RaceFrame, Result>;
+    const run = (path: RacePath, number: number) =>
+      runOrder(opened as OpenedTarget, race, time, path, number);
+    await warmUp(opened, race, time);
+    if (replay !== undefined) {
+      const path = new RacePath(replay, () => -1);
+      await run(path, 1);
+      return { orders: 1, exhausted: false, byPreemptions: [] };
+    }
+    const search = new RaceSearch(preemptions);
+    let count = 0;
+    for (; count < orders; count += 1) {
+      const path = search.next();
+      if (path === undefined) break;
+      await run(path, count + 1);
+    }
+    const random = seededRandom(seed);
+    for (let walk = 0; walk < walks; walk += 1) await run(randomPath(random), count + walk + 1);
+    const { isExhausted: exhausted, byPreemptions: found } = search;
+    const levels = Number.isFinite(preemptions) ? preemptions + 1 : found.length;
+    const byPreemptions = Array.from({ length: levels }, (_, level) => found[level] ?? 0);
+    return { orders: count + walks, exhausted, byPreemptions };
+  } finally {
+    time.uninstall();
+    await opened?.close();
+  }
+}
+
+const first = () => 0;
+
+/** Loads the modules that requests load lazily: later, a request that loads one would look blocked. */
+async function warmUp<Result>(
+  target: OpenedTarget,
+  { requests, arrange }: RaceScenario<RaceFrame, Result>,
+  time: RaceTime,
+): Promise<void> {
+  const { app, order, close } = await openOrder(target, [], {}, time, new RacePath([], first), 0);
+  try {
+    await order.frame(() => arrange?.(app));
+    const warming = order.frame(async () => {
+      for (const request of requests) await request(app).catch(() => undefined);
+      await Promise.allSettled(requests.map((request) => request(app)));
+    });
+    await warming.catch(() => undefined); // the first order fails as well, with its calls
+  } finally {
+    await close();
+  }
+}
+
+async function runOrder<Result>(
+  target: OpenedTarget,
+  scenario: RaceScenario<RaceFrame, Result>,
+  time: RaceTime,
+  path: RacePath,
+  number: number,
+): Promise<void> {
+  const { requests, arrange, check, invariant } = scenario;
+  const names = namesOf(requests);
+  const opened = await openOrder(target, names, scenario, time, path, number);
+  const { app, order, lifeOf, close } = opened;
+  try {
+    await order.frame(() => arrange?.(app));
+    const work = requests.map((request) => () => request(app));
+    try {
+      const results = await order.run(work, lifeOf, invariant && (() => invariant(app)));
+      await order.frame(() => check(app, results));
+    } catch (error) {
+      throw error instanceof RaceMismatch ? error : new RaceError(error, number, path, order.steps);
+    }
+  } finally {
+    await close();
+  }
+}
+
+async function openOrder(
+  target: OpenedTarget,
+  names: readonly string[],
+  disturbances: RaceDisturbances,
+  time: RaceTime,
+  path: RacePath,
+  number: number,
+) {
+  const tenantId = `tenant-${number}`;
+  const as = (roles: readonly string[] = []) => ({ id: "user", tenantId, roles });
+  time.restart();
+  const opened = await target.open({ tenantId, as });
+  const order = new RaceOrder(path, time, names, disturbances);
+  const close = async () => {
+    order.end();
+    await opened.close();
+  };
+  return { ...opened, order, close };
+}
+
+/** Numbers requests of the same name. */
+function namesOf(requests: readonly { readonly name: string }[]): string[] {
+  const names = requests.map(({ name }) => name || "request");
+  return names.map((name, index) =>
+    names.filter((other) => other === name).length === 1
+      ? name
+      : `${name} ${names.slice(0, index + 1).filter((other) => other === name).length}`,
+  );
+}
+
+interface OpenedTarget {
+  open(tenant: RaceTenant): Promise<{
+    readonly app: RaceFrame;
+    lifeOf(actor: RaceActor): RaceLife | undefined;
+    close(): Promise<void>;
+  }>;
+  close(): Promise<void>;
+}
+
+async function openServer(
+  server: Server,
+  time: RaceTime,
+  { processes = 1, ...options }: TestAppOptions & { readonly processes?: number },
+): Promise<OpenedTarget> {
+  const stack = await openRaceStack(server, time, options);
+  return {
+    open: async (tenant) => {
+      const { app, close } = await openRaceApp(stack, tenant, processes);
+      return {
+        app,
+        lifeOf: () => undefined, // its processes have lives
+        close: async () => {
+          await close();
+          await stack.clear();
+        },
+      };
+    },
+    close: stack.close,
+  };
+}
+
+/** Each request is a separate process. */
+async function openClients({ clients }: RaceClients, clock: RaceTime): Promise<OpenedTarget> {
+  for (const client of clients) gateRace(client);
+  return {
+    open: async (tenant) => ({
+      app: { ...tenant, clock },
+      lifeOf: () => new RaceLife(),
+      close: async () => {},
+    }),
+    close: async () => {
+      for (const client of clients) ungateCalls(client);
+    },
+  };
+}

@@ -1,0 +1,297 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { leaseMs, skewMs } from "../../parts/once/claim.ts";
+import { CrashError, type GatedCall } from "./faults.ts";
+import type { RaceChoice, RaceMove, RacePath } from "./race-search.ts";
+import {
+  callText,
+  type RaceActor,
+  type RaceDisturbances,
+  type RaceLife,
+  type RaceStep,
+  type RaceTask,
+  raceTasks,
+} from "./race-task.ts";
+import type { RaceTime } from "./race-time.ts";
+import { untilCrash } from "./test-process.ts";
+
+interface Waiting {
+  readonly actor: RaceActor;
+  readonly life: RaceLife | undefined;
+  readonly call: string;
+  /** Sends the call. Returns its error, and how to report its answer. */
+  send(): Promise<{ readonly error?: unknown; readonly report: () => void }>;
+  fail(error: Error): void;
+}
+
+/** Call that an order may send next, or a request that it may start. */
+type Open = Pick<Waiting, "actor" | "call"> & Partial<Waiting>;
+
+interface Choice extends RaceChoice {
+  readonly open?: Open;
+}
+
+/** Turns of the event loop without a call after which a request counts as blocked. */
+const stillTurns = 100;
+/** Turns in which parallel calls of one request arrive. */
+const arrivalTurns = 2;
+const mostMoves = 2_000;
+/** Real time without any progress after which an order is stuck. */
+const stuckMs = 5_000;
+const expiryMs = leaseMs + skewMs + 1_000;
+
+/** One order: each call waits until the order picks it. */
+export class RaceOrder {
+  readonly steps: RaceStep[] = [];
+  readonly #path: RacePath;
+  readonly #time: RaceTime;
+  readonly #left: Record<"crash" | "lost answer" | "throttle" | "expiry", number>;
+  readonly #actors: readonly RaceActor[];
+  #waiting: Waiting[] = [];
+  #last: RaceActor | undefined;
+  #events = 0;
+  #inFlight = 0;
+  #isOver = false;
+
+  constructor(
+    path: RacePath,
+    time: RaceTime,
+    names: readonly string[],
+    { crashes = 0, lostAnswers = 0, throttles = 0, expiries = 0 }: RaceDisturbances,
+  ) {
+    this.#path = path;
+    this.#time = time;
+    const left = { crash: crashes, "lost answer": lostAnswers, throttle: throttles };
+    this.#left = { ...left, expiry: expiries };
+    this.#actors = names.map((name, index) => ({
+      ...{ index, name, state: "waiting" },
+      started: Promise.withResolvers<void>(),
+    }));
+  }
+
+  /** Passes on the calls of frames. The calls of requests wait. */
+  async gate<Output>(
+    { actor, life }: RaceTask,
+    call: GatedCall,
+    send: () => Promise<Output>,
+  ): Promise<Output> {
+    if (this.#isOver) throw new CrashError();
+    life?.signal.throwIfAborted();
+    if (actor === undefined) return this.#sent(send);
+    const answer = Promise.withResolvers<Output>();
+    this.#events += 1;
+    this.#waiting.push({
+      actor,
+      life,
+      call: this.#callText(actor, call),
+      send: () =>
+        this.#sent(send).then(
+          (output) => ({ report: () => answer.resolve(output) }),
+          (error: unknown) => ({ error, report: () => answer.reject(error) }),
+        ),
+      fail: answer.reject,
+    });
+    return answer.promise;
+  }
+
+  async #sent<Output>(send: () => Promise<Output>): Promise<Output> {
+    this.#inFlight += 1;
+    try {
+      return await send();
+    } finally {
+      this.#inFlight -= 1;
+      this.#events += 1;
+    }
+  }
+
+  /** Numbers equal calls that wait at the same time. */
+  #callText(actor: RaceActor, call: GatedCall): string {
+    const text = callText(call);
+    const isTaken = (call: string) =>
+      this.#waiting.some((other) => other.actor === actor && other.call === call);
+    if (!isTaken(text)) return text;
+    let number = 2;
+    while (isTaken(`${text} (${number})`)) number += 1;
+    return `${text} (${number})`;
+  }
+
+  /** Runs code whose calls are not choices, and moves the clock if it waits for it. */
+  async frame<Result>(work: () => Promise<Result> | Result): Promise<Result> {
+    const task: RaceTask = { order: this, actor: undefined, life: undefined };
+    let isDone = false;
+    const ended = raceTasks
+      .run(task, async () => work())
+      .finally(() => {
+        isDone = true;
+        this.#events += 1;
+      });
+    ended.catch(() => undefined);
+    const isOwn = (owner: unknown) => (owner as RaceTask).actor === undefined; // safe: every owner is a task
+    while (!isDone) {
+      await this.#still(() => isDone);
+      if (!isDone && !this.#time.next(isOwn)) await this.#realProgress("the frame of an order");
+    }
+    return ended;
+  }
+
+  /** @throws an error of `invariant`; RaceMismatch if a replay does not fit; Error if all are stuck. */
+  async run<Result>(
+    requests: readonly (() => Promise<Result>)[],
+    lifeOf: (actor: RaceActor) => RaceLife | undefined,
+    invariant: (() => Promise<void> | void) | undefined,
+  ): Promise<PromiseSettledResult<Result>[]> {
+    const results = this.#actors.map(async (actor, index) => {
+      await actor.started.promise;
+      try {
+        const life = lifeOf(actor);
+        const task: RaceTask = { order: this, actor, life };
+        // Safe cast: there is an actor for each request.
+        const work = raceTasks.run(task, async () => requests[index]?.() as Promise<Result>);
+        return await (life === undefined ? work : untilCrash(life, work));
+      } finally {
+        actor.state = "done";
+        this.#events += 1;
+      }
+    });
+    const settled = Promise.allSettled(results);
+    for (;;) {
+      await this.#allStill();
+      const choices = this.#choices();
+      if (choices.length > 0) {
+        if (this.steps.length === mostMoves)
+          throw new Error(`an order has over ${mostMoves} moves`);
+        await this.#make(this.#path.choose(choices));
+        if (invariant !== undefined) await this.frame(invariant);
+      } else if (this.#actors.every(({ state }) => state === "done")) break;
+      else if (!this.#time.next(() => true)) await this.#realProgress(this.#blocked());
+    }
+    this.#path.end();
+    return settled;
+  }
+
+  /** Fails all calls that the order's code still makes. */
+  end(): void {
+    this.#isOver = true;
+    for (const { fail } of this.#waiting) fail(new CrashError());
+    this.#waiting = [];
+  }
+
+  #allStill(): Promise<void> {
+    return this.#still(() =>
+      this.#actors.every((actor) => actor.state !== "running" || this.#waits(actor)),
+    );
+  }
+
+  #waits(actor: RaceActor): boolean {
+    return this.#waiting.some((waiting) => waiting.actor === actor);
+  }
+
+  #blocked(): string {
+    return this.#actors
+      .filter(({ state }) => state !== "done")
+      .map(({ name }) => name)
+      .join(" and ");
+  }
+
+  async #still(isKnown: () => boolean): Promise<void> {
+    for (let turn = 0; turn < (isKnown() ? arrivalTurns : stillTurns); turn += 1) {
+      const before = this.#events;
+      await nextTurn();
+      if (this.#inFlight > 0 || this.#events !== before) turn = -1;
+    }
+  }
+
+  /** Waits in real time, for something that is neither a gated call nor a timer of the race. */
+  async #realProgress(who: string): Promise<void> {
+    const before = this.#events;
+    const endMs = performance.now() + stuckMs;
+    while (this.#events === before) {
+      if (performance.now() > endMs)
+        throw new Error(`${who} waits for something that never happens`);
+      await sleep(1);
+    }
+  }
+
+  #choices(): Choice[] {
+    const last = this.#last;
+    const canContinue = last !== undefined && this.#waits(last);
+    const rank = ({ actor }: Open) => (actor === last ? -1 : actor.index);
+    const open = [
+      ...this.#waiting,
+      ...this.#actors
+        .filter(({ state }) => state === "waiting")
+        .map((actor) => ({ actor, call: "start" })),
+    ];
+    const calls = open
+      .sort((one, other) => rank(one) - rank(other))
+      .map((waiting): Choice => {
+        const { actor, call } = waiting;
+        const isPreemption = canContinue && actor !== last;
+        return { actor: actor.name, call, kind: "call", isPreemption, open: waiting };
+      });
+    const disturbed = (["crash", "lost answer", "throttle"] as const)
+      .filter((kind) => this.#left[kind] > 0)
+      .flatMap((kind) => calls.map((call) => ({ ...call, kind })));
+    const expiry = {
+      actor: "clock",
+      call: "past a lease",
+      kind: "expiry",
+      isPreemption: false,
+    } as const;
+    return [...calls, ...disturbed, ...(calls.length > 0 && this.#left.expiry > 0 ? [expiry] : [])];
+  }
+
+  async #make({ actor, call, kind, open }: Choice): Promise<void> {
+    if (kind !== "call") this.#left[kind] -= 1;
+    this.#time.advance(kind === "expiry" ? expiryMs : 1);
+    if (open === undefined) return void this.steps.push({ actor, call, kind, outcome: "done" });
+    this.#last = open.actor;
+    const waiting = isWaiting(open) ? open : await this.#started(open.actor);
+    if (waiting === undefined) this.steps.push({ actor, call, kind, outcome: open.actor.state });
+    else
+      this.steps.push({
+        actor,
+        call: waiting.call,
+        kind,
+        outcome: await this.#perform(waiting, kind),
+      });
+  }
+
+  /** Starts a request. Returns its first call, unless it makes several at the same time. */
+  async #started(actor: RaceActor): Promise<Waiting | undefined> {
+    actor.state = "running";
+    actor.started.resolve();
+    await this.#allStill();
+    const [first, second] = this.#waiting.filter((waiting) => waiting.actor === actor);
+    return second === undefined ? first : undefined;
+  }
+
+  async #perform(waiting: Waiting, kind: RaceMove["kind"]): Promise<string> {
+    this.#waiting = this.#waiting.filter((other) => other !== waiting);
+    if (kind === "throttle") {
+      waiting.fail(named("ProvisionedThroughputExceededException", "throttled by the race"));
+      return "throttled";
+    }
+    const { error, report } = await waiting.send();
+    if (kind === "crash") this.#crash(waiting);
+    else if (kind === "lost answer")
+      waiting.fail(Object.assign(named("TimeoutError", "socket hang up"), { code: "ECONNRESET" }));
+    else report();
+    return error === undefined ? "done" : String((error as Partial<Error>).name); // safe: any member may be absent
+  }
+
+  #crash({ life, fail }: Waiting): void {
+    life?.crash();
+    fail(new CrashError());
+    for (const other of this.#waiting.filter((one) => one.life === life))
+      other.fail(new CrashError());
+    this.#waiting = this.#waiting.filter((one) => one.life !== life);
+  }
+}
+
+function isWaiting(open: Open): open is Waiting {
+  return open.send !== undefined;
+}
+
+function named(name: string, message: string): Error {
+  return Object.assign(new Error(message), { name });
+}

@@ -1,0 +1,150 @@
+import { AsyncResource } from "node:async_hooks";
+import { syncBuiltinESMExports } from "node:module";
+import timers from "node:timers";
+import timersPromises from "node:timers/promises";
+import { seededRandom } from "./race-search.ts";
+import type { TestClock } from "./test-clock.ts";
+
+/** Timer that fires when the clock of the race moves. */
+class RaceTimer {
+  dueMs: number;
+  readonly owner: unknown;
+  readonly everyMs: number | undefined;
+  readonly fire: () => void;
+  readonly #timers: Set<RaceTimer>;
+
+  constructor(
+    timers: Set<RaceTimer>,
+    given: Pick<RaceTimer, "dueMs" | "owner" | "everyMs" | "fire">,
+  ) {
+    this.#timers = timers;
+    ({ dueMs: this.dueMs, owner: this.owner, everyMs: this.everyMs } = given);
+    this.fire = AsyncResource.bind(given.fire);
+    timers.add(this);
+  }
+
+  close(): void {
+    this.#timers.delete(this);
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+}
+
+/**
+ * Replaces the process's clock and random numbers, and the timers of code with an owner. Only
+ * `advance` and `next` move the clock.
+ */
+export class RaceTime implements TestClock {
+  readonly #startMs = Date.now();
+  readonly #timers = new Set<RaceTimer>();
+  readonly #ownerOf: () => unknown;
+  #nowMs = this.#startMs;
+  #random = seededRandom(1);
+  #restore: (() => void) | undefined;
+
+  /** @param ownerOf - returns the owner of the running code. Without one, its timers are real. */
+  constructor(ownerOf: () => unknown) {
+    this.#ownerOf = ownerOf;
+  }
+
+  readonly now = (): number => this.#nowMs;
+
+  /** Forgets all timers, and starts the clock and the random numbers again. */
+  restart(): void {
+    this.#timers.clear();
+    this.#nowMs = this.#startMs;
+    this.#random = seededRandom(1);
+  }
+
+  /** Fires the timers that become due. */
+  advance(ms: number): void {
+    this.#nowMs += ms;
+    for (const timer of [...this.#timers].sort((one, other) => one.dueMs - other.dueMs))
+      if (timer.dueMs <= this.#nowMs) this.#fire(timer);
+  }
+
+  /** Moves the clock to the next timer that `isOwn` accepts. Returns `false` without such a timer. */
+  next(isOwn: (owner: unknown) => boolean): boolean {
+    let next: RaceTimer | undefined;
+    for (const timer of this.#timers)
+      if (isOwn(timer.owner) && timer.dueMs < (next?.dueMs ?? Number.POSITIVE_INFINITY))
+        next = timer;
+    if (next === undefined) return false;
+    this.#nowMs = Math.max(this.#nowMs, next.dueMs);
+    this.#fire(next);
+    return true;
+  }
+
+  #fire(timer: RaceTimer): void {
+    if (!this.#timers.has(timer)) return;
+    if (timer.everyMs === undefined) timer.close();
+    else timer.dueMs = this.#nowMs + timer.everyMs;
+    timer.fire();
+  }
+
+  #add(fire: () => void, ms: number | undefined, isRepeated: boolean): RaceTimer {
+    const waitMs = Math.max(1, Number(ms) || 1);
+    const everyMs = isRepeated ? waitMs : undefined;
+    const owner = this.#ownerOf();
+    return new RaceTimer(this.#timers, { dueMs: this.#nowMs + waitMs, owner, everyMs, fire });
+  }
+
+  install(): void {
+    const { Date: RealDate, setTimeout, setInterval, clearTimeout, clearInterval } = globalThis;
+    const { random } = Math;
+    const { setTimeout: sleep } = timersPromises;
+    const now = this.now;
+    const ours =
+      (real: typeof setTimeout | typeof setInterval, isRepeated: boolean) =>
+      (work: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) =>
+        this.#ownerOf() === undefined
+          ? real(work, ms, ...given)
+          : this.#add(() => work(...given), ms, isRepeated);
+    const clear = (real: typeof clearTimeout) => (timer: unknown) =>
+      timer instanceof RaceTimer ? timer.close() : real(timer as NodeJS.Timeout);
+    const slept: typeof sleep = (ms, value, options = {}) => {
+      if (this.#ownerOf() === undefined) return sleep(ms, value, options);
+      // Safe cast: without a value, the result is undefined.
+      const done = Promise.withResolvers<never>();
+      const timer = this.#add(() => done.resolve(value as never), ms, false);
+      options.signal?.addEventListener("abort", () => {
+        timer.close();
+        done.reject(options.signal?.reason);
+      });
+      return done.promise;
+    };
+    const NewDate = new Proxy(RealDate, {
+      construct: (target, given) => Reflect.construct(target, given.length > 0 ? given : [now()]),
+      get: (target, name) => (name === "now" ? now : Reflect.get(target, name)),
+    });
+    const replace = (newTimers: object, NewDate: DateConstructor, newSleep: typeof sleep) => {
+      Object.assign(globalThis, newTimers, { Date: NewDate });
+      Object.assign(timers, newTimers);
+      Object.assign(timersPromises, { setTimeout: newSleep });
+      syncBuiltinESMExports();
+    };
+    const ourTimers = {
+      setTimeout: ours(setTimeout, false),
+      setInterval: ours(setInterval, true),
+      clearTimeout: clear(clearTimeout),
+      clearInterval: clear(clearInterval),
+    };
+    replace(ourTimers, NewDate, slept);
+    Math.random = () => (this.#ownerOf() === undefined ? random() : this.#random());
+    this.#restore = () => {
+      replace({ setTimeout, setInterval, clearTimeout, clearInterval }, RealDate, sleep);
+      Math.random = random;
+    };
+  }
+
+  uninstall(): void {
+    this.#restore?.();
+    this.#timers.clear();
+  }
+}
