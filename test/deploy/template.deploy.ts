@@ -241,7 +241,7 @@ test("the same code gives the same archive, in every stage", async () => {
 });
 
 test("an invalid stage and an unknown option fail the packaging", async () => {
-  await expect(packaged("--stage", "PROD")).rejects.toThrow(/--stage "PROD" is no name/);
+  await expect(packaged("--stage", "PROD")).rejects.toThrow(/--stage "PROD" is not a valid name/);
   await expect(packaged("--shapes", "each")).rejects.toThrow(/Unknown option '--shapes'/);
 });
 

@@ -184,7 +184,7 @@ test("only systemAdmin crosses tenants, with a reason that is logged", async () 
   ]);
   const ctx = await app.ctx(root);
   for (const reason of ["", " ", undefined])
-    expect(() => ctx.acrossTenants(reason as string)).toThrow("say in a text");
+    expect(() => ctx.acrossTenants(reason as string)).toThrow("give the purpose of the access");
   await expect(
     ctx.commit([{ Delete: { TableName: "keelson-files", Key: { pk: "acme/files", sk: "a" } } }], 1),
   ).rejects.toThrow("tenant.wall");

@@ -290,7 +290,7 @@ test("a record that Powertools' layer writes over a claim taken over from it sta
     { persistenceStore: layers.keelson(), config: config(false) },
   );
   await expect(ours(call)).rejects.toMatchObject({
-    cause: { message: expect.stringContaining("was taken over") },
+    cause: { message: expect.stringContaining("took it over") },
   });
   expect(await read("keelson", call, false)).toEqual(new Uint8Array([1, 2]));
   expect(await read("Powertools", call, false)).toEqual(new Uint8Array([1, 2]));

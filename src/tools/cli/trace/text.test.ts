@@ -73,7 +73,7 @@ test("a tree has a header, a line for each node, and a line for each attempt unl
       "├─ claim                    taken            -3 ms",
       "├─ event order.placed       dispatched                      e1  (by the tables)",
       "│  └─ shop.order.bill       not seen",
-      "├─ job shop.order.charge    failed          +3 min          j1  comes again at 2026-11-02T09:30:00.000Z",
+      "├─ job shop.order.charge    failed          +3 min          j1  is retried at 2026-11-02T09:30:00.000Z",
       "│  ├─ attempt 1             failed          +30 ms    5 ms  no money",
       "│  ├─ attempt               handed back     +40 ms",
       "│  └─ attempt 2             done           +5.03 s  12.3 s",

@@ -134,7 +134,7 @@ const stateWords: Readonly<Record<string, string>> = {
 };
 
 const untilWords: Readonly<Record<string, string>> = {
-  retrying: "comes again at",
+  retrying: "is retried at",
   waiting: "due at",
   interrupted: "lease ended at",
 };
