@@ -1,7 +1,13 @@
 export { defineFeature, type Feature } from "./app/features/feature.ts";
 export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
-export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handlers/handler.ts";
+export type {
+  Answer,
+  Awaitable,
+  QueryOptions,
+  RateLimits,
+  WriteOptions,
+} from "./app/handlers/handler.ts";
 export type { HookOptions } from "./app/handlers/hooks.ts";
 export type {
   ChannelOptions,
@@ -27,6 +33,7 @@ export type {
   StepOptions,
   StepResult,
 } from "./app/handlers/pipeline-context.ts";
+export type { RateLimitAccessor, RateLimitVerdict } from "./app/handlers/rate-limit.ts";
 export type {
   IndexOptions,
   PageOptions,
@@ -94,6 +101,7 @@ export type {
   MetricHandle,
   QueryHandle,
   QueryOf,
+  RateLimitHandle,
   ReceivedOf,
   WriteHandle,
   WriteOf,
@@ -143,6 +151,8 @@ export {
   type StreamedOutput,
   sse,
 } from "./parts/http/streamed-output.ts";
+export type { RateLimit } from "./parts/limits/rate-limit.ts";
+export type { RateWindow } from "./parts/limits/rate-window.ts";
 export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";
 export type { EventRange, KeptEvent } from "./parts/messages/kept-events.ts";
 export type { MessageProof } from "./parts/messages/proof.ts";

@@ -14,6 +14,7 @@ import { allBlocks, root } from "./markdown.ts";
 
 /** What a handler is called with, besides what is its tenant's; nothing where it takes no input. */
 const inputs: Readonly<Record<string, (tenant: string) => Readonly<Record<string, unknown>>>> = {
+  "texts.text.send": () => ({ to: ["a"] }),
   "hello.greeting.show": (tenant) => ({ name: tenant }),
   "orders.order.create": (tenant) => ({ items: [`tea of ${tenant}`], item: `tea of ${tenant}` }),
   "reminders.reminder.plan": () => ({ id: "1" }),

@@ -25,6 +25,7 @@ const parts: Readonly<Record<string, readonly string[]>> = {
   ],
   "${logPrefix}.replayed": ["once.replayed", "event.replayed", "job.replayed", "schedule.replayed"],
   "${logPrefix}.failed": ["event.failed", "job.failed", "schedule.failed"],
+  "${logPrefix}.limited": ["event.limited", "job.limited"],
   "${logPrefix}.${line.message}": settled(),
   "${kind}.completed": [
     "event.completed",

@@ -62,7 +62,8 @@ describe("the type of a declared value", () => {
         expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
         expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
         type Effects = "commit" | "publish" | "enqueue" | "cancelJob" | "step" | "delivery";
-        type Reading = Omit<PipelineContext, "acrossTenants" | "events" | "metrics" | Effects>;
+        type Other = "acrossTenants" | "events" | "metrics" | "rateLimit";
+        type Reading = Omit<PipelineContext, Other | Effects>;
         expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;
       },

@@ -417,6 +417,7 @@ describe("a copy of a ctx", () => {
     | "events"
     | "metrics"
     | "delivery"
+    | "rateLimit"
     | "enqueue"
     | "cancelJob"
     | "publish"
@@ -436,7 +437,7 @@ describe("a copy of a ctx", () => {
     copy satisfies PipelineContext;
     const query = { ...({} as QueryContext) };
     expectTypeOf<Exclude<keyof QueryContext, keyof typeof query>>().toEqualTypeOf<
-      "acrossTenants" | "trace" | "events" | "metrics" | "delivery"
+      "acrossTenants" | "trace" | "events" | "metrics" | "rateLimit" | "delivery"
     >();
   });
 

@@ -26,7 +26,7 @@ import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
-import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
+import { type ReadingSession, rateLimitsOf, readConfig, readEvents, runQuery } from "./reads.ts";
 import { openAcrossTenants } from "./request-database.ts";
 import type { RunCalls } from "./work.ts";
 
@@ -183,8 +183,8 @@ class Session implements ReadingSession, DatabaseRequest {
 /**
  * Implementation of `ctx`. Its functions are properties, not methods, so that they work after
  * destructuring. They are own properties, so that `{ ...ctx }` copies them, except `request`,
- * `trace`, `publish`, `enqueue`, `cancelJob`, `step`, `delivery`, `events`, `metrics` and
- * `acrossTenants`, which most requests never use.
+ * `trace`, `rateLimit`, `publish`, `enqueue`, `cancelJob`, `step`, `delivery`, `events`, `metrics`
+ * and `acrossTenants`, which most requests never use.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -209,6 +209,7 @@ class Context implements PipelineContext {
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
   declare readonly trace: Trace;
+  declare readonly rateLimit: PipelineContext["rateLimit"];
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
   declare readonly cancelJob: PipelineContext["cancelJob"];
@@ -253,6 +254,7 @@ class Context implements PipelineContext {
       return readEvents(session, nameOf(event), range) as never;
     });
     member("metrics", (session) => ownMetrics(session.runtime.metrics, session.log));
+    member("rateLimit", (session) => rateLimitsOf(session));
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
 

@@ -10,6 +10,7 @@ import { validateInput } from "../../parts/http/input.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { RateLimitAccessor } from "../handlers/rate-limit.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
@@ -90,4 +91,20 @@ export async function runQuery(
   });
   // Safe cast: the query declares this type, and its schema produces it.
   return bodyOf(result) as never;
+}
+
+/** Takes from declared limits (`ctx.rateLimit`), by code that few handlers need. */
+export function rateLimitsOf(session: ReadingSession): RateLimitAccessor {
+  const { scope } = session;
+  const call =
+    (name: "take" | "assertTaken"): RateLimitAccessor["take"] =>
+    async (...given) => {
+      const limits = await scope.runtime.limits.open();
+      return limits[name](
+        scope,
+        session.queryContext(undefined, session.logFor(scope.handler)),
+        ...given,
+      );
+    };
+  return Object.freeze({ take: call("assertTaken"), tryTake: call("take") });
 }

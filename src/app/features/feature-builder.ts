@@ -11,11 +11,13 @@ import type {
   JobHandle,
   MetricHandle,
   QueryHandle,
+  RateLimitHandle,
   WriteHandle,
 } from "../../base/types/handles.ts";
 import type { Events, Jobs } from "../../base/types/names.ts";
 import type { AnySchema, SchemaInput, SchemaOutput } from "../../base/types/schema.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
+import type { RateLimit } from "../../parts/limits/rate-limit.ts";
 import type {
   Awaitable,
   DeclaredOutput,
@@ -31,6 +33,7 @@ import type {
   EventSchema,
   JobOptions,
 } from "../handlers/message-handlers.ts";
+import type { ReadContext } from "../handlers/pipeline-context.ts";
 import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
 import type { Projection, ProjectionOptions } from "../projections/projection.ts";
@@ -175,6 +178,13 @@ export interface FeatureBuilder<Name extends string = string> {
     name: Channel,
     options: ChannelOptions<Input, Channel>,
   ): ChannelHandle<StandardSchemaV1.InferInput<Input>>;
+  /**
+   * Declares a rate limit for `ctx.rateLimit`. Its name is in kebab case, its full name
+   * `<feature>.<name>`.
+   * @example
+   * const sms = r.rateLimit("sms", { per: "tenant", requests: config.smsPerDay, window: "day" });
+   */
+  rateLimit(name: string, options: Omit<RateLimit<ReadContext>, "name">): RateLimitHandle;
 }
 
 /** The handles of `r.config`, one per key. */

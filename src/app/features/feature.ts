@@ -7,7 +7,7 @@ import { type Handle, handleOf } from "../../base/types/handles.ts";
 import type { Jobs, Queries, Writes } from "../../base/types/names.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler } from "../handlers/declare.ts";
-import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HandlerDeclaration, RateLimits } from "../handlers/handler.ts";
 import { type HookDeclaration, hook } from "../handlers/hooks.ts";
 import {
   type ChannelDeclaration,
@@ -20,6 +20,7 @@ import {
   job,
   type ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
+import { type RateDeclaration, rateLimit } from "../handlers/rate-limit.ts";
 import { type Declaring, isWord } from "../handlers/requirements.ts";
 import { type TableDeclaration, table } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
@@ -43,11 +44,15 @@ export interface FeatureDeclarations {
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
+  /** Limits that handlers take from. */
+  readonly rateLimits: readonly RateDeclaration[];
+  /** Limits of all routes of the feature. */
+  readonly rateLimit: RateLimits | undefined;
   /** Invalid declarations, which `buildServer` reports together. */
   readonly problems: readonly BootProblem[];
 }
 
-type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "problems">;
+type Kinds = Omit<FeatureDeclarations, "name" | "uses" | "hooks" | "rateLimit" | "problems">;
 
 type Declared<Name extends keyof Kinds> = Kinds[Name][number];
 
@@ -67,6 +72,7 @@ export const kinds = Object.freeze({
   schedules: ["schedule", "name"],
   projections: ["projection", "name"],
   metrics: ["metric", "name"],
+  rateLimits: ["limit", "name"],
 } as const satisfies {
   readonly [Kind in keyof Kinds]: readonly [what: string, keyof Declared<Kind>];
 });
@@ -74,6 +80,7 @@ export const kinds = Object.freeze({
 /** Kinds that run under their full names, which are unique across these kinds. */
 export const runningKinds = ["handlers", "consumers", "jobs", "schedules"] as const;
 
+const synchronously = "declare everything in a function that is not async";
 const declarationsOf = Symbol.for("keelson.feature");
 
 /** A defined feature, with the properties that `declare` returned. */
@@ -124,7 +131,6 @@ export function defineFeature<
   const handles = new Set<unknown>();
   const report: Report = (problem) =>
     void problems.push({ feature: String(name), ...problem, ...defined({ at: callSite() }) });
-
   const declaring: Declaring = { feature: name, report };
   const add = <Kind extends keyof Kinds>(kind: Kind, ...items: readonly Declared<Kind>[]) =>
     void declared[kind].push(...items);
@@ -182,6 +188,7 @@ export function defineFeature<
       metric(name, metricName, options as RawOptions, report),
     ),
     channel: adding("channels", "channel", channel),
+    rateLimit: adding("rateLimits", "rate-limit", rateLimit),
   };
   if (!isWord(name)) {
     const message = `feature name ${JSON.stringify(name)} is not in kebab case`;
@@ -193,8 +200,7 @@ export function defineFeature<
   const members = handles.has(returned) ? undefined : returned;
   if (members instanceof Promise) {
     const message = "its declaration is asynchronous, so its declarations may come too late";
-    const fix = "declare everything in a function that is not async";
-    report({ key: name, rule: "feature-async", message, fix });
+    report({ key: name, rule: "feature-async", message, fix: synchronously });
   }
   if (members !== undefined && "name" in members) {
     throw new TypeError(
@@ -202,7 +208,8 @@ export function defineFeature<
     );
   }
   const uses = featureUses(options, report);
-  const declarations: FeatureDeclarations = { name, ...declared, uses, hooks, problems };
+  const own = { uses, rateLimit: options?.rateLimit, hooks, problems };
+  const declarations: FeatureDeclarations = { name, ...declared, ...own };
   // Safe cast: the literal has exactly the members of `Feature<Members, Name>`.
   return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as never;
 }

@@ -28,8 +28,14 @@ test("a feature declares the tables it reaches, and the registry lists them", ()
 });
 
 test.each<[unknown, string]>([
-  [7, "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
-  [[], "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
+  [
+    7,
+    "billing.defineFeature: option-type: the options are not an object; pass { uses, rateLimit }",
+  ],
+  [
+    [],
+    "billing.defineFeature: option-type: the options are not an object; pass { uses, rateLimit }",
+  ],
   [
     { use: {} },
     'billing.defineFeature: unknown-option: unknown option "use"; did you mean `uses`? known are uses',

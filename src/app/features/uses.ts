@@ -1,6 +1,8 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import { isRecord, type Report } from "../../base/errors/option-table.ts";
 import { nearest, quoted } from "../../base/errors/quoted.ts";
+import { rateLimitProblems } from "../../parts/limits/rate-limit.ts";
+import type { RateLimits } from "../handlers/handler.ts";
 import { knownOptions, problemsOf } from "../handlers/requirements.ts";
 
 /** Access of a feature to another feature's tables. `write` includes reading. */
@@ -13,6 +15,8 @@ export interface FeatureOptions {
    * `ctx.query`: `{ orders: "read" }`. Generated roles allow access to no others. Default: none.
    */
   readonly uses?: Readonly<Record<string, TableUse>>;
+  /** Limits that all routes of the feature share. See `docs/limits.md`. Default: none. */
+  readonly rateLimit?: RateLimits;
 }
 
 export function featureUses(options: unknown, report: Report): ReadonlyMap<string, TableUse> {
@@ -21,10 +25,11 @@ export function featureUses(options: unknown, report: Report): ReadonlyMap<strin
   const key = "defineFeature";
   if (!isRecord(options)) {
     const message = "the options are not an object";
-    report({ key, rule: "option-type", message, fix: "pass { uses }" });
+    report({ key, rule: "option-type", message, fix: "pass { uses, rateLimit }" });
     return none;
   }
-  const { uses = {} } = knownOptions(key, options, ["uses"], report);
+  const { uses = {}, rateLimit } = knownOptions(key, options, ["uses", "rateLimit"], report);
+  rateLimitProblems("rateLimit", rateLimit).map(report);
   const problem = problemsOf("uses", report);
   if (!isRecord(uses)) {
     const fix = 'pass an object by the names of features, such as { orders: "read" }';

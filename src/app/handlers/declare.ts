@@ -10,6 +10,7 @@ import type { BodyKind } from "../../parts/http/message.ts";
 import { ownHeaders } from "../../parts/http/own-headers.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { streamFormOf } from "../../parts/http/streamed-output.ts";
+import { rateLimitProblems } from "../../parts/limits/rate-limit.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import {
@@ -46,7 +47,16 @@ export function configKeys(
 }
 
 const methods = { query: ["GET"], write: ["POST", "PUT", "PATCH", "DELETE"] } as const;
-const queryOptions = ["input", "output", "errors", "status", "handler", "route", "access"];
+const queryOptions = [
+  "input",
+  "output",
+  "errors",
+  "status",
+  "handler",
+  "route",
+  "access",
+  "rateLimit",
+];
 const writeOptions = [...queryOptions, "body", "once", "replay", "replayHeaders"];
 const bodyKinds = ["json", "value", "form", "text", "bytes"] satisfies readonly BodyKind[];
 
@@ -132,11 +142,13 @@ export function handler(
   requireOptions(given, streamRequirements(kind), problem);
   if (isRecord(given["errors"])) errorProblems(given["errors"], problem);
   requireOptions(given, statusRequirements, problem);
+  rateLimitProblems(`${fullName}.rateLimit`, given["rateLimit"]).map(report);
   routeProblems(kind, given, problem);
   requireOptions(given, repeatRequirements, problem);
   // Safe cast: wrong types are reported, and a server with problems is never built.
   const declared = given as Partial<HandlerDeclaration>;
   const { input, output, errors, status, route, access, body = "json", once, replay } = declared;
+  const { rateLimit } = declared;
   const statuses = [status ?? []].flat();
   return {
     kind,
@@ -147,6 +159,7 @@ export function handler(
     stream: streamFormOf(output),
     errors: Object.freeze({ ...errors }),
     status: statuses.length === 0 ? undefined : statuses,
+    rateLimit,
     route,
     access,
     body,

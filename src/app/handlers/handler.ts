@@ -4,6 +4,7 @@ import type { Queries, Writes } from "../../base/types/names.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
 import type { Reply } from "../../parts/http/reply.ts";
 import type { StreamForm } from "../../parts/http/streamed-output.ts";
+import type { RateLimit } from "../../parts/limits/rate-limit.ts";
 import type { OnceOptions, OnceRule } from "../../parts/once/once-by.ts";
 import type { PipelineContext, QueryContext } from "./pipeline-context.ts";
 
@@ -12,6 +13,9 @@ export type Awaitable<Value> = Value | Promise<Value>;
 
 /** Value that a handler may return: its output, a `reply` with that output, or a web `Response`. */
 export type Answer<Output> = Output | Reply<Output> | Response;
+
+/** One or more limits on the number of requests. All of them apply. */
+export type RateLimits = RateLimit<QueryContext> | readonly RateLimit<QueryContext>[];
 
 /** `Given` if it fits `Output`; otherwise a string, so that the compiler prints 1 line, not 7. */
 type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
@@ -131,6 +135,11 @@ interface HandlerOptions<
    * `undefined`.
    */
   readonly status?: number | readonly number[];
+  /**
+   * Limits on the number of requests to the route, in addition to those of the feature and of the
+   * server. See `docs/limits.md`. Default: none.
+   */
+  readonly rateLimit?: RateLimits;
   /** The IDs of `ctx.user` are strings under every `access` rule except `access.everyone`. */
   readonly handler: (
     ctx: Context,
@@ -209,6 +218,7 @@ export interface HandlerDeclaration {
   readonly errors?: Readonly<Record<string, number>>;
   /** Success statuses, a plain result's status first. `undefined`: 200, or 204 without a result. */
   readonly status?: readonly number[] | undefined;
+  readonly rateLimit?: RateLimits | undefined;
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;

@@ -21,6 +21,7 @@ import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { ConfigOptions } from "../../parts/config/read/request-parameter.ts";
 import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
 import type { IfUnknown } from "../../parts/once/step.ts";
+import type { RateLimitMember } from "./rate-limit.ts";
 
 /** Options of every effect. */
 export interface EffectOptions {
@@ -254,6 +255,7 @@ export interface ReadContext<Caller extends User = User> extends ReadMembers {
 /** The `ctx` of a query. In plain JavaScript, a call of an effect throws. */
 export interface QueryContext<Caller extends User = User>
   extends ReadContext<Caller>,
+    RateLimitMember,
     DeliveryMember {}
 
 /** The `ctx` of the hooks `before` and `commit`. Hooks return items instead of committing them. */
@@ -267,7 +269,11 @@ export interface HookContext<Caller extends User = User>
  * The `ctx` of the hook `after`, without the effects of a commit, which has already happened. A job
  * is enqueued with `{ afterCommit: false }`.
  */
-export interface AfterHookContext extends ReadContext, AfterMembers, CancelMember {}
+export interface AfterHookContext
+  extends ReadContext,
+    RateLimitMember,
+    AfterMembers,
+    CancelMember {}
 
 /**
  * The `ctx` of writes, consumers, jobs, channels and schedules (specification 2.6). `Caller` is

@@ -35,8 +35,19 @@ export const answerHeaders: Schemas = Object.freeze({
     description: "Seconds to wait before sending the request again.",
     schema: { type: "string", pattern: "^\\d+$" },
   },
+  RateLimit: {
+    description:
+      "The requests that each limit still admits, and the seconds until its window ends.",
+    schema: text,
+  },
+  "RateLimit-Policy": {
+    description: "The limits: the requests per window, and its length in seconds.",
+    schema: text,
+  },
   "WWW-Authenticate": { description: "The authentication scheme to use.", schema: text },
 });
+
+const rateHeaders: readonly string[] = ["RateLimit", "RateLimit-Policy"];
 
 function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
@@ -50,11 +61,12 @@ export function answersOf(
   components: Components,
   { spec, ...options }: ServerOptions & { readonly spec: OpenApiSpec },
 ): Schemas {
-  const { handler, own, output, stream, mayBeNothing } = operation;
+  const { handler, own, output, stream, mayBeNothing, isLimited } = operation;
   const headers = (status: number) => [
     "X-Request-ID",
     ...(onceOf(handler, options) !== false ? ["Idempotent-Replayed"] : []),
     ...(status === 201 || status === 202 || status >= 300 ? ["Location"] : []),
+    ...(isLimited ? rateHeaders : []),
   ];
   const answer = (status: number, content: JsonSchema | undefined): [string, JsonSchema] => [
     String(status),
@@ -166,37 +178,6 @@ const descriptions: Readonly<Record<number, string>> = {
 
 export type ErrorAnswers = Map<string, JsonSchema>;
 
-export const errorSchemas: Schemas = Object.freeze({
-  Error: {
-    type: "object",
-    description: "The body of every error.",
-    properties: {
-      error: { type: "string", description: "The code, for programs." },
-      message: { type: "string", description: "The reason, for people." },
-      requestId: { type: "string", description: "The ID of the request, the same as in the logs." },
-      fields: {
-        type: "array",
-        description: "For `validation_error`: the invalid fields and the reasons.",
-        items: object({ field: text, error: text }),
-      },
-    },
-    required: ["error", "message", "requestId"],
-  },
-  Problem: {
-    description:
-      "The same error in the format of RFC 9457, for clients that accept `application/problem+json`.",
-    allOf: [
-      { $ref: "#/components/schemas/Error" },
-      object({
-        type: { ...text, format: "uri-reference" },
-        title: text,
-        status: { type: "integer" },
-        detail: text,
-      }),
-    ],
-  },
-});
-
 /** Errors that keelson's own handlers throw only if declared. */
 const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
@@ -217,12 +198,15 @@ export function errorsOf(
     const unforeseen = isOfApplication || status === 503 ? ["pipeline_error"] : [];
     const all = [...new Set([...found, ...unforeseen])];
     const also = operation.own?.answers[Number(status)];
-    const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
-    return [String(status), share(shared, name, answerOf(all, Number(status), also))];
+    const name = also === undefined ? nameOf(found, operation) : undefined;
+    return [String(status), share(shared, name, answerOf(all, Number(status), operation, also))];
   });
   return Object.fromEntries([
     ...answers.toSorted(([one], [other]) => Number(one) - Number(other)),
-    ["default", share(shared, "OtherError", answerOf(ofAnyStatus, undefined))],
+    [
+      "default",
+      share(shared, "OtherError", answerOf(ofAnyStatus, undefined, { isLimited: false })),
+    ],
   ]);
 }
 
@@ -250,20 +234,24 @@ const table: readonly string[] = Object.keys(errorCodes);
 
 /**
  * `NotFound`, or `Own.NotFound` for keelson's own operations, which never throw errors with only a
- * status. `undefined` if any code is an application's.
+ * status; `Limited.NotFound` if rate limits apply. `undefined` if any code is an application's.
  */
-function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
+function nameOf(
+  codes: readonly string[],
+  { own, isLimited }: Pick<DeclaredOperation, "own" | "isLimited">,
+): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
   const words = codes.map((code) =>
     code.replaceAll(/(?:^|_)(.)/g, (_whole, letter: string) => letter.toUpperCase()),
   );
-  return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
+  return `${own === undefined ? "" : "Own."}${isLimited ? "Limited." : ""}${words.join("Or")}`;
 }
 
 /** `also`: body that one of keelson's operations returns with this status. */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,
+  { isLimited }: Pick<DeclaredOperation, "isLimited">,
   also?: JsonSchema,
 ): JsonSchema {
   const body = (name: string) => ({
@@ -276,6 +264,7 @@ function answerOf(
       "X-Request-ID",
       ...(status === 401 ? ["WWW-Authenticate"] : []),
       ...(retries ? ["Retry-After"] : []),
+      ...(isLimited ? rateHeaders : []),
     ]),
     content: {
       "application/json": {

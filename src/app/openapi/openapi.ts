@@ -1,12 +1,12 @@
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
+import { isRateLimited } from "../registry/expected-code.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { routed } from "../registry/registry.ts";
 import {
   answerHeaders,
   answersOf,
   type ErrorAnswers,
-  errorSchemas,
   errorsOf,
   type OpenApiSpec,
   takesNothing,
@@ -14,6 +14,7 @@ import {
 import { apiKeyOperations } from "./api-key-operations.ts";
 import { sortedBy } from "./canonical.ts";
 import { type Components, createComponents } from "./components.ts";
+import { errorSchemas } from "./error-schemas.ts";
 import { createSchemaReader, type ServerDocument, titleOf } from "./json-schema.ts";
 import { type DeclaredHandler, type DeclaredOperation, ownOperations } from "./own-operations.ts";
 import {
@@ -70,6 +71,7 @@ export async function openApiDocument(
       output: await read("output"),
       stream: stream?.kind,
       mayBeNothing: await takesNothing(handler),
+      isLimited: isRateLimited(handler, server),
     };
     const path = templateOf(route.segments, pathNames);
     paths[path] = {

@@ -20,6 +20,8 @@ export interface DeclaredOperation {
   readonly output: JsonSchema | undefined;
   readonly stream: StreamForm["kind"] | undefined;
   readonly mayBeNothing: boolean;
+  /** Whether rate limits apply. */
+  readonly isLimited: boolean;
 }
 
 interface OwnOperation {

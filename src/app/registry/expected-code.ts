@@ -3,7 +3,8 @@ import { type OnceRule, onceRule } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
-type Asked = Pick<HandlerDeclaration, "name" | "kind" | "once" | "output">;
+type Asked = Pick<HandlerDeclaration, "name" | "kind" | "once" | "output"> &
+  Partial<Pick<HandlerDeclaration, "feature" | "rateLimit">>;
 
 /**
  * Whether callers expect an error code that the handler does not declare: keelson answers with it,
@@ -20,7 +21,11 @@ export function isExpected(
       return false;
     case "too_many_requests":
       // keelson's own routes are not limited.
-      return options.limits?.inFlightPerTenant !== undefined && registry.handlers.has(handler.name);
+      return (
+        registry.handlers.has(handler.name) &&
+        (options.limits?.inFlightPerTenant !== undefined ||
+          isRateLimited(handler, { registry, options }))
+      );
     case "request_in_progress":
     case "idempotency_key_reused":
       return once !== false;
@@ -35,6 +40,15 @@ export function isExpected(
     default:
       return Object.hasOwn(errorCodes, code);
   }
+}
+
+/** Whether a limit applies to the route of a handler. keelson's own routes have none. */
+export function isRateLimited(
+  { feature, rateLimit }: Partial<Pick<HandlerDeclaration, "feature" | "rateLimit">>,
+  { registry, options }: Pick<DeclaredServer, "registry" | "options">,
+): boolean {
+  const own = registry.features.find(({ name }) => name === feature);
+  return own !== undefined && (rateLimit ?? own.rateLimit ?? options.rateLimit) !== undefined;
 }
 
 /** Returns how the handler's retries are deduplicated, or `false` if they are not. */

@@ -21,6 +21,7 @@ import type { IncomingTrace } from "../../base/request/trace.ts";
 import { cacheChecks } from "../../parts/config/cache/cache-options.ts";
 import { corsProblems } from "../../parts/http/cors-options.ts";
 import { limitChecks, limitProblems } from "../../parts/http/limits.ts";
+import { rateLimitProblems } from "../../parts/limits/rate-limit.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import { isOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { ServerOptions } from "./options.ts";
@@ -35,6 +36,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
       ...tableProblems(path, valueAt(given, path), table),
       ...(further[path]?.(given) ?? []),
     ]),
+    ...rateLimitProblems("rateLimit", given.rateLimit),
     ...authenticationProblems(given),
     ...(given.cors === undefined ? [] : corsProblems(given.cors)).map((problem) => ({
       key: "cors",
@@ -47,7 +49,17 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
 const callTable: OptionTable = {
   features: unchecked, // the registry checks features
   config: kind(isRecord, "an object of values by key identifier"),
-  ...allUnchecked("ssm", "keyRing", "auth", "cache", "dynamodb", "log", "cors", "limits"),
+  ...allUnchecked(
+    "ssm",
+    "keyRing",
+    "auth",
+    "cache",
+    "dynamodb",
+    "log",
+    "cors",
+    "limits",
+    "rateLimit",
+  ),
   ...allUnchecked("delivery", "isolation", "messages", "output", "openapi", "metrics", "trace"),
   shutdown: unchecked,
   once: kind((value) => {

@@ -12,6 +12,7 @@ import type { Limits } from "../../parts/http/limits.ts";
 import type { MessageProof } from "../../parts/messages/proof.ts";
 import type { OnceOptions } from "../../parts/once/once-by.ts";
 import type { Feature } from "../features/feature.ts";
+import type { RateLimits } from "../handlers/handler.ts";
 
 /** Options of `buildServer`. */
 export interface ServerOptions<Features extends readonly Feature[] = readonly Feature[]> {
@@ -59,6 +60,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   /** Cross-origin requests from browsers. Default: none allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
+  /** Limits that all routes of the features share. See `docs/limits.md`. Default: none. */
+  readonly rateLimit?: RateLimits;
   /** Prefix of every path: `/api`. Default: none. */
   readonly basePath?: string;
   /**

@@ -19,6 +19,7 @@ import type {
   JobDeclaration,
   ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
+import type { RateDeclaration } from "../handlers/rate-limit.ts";
 import {
   configTable,
   keptEventsTable,
@@ -49,6 +50,8 @@ export interface Registry {
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
+  /** Rate limits that handlers take from. */
+  readonly rateLimits: ReadonlyMap<string, RateDeclaration>;
   /** Problems of single declarations, and duplicate names. */
   readonly problems: readonly BootProblem[];
 }

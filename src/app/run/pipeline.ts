@@ -59,8 +59,8 @@ export function serve(
 }
 
 /**
- * Answers a request inside its scope, in a fixed order: route, declared length of the body,
- * authentication, access, body, input validation, handler.
+ * Answers a request inside its scope, in a fixed order: route, limits per address, declared length
+ * of the body, authentication, access, other limits, body, input validation, handler.
  *
  * @param shape - converts a response into the host's type
  */
@@ -98,6 +98,11 @@ export async function answer<HostResponse>(
   scope.handler = declaration.name;
   scope.route = declaration.route;
   scope.spans?.routed();
+  const limits = runtime.isLimited
+    ? (runtime.limits.value ?? (await runtime.limits.open()))
+    : undefined;
+  const arriving = limits?.admit(scope, request, declaration, false);
+  if (arriving !== undefined) await arriving;
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes)
     return refuse(scope, request, bodyTooLarge(limitBytes));
@@ -108,6 +113,8 @@ export async function answer<HostResponse>(
   scope.user = user;
   const { tenantsInFlight } = runtime;
   if (tenantsInFlight !== undefined) await tenantsInFlight.enter(scope, declaration);
+  const admitted = limits?.admit(scope, request, declaration, true);
+  if (admitted !== undefined) await admitted;
   const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
@@ -163,6 +170,7 @@ export function finish(
   headers["x-content-type-options"] ??= "nosniff";
   if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
   scope.reads?.addTo(headers, scope.user);
+  scope.rates?.addTo(headers);
   return headers;
 }
 

@@ -1,4 +1,5 @@
 import { errorLog } from "../../base/errors/describe.ts";
+import { isTypedError } from "../../base/errors/errors.ts";
 import { anonymous, type User } from "../../base/identity/access.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
@@ -125,8 +126,23 @@ async function claimed(
         return { kind: "processed" };
     }
   } catch (error) {
+    const waitMs = task.kind === "schedule" ? undefined : waitOf(error);
+    if (waitMs !== undefined) {
+      scope.log.info(`${logPrefix}.limited`, { afterMs: waitMs });
+      return { kind: "handed-back", afterMs: waitMs };
+    }
     const { level, data } = errorLog(error);
     scope.log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
   }
 }
+
+/** Returns the time until a rate limit's window ends, in milliseconds, for the error of a refusal. */
+function waitOf(error: unknown): number | undefined {
+  if (!isTypedError(error) || error.code !== "too_many_requests") return undefined;
+  const seconds = Number(error.headers["retry-after"]);
+  return seconds > 0 ? Math.min(seconds * 1_000, longestWaitMs) : undefined;
+}
+
+/** SQS hides a message for at most twelve hours from its receipt. */
+const longestWaitMs = 11 * 3_600_000;

@@ -6,6 +6,7 @@ import type { ApiKeyStore } from "../../parts/api-keys/api-key.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
 import type { ConfigStore, OperatorSession } from "../../parts/config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts";
+import type { RateStore } from "../../parts/limits/rate-store.ts";
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { KeptEventStore } from "../../parts/messages/kept-events.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
@@ -39,6 +40,7 @@ export interface Adapters {
   readonly messaging: Lazy<Messaging>;
   readonly steps: Lazy<StepStore>;
   readonly apiKeys: Lazy<ApiKeyStore>;
+  readonly rates: Lazy<RateStore>;
   /** Ends long polls. Exists only on the embedded stack, which cannot lose a message by it. */
   endPolls?(queueUrl: string): Promise<void>;
   /** Loads the SDK, which configuration rows do not need. Absent if it is loaded. */

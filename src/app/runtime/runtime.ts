@@ -21,6 +21,7 @@ import type { Tracing } from "../observe/tracing.ts";
 import type { Projections } from "../projections/projections.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { Adapters } from "./adapters.ts";
+import type { RateLimiting } from "./rate-limiting.ts";
 import type { RunServices } from "./run-services.ts";
 
 /** @param nowMs - time of the ID, in milliseconds since the epoch. Default: now. */
@@ -78,6 +79,9 @@ export interface Runtime {
   /** Includes the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   readonly deliveryJob: JobDeclaration;
+  /** Whether a rate limit applies to any route. */
+  readonly isLimited: boolean;
+  readonly limits: Lazy<RateLimiting>;
   readonly lifecycle: ProcessState;
   readonly adapters: OpeningAdapters;
   readonly runs: Lazy<RunServices>;

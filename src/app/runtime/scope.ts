@@ -12,6 +12,7 @@ import { incomingSpan, RunTrace, type SpanContext, type Trace } from "../../base
 import type { ObservedRun } from "../observe/run-observer.ts";
 import type { AskedRequest, Origin, RunSpans, RunSubject, Tracing } from "../observe/tracing.ts";
 import type { ExplainedReads } from "./explained-reads.ts";
+import type { HeldRates } from "./rate-limiting.ts";
 import type { RequestIds, Runtime } from "./runtime.ts";
 
 /** Facts of a request or a message before its handler is known. */
@@ -130,6 +131,7 @@ export class RequestScope implements AmbientStore, ObservedRun {
   misfits: Set<string> | undefined = undefined;
   /** Present if the request asks which configuration was read. */
   reads: ExplainedReads | undefined = undefined;
+  rates: HeldRates | undefined = undefined;
   /** Whether the route required authentication. Such a request may join the caller's trace. */
   isIdentified = false;
   /** Whether the system started the run: without a tenant, and not because of a request. */
@@ -266,7 +268,6 @@ export function createRequestIds(
   const pool = new Uint8Array(poolBytes);
   const view = new DataView(pool.buffer);
   let [offset, lastMs, counter, time] = [poolBytes, -1, 0, ""];
-
   return function nextRequestId(now = clock.now()) {
     if (offset + idBytes > poolBytes) {
       fill(pool);

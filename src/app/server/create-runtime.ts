@@ -69,7 +69,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ),
     configReaders(state),
   );
-  const prefix = state.options.dynamodb?.prefix ?? "keelson";
+  const { dynamodb: { prefix = "keelson" } = {} } = state.options;
   const tableName = tableNames(prefix, variables);
   const parts: Parts = {
     server: state,
@@ -132,8 +132,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         clock,
       }),
     ),
-    inFlight: new Map(),
-    reportedErrors: new Set(),
+    ...rateLimiting(state, () => runtime),
+    ...{ inFlight: new Map(), reportedErrors: new Set() },
     channels,
     deliveryJob: createDeliveryJob(channels),
     runs: lazyRuns(parts, options.schedule),
@@ -261,6 +261,14 @@ function lazyRuns(
       ...defined({ schedule }),
     });
   });
+}
+
+function rateLimiting({ options, registry }: ServerInternals, runtimeOf: () => Runtime) {
+  const places = [options, ...registry.features, ...registry.handlers.values()];
+  return {
+    isLimited: places.some(({ rateLimit }) => rateLimit !== undefined),
+    limits: lazy(async () => new (await import("../run/rate-limits.ts")).RateGate(runtimeOf())),
+  };
 }
 
 function handlersOf(parts: Parts) {

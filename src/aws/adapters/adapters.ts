@@ -141,6 +141,7 @@ function lazyStores(
     apiKeys: lazy(async () =>
       (await import("../stores/api-key-store.ts")).dynamoApiKeys(database, once),
     ),
+    rates: lazy(async () => (await import("../stores/rate-store.ts")).dynamoRates(database, once)),
     dueJobs: lazy(async () => dynamoDueJobs(database, tableName(outboxTable.name))),
     keptEvents: lazy(async () =>
       (await import("../stores/kept-event-store.ts")).dynamoKeptEvents(database, kept, clock),

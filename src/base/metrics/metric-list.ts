@@ -187,6 +187,13 @@ export const metricList = [
     text: "Duration of a DynamoDB call, including retries; `error.type` if it failed.",
   },
   {
+    name: "keelson.rate_limited",
+    kind: "counter",
+    unit: "{refusal}",
+    labels: {},
+    text: "Requests that a rate limit refused, and runs whose `ctx.rateLimit` was refused.",
+  },
+  {
     name: "keelson.wall.hits",
     kind: "counter",
     unit: "{hit}",

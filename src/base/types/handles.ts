@@ -40,6 +40,9 @@ export interface MetricHandle<Labels> extends Handle<"metric"> {
   readonly [types]?: (labels: Labels) => void;
 }
 
+/** Handle that `r.rateLimit` returns. */
+export type RateLimitHandle = Handle<"rate-limit">;
+
 /** An event: its handle, or a type in {@link Events}. */
 export type AnyEvent = Handle<"event"> | keyof Events;
 

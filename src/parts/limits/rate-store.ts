@@ -1,5 +1,8 @@
 import type { RateWindow } from "./rate-window.ts";
 
+/** Start of the partitions of rows. */
+export const ratePartition = "rate:";
+
 /** A declared limit, as rows and operators see it. */
 export interface RateLimitFacts {
   /** Place of the declaration and name of the limit: `files.file.create requests-per-minute`. */

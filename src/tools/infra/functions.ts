@@ -1,5 +1,7 @@
+import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { keptEventsTable, type TableDeclaration } from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import { isRateLimited } from "../../app/registry/expected-code.ts";
 import { handlerRunners, type Reach, type Runner, reachOf } from "../../app/registry/reach.ts";
 import { type Registry, type RoutedHandler, routed } from "../../app/registry/registry.ts";
 import type { Needs } from "./needs.ts";
@@ -15,6 +17,7 @@ export type Duty =
   | "identify-api-keys"
   | "manage-api-keys"
   | "claim"
+  | "take-rates"
   | "steps"
   | "publish"
   | "keep-events"
@@ -72,15 +75,16 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
 }
 
 function handlerFunction(
-  { registry, options: { basePath, auth } }: DeclaredServer,
+  server: DeclaredServer,
   needs: Needs,
   { route, target }: RoutedHandler,
 ): NeededFunction {
+  const { registry, options } = server;
   const isQuery = target.kind === "query";
   const segments = route.segments.map((segment) =>
     "static" in segment ? `/${segment.static}` : `/{${segment.param}}`,
   );
-  const path = [basePath, ...segments].join("") || "/";
+  const path = [options.basePath, ...segments].join("") || "/";
   // HEAD, because the function for all routes may lack permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
@@ -89,18 +93,16 @@ function handlerFunction(
     routes: methods.map((method) => `${method} ${path}`),
     duties: new Set([
       ...configDuties(registry),
-      ...(auth?.apiKeys ? identifies : []),
+      ...(options.auth?.apiKeys ? identifies : []),
+      ...rateDuties(server, [target]),
       ...(isQuery ? readingDuties(needs) : effectDuties(needs)),
     ]),
     tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
 
-function httpFunction(
-  { registry, options }: DeclaredServer,
-  needs: Needs,
-  shape: Shape,
-): NeededFunction {
+function httpFunction(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction {
+  const { registry, options } = server;
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const keys = [...registry.configKeys.values()];
   const operates: Duty[] = keys.length > 0 ? ["operate-config", "claim"] : [];
@@ -114,6 +116,7 @@ function httpFunction(
     duties: new Set([
       ...configDuties(registry),
       ...operates,
+      ...rateDuties(server, handlers),
       ...(handlers.length > 0 ? readingDuties(needs) : []),
       ...(writes ? effectDuties(needs) : []),
     ]),
@@ -159,6 +162,13 @@ const runnerOf = (feature: string): Runner => ({ feature, isQuery: false });
 
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
+}
+
+/** Any handler may take from a declared limit. */
+function rateDuties(server: DeclaredServer, handlers: readonly HandlerDeclaration[]): Duty[] {
+  const { rateLimits } = server.registry;
+  const takes = rateLimits.size > 0 || handlers.some((handler) => isRateLimited(handler, server));
+  return handlers.length > 0 && takes ? ["take-rates"] : [];
 }
 
 /** Any handler may read kept events and the active version of a projection. */

@@ -105,6 +105,33 @@ describe("a role", () => {
     expect(sids(acting, "QueueRole")).not.toContain("IdentifyApiKeys");
   });
 
+  test("may take from rate limits in functions whose handlers have them", () => {
+    const route = { access: access.everyone, handler: async () => ({}) };
+    const limiting = defineFeature("limiting", (r) => {
+      r.query("fence.list", {
+        ...{ route: "GET /fences", ...route },
+        rateLimit: { per: "tenant", requests: 1, window: "day" },
+      });
+      r.query("fence.show", { route: "GET /fences/:id", ...route });
+    });
+    const taking = defineFeature("taking", (r) => {
+      r.rateLimit("sms", { per: "tenant", requests: 1, window: "day" });
+      r.query("text.list", { route: "GET /texts", ...route });
+    });
+    const apart = templateOf([limiting], { shape: "each" });
+    expect(statement(apart, "LimitingFenceListRole", "TakeRates")).toMatchObject({
+      Action: ["dynamodb:UpdateItem"],
+      Resource: [arn("OnceTable")],
+    });
+    expect(statement(apart, "LimitingFenceListRole", "TakeRates")).toMatchObject({
+      Condition: { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["rate:*"] } },
+    });
+    for (const role of ["LimitingFenceShowRole", "HttpRole"])
+      expect(sids(apart, role)).not.toContain("TakeRates");
+    expect(sids(templateOf([limiting]), "HttpRole")).toContain("TakeRates");
+    expect(sids(templateOf([taking]), "HttpRole")).toContain("TakeRates");
+  });
+
   test("may rename configuration rows only if a key has a former name", () => {
     const renaming = defineFeature("renaming", (r) => {
       r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });

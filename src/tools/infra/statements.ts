@@ -1,6 +1,7 @@
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
 import { keyPartition, secretPartition } from "../../parts/api-keys/api-key.ts";
+import { ratePartition } from "../../parts/limits/rate-store.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
 import { arnOf, type DataPlace } from "./data-parts.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
@@ -61,13 +62,15 @@ const [config, once, outbox, kept] = [configTable, onceTable, outboxTable, keptE
     (place) => [place.tableArn(table)],
 ) as [Resources, Resources, Resources, Resources]; // safe cast: four tables
 const dynamodb = (...actions: readonly string[]) => actions.map((action) => `dynamodb:${action}`);
-/** Only rows of API keys. `Null` requires a key, as in {@link ofTenant}. */
-const ofApiKeys = {
+/** Only rows whose partitions start so. `Null` requires a key, as in {@link ofTenant}. */
+const startingWith = (...prefixes: readonly string[]): Value => ({
   "ForAllValues:StringLike": {
-    "dynamodb:LeadingKeys": [`${secretPartition}*`, `${keyPartition}*`],
+    "dynamodb:LeadingKeys": prefixes.map((prefix) => `${prefix}*`),
   },
   Null: { "dynamodb:LeadingKeys": "false" },
-};
+});
+const ofApiKeys = startingWith(secretPartition, keyPartition);
+const ofRates = startingWith(ratePartition);
 const leave: Grant = ["Publish", dynamodb("DeleteItem", "PutItem"), outbox];
 const putEvents: Grant = ["PutEvents", ["events:PutEvents"], (place) => [place.busArn]];
 const enqueue: Grant = [
@@ -85,6 +88,7 @@ const grants: Readonly<Record<Duty, readonly Grant[]>> = {
   "rename-config": [["RenameConfig", dynamodb("ConditionCheckItem", "UpdateItem"), config]],
   // Taking and completing (PutItem), a duplicate (GetItem), renewal (UpdateItem) and release.
   claim: [["Claim", dynamodb("DeleteItem", "GetItem", "PutItem", "UpdateItem"), once]],
+  "take-rates": [["TakeRates", dynamodb("UpdateItem"), once, ofRates]],
   // The owner of a secret (GetItem) and the last use (UpdateItem), even in functions that only read.
   "identify-api-keys": [["IdentifyApiKeys", dynamodb("GetItem", "UpdateItem"), once, ofApiKeys]],
   // The list (Query), and changes of a key with its secrets and the count.

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import type { ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { errorSchemas } from "../../../src/app/openapi/answers.ts";
+import { errorSchemas } from "../../../src/app/openapi/error-schemas.ts";
 import type { JsonSchema } from "../../../src/app/openapi/schema.ts";
 import type { DeclaredServer } from "../../../src/app/registry/declared-server.ts";
 import { isExpected } from "../../../src/app/registry/expected-code.ts";
